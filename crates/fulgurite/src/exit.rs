@@ -114,6 +114,9 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(exit_of_kind(error.kind()));
     }
     if let Some(error) = cause.downcast_ref::<TomesError>() {
+        if matches!(error, TomesError::InUse { .. }) {
+            return Some(Exit::Locked);
+        }
         return Some(exit_of_kind(error.kind()));
     }
     if let Some(error) = cause.downcast_ref::<StoreError>() {

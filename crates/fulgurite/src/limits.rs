@@ -70,3 +70,5 @@ pub(crate) const RACK_RESTORES_AT_ONCE: usize = 64;
 /// Bodies that are brought to tomes at a time: each waits until its parities have turned, which is
 /// minutes, and what it takes meanwhile is a few hundred bytes.
 pub(crate) const TOMES_BODIES_AT_ONCE: usize = 64;
+/// `tomes init` waits so long for tomes in other processes to answer.
+pub(crate) const TOMES_ANSWER_WITHIN: Duration = Duration::from_secs(30);

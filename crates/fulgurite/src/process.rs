@@ -1,5 +1,5 @@
 //! What a process that keeps bytes is told before it begins: whose its files are, and, in tests of
-//! crashes, where it dies.
+//! crashes, where it dies; and what its ids are made of.
 
 use crate::exit::{Coded, Exit};
 
@@ -26,4 +26,12 @@ pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u
             format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT or NAME:COUNT:panic");
         Coded::new(Exit::Config, message).into()
     })
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn draw() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let drawn = getrandom::fill(&mut bytes);
+    assert!(drawn.is_ok(), "the system gives random bytes once it has started");
+    bytes
 }

@@ -18,8 +18,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output::Output;
-use crate::process::keep_private;
-use crate::rack::draw;
+use crate::process::{draw, keep_private};
 
 /// What can be asked.
 #[derive(Clone, Debug, clap::Subcommand)]

@@ -43,6 +43,9 @@ pub(crate) const IDLE_CHECK_PERIOD: Duration = Duration::from_millis(100);
 /// How long a client that watches the library hears nothing; then it is told nothing, by which it
 /// is found out whether it is still there.
 pub(crate) const EVENTS_SILENCE_MAX: Duration = Duration::from_secs(15);
+/// Pages for machines wait so long for a tier: a tome answers between two things that it does, and
+/// one in another process may not answer at all.
+pub(crate) const TIERS_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Events of the rack that wait for one who watches it.
 pub(crate) const RACK_EVENTS_WAITING: usize = 1024;
 /// How often a long admin call says how far it is.

@@ -1,6 +1,6 @@
 //! On what condition an object is put.
 
-use object_store::{PutMode, UpdateVersion};
+use object_store::CopyMode;
 
 /// On what condition an object is put under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +28,11 @@ impl Mode {
     }
 }
 
-/// The condition of a put; none when it names no tag that it expects.
-#[must_use]
-pub fn mode(mode: &PutMode) -> Option<Mode> {
-    match mode {
-        PutMode::Overwrite => Some(Mode::Overwrite),
-        PutMode::Create => Some(Mode::Create),
-        PutMode::Update(UpdateVersion { e_tag, .. }) => {
-            let tag = e_tag.as_deref()?.trim_matches('"').parse();
-            Some(tag.map_or(Mode::Never, Mode::Update))
+impl From<CopyMode> for Mode {
+    fn from(mode: CopyMode) -> Self {
+        match mode {
+            CopyMode::Overwrite => Self::Overwrite,
+            CopyMode::Create => Self::Create,
         }
     }
 }

@@ -3,6 +3,8 @@
 use object_store::Error;
 use object_store::path::Path;
 
+use crate::Mode;
+
 /// What an error means to who asked for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
@@ -23,6 +25,20 @@ pub trait Failure: std::error::Error + Send + Sync + Sized + 'static {
 
     /// What it means.
     fn sort(&self) -> Sort;
+
+    /// There is something under a key already.
+    fn exists(key: String) -> Self;
+
+    /// What is under a key is not what was expected.
+    fn changed(key: String) -> Self;
+
+    /// A put whose condition is not met.
+    fn refused(mode: Mode, key: &str) -> Self {
+        match mode {
+            Mode::Create => Self::exists(key.to_owned()),
+            Mode::Overwrite | Mode::Update(_) | Mode::Never => Self::changed(key.to_owned()),
+        }
+    }
 }
 
 /// An error about an object.
@@ -38,5 +54,10 @@ pub fn told<E: Failure>(location: &Path, error: E) -> Error {
 
 /// An error that is about no object.
 pub fn told_of_none<E: Failure>(error: E) -> Error {
-    Error::Generic { store: E::STORE, source: Box::new(error) }
+    generic::<E>(Box::new(error))
+}
+
+/// An error of `object_store` that is none of its other ones.
+pub fn generic<E: Failure>(source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    Error::Generic { store: E::STORE, source }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use fulgurite_catalog::CatalogError;
 use fulgurite_codes::CodeError;
 use fulgurite_disks::DisksError;
-use fulgurite_keyed::{Failure, Mode, Sort};
+use fulgurite_keyed::{Failure, Sort};
 use fulgurite_units::{BlobId, ErrorKind};
 
 use crate::Fault;
@@ -98,19 +98,17 @@ impl Failure for StacksError {
             | Self::Stopping => Sort::Other,
         }
     }
+
+    fn exists(key: String) -> Self {
+        Self::Exists { key }
+    }
+
+    fn changed(key: String) -> Self {
+        Self::Changed { key }
+    }
 }
 
 impl StacksError {
-    /// A put whose condition is not met.
-    pub(crate) fn refused(mode: Mode, key: &str) -> Self {
-        match mode {
-            Mode::Create => Self::Exists { key: key.to_owned() },
-            Mode::Overwrite | Mode::Update(_) | Mode::Never => {
-                Self::Changed { key: key.to_owned() }
-            }
-        }
-    }
-
     /// What the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -25,6 +25,7 @@ use fulgurite_catalog::{
     Committer, Direction, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView, Space, Transaction,
 };
 use fulgurite_disks::{GroupId, PlaceId};
+use fulgurite_keyed::Failure as _;
 pub use fulgurite_keyed::{From, Mode};
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_disks::GroupId;
+use fulgurite_keyed::Failure as _;
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 use tokio::sync::oneshot;
 

@@ -1,7 +1,7 @@
 //! What can go wrong with objects on tomes.
 
 use fulgurite_catalog::CatalogError;
-use fulgurite_keyed::{Failure, Mode, Sort};
+use fulgurite_keyed::{Failure, Sort};
 use fulgurite_tomes::TomesError;
 use fulgurite_units::ErrorKind;
 
@@ -32,16 +32,6 @@ pub enum StoreError {
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 impl StoreError {
-    /// A put whose condition is not met.
-    pub(crate) fn refused(mode: Mode, key: &str) -> Self {
-        match mode {
-            Mode::Create => Self::Exists { key: key.to_owned() },
-            Mode::Overwrite | Mode::Update(_) | Mode::Never => {
-                Self::Changed { key: key.to_owned() }
-            }
-        }
-    }
-
     /// What the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -71,5 +61,13 @@ impl Failure for StoreError {
             | Self::Tomes(_)
             | Self::Catalog(_) => Sort::Other,
         }
+    }
+
+    fn exists(key: String) -> Self {
+        Self::Exists { key }
+    }
+
+    fn changed(key: String) -> Self {
+        Self::Changed { key }
     }
 }

@@ -21,7 +21,7 @@ use fulgurite_catalog::row::{self, Row, rows_in};
 use fulgurite_catalog::{
     Batch, Committer, FjallConfig, FjallStore, KeyRange, KeyValue, Space, Transaction,
 };
-use fulgurite_keyed::{From, Mode};
+use fulgurite_keyed::{Failure as _, From, Mode};
 use fulgurite_units::{BlobId, Clock, TomeSetId};
 use serde::{Deserialize, Serialize};
 
@@ -189,9 +189,14 @@ impl Index {
         self.committer.commit(give_up).await
     }
 
-    /// Objects whose pieces are to be removed.
-    pub(crate) fn unwanted(&self, limit: usize) -> Result<Vec<BlobId>> {
-        let rows = rows_in::<u64>(&*self.store, UNWANTED, &KeyRange::all(), limit)?;
+    /// Objects whose pieces are to be removed, behind this one.
+    pub(crate) fn unwanted(&self, after: Option<BlobId>, limit: usize) -> Result<Vec<BlobId>> {
+        let range = KeyRange::all();
+        let range = match after {
+            Some(id) => range.after(&id_key(id)),
+            None => range,
+        };
+        let rows = rows_in::<u64>(&*self.store, UNWANTED, &range, limit)?;
         rows.into_iter().map(|(key, _)| id_of(&key)).collect()
     }
 

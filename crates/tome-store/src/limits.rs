@@ -13,8 +13,8 @@ pub const KEY_BYTES_MAX: usize = 1024;
 pub const HEADER_BYTES_MAX: ByteCount = ByteCount::kib(512);
 /// Pieces of one object that are put at a time.
 pub const PIECES_AT_ONCE: usize = 2;
-/// Pieces that nobody wants and that are removed behind one put or removal.
-pub const SWEEP_MAX: usize = 256;
+/// Objects whose pieces nobody wants that are looked at behind one put or removal.
+pub const SWEEP_MAX: usize = 64;
 /// How long a put waits until every parity has it; then it is refused, to be tried again.
 pub const PROTECTED_WITHIN: Duration = Duration::from_secs(3600);
 /// What could not be removed, since its tome did not answer, is tried again after so long.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use fulgurite_keyed::{
-    Entry, Failure as _, From, Keys, Mode, attributes, list, list_with_delimiter, names,
-    put_result, told, told_of_none,
+    Entry, From, Keys, Mode, attributes, generic, list, list_with_delimiter, mode, names,
+    put_result, remove_all, told,
 };
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    CopyMode, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 
 use crate::StoreError;
@@ -40,7 +40,7 @@ impl ObjectStore for TomeStore {
         payload: PutPayload,
         options: PutOptions,
     ) -> Answer<PutResult> {
-        let mode = condition(&options.mode)?;
+        let mode = mode::<StoreError>(&options.mode)?;
         let put = async {
             let object = self.0.named(location.as_ref(), names(&options.attributes))?;
             self.0.put(object, payload.into(), mode).await
@@ -66,7 +66,9 @@ impl ObjectStore for TomeStore {
         let meta = entry(location.to_string(), &row).meta()?;
         options.check_preconditions(&meta)?;
         let range = match &options.range {
-            Some(range) => range.as_range(meta.size).map_err(|error| generic(Box::new(error)))?,
+            Some(range) => {
+                range.as_range(meta.size).map_err(|error| generic::<StoreError>(Box::new(error)))?
+            }
             None => 0..meta.size,
         };
         let attributes = attributes(&row.attributes);
@@ -88,17 +90,9 @@ impl ObjectStore for TomeStore {
         &self,
         locations: BoxStream<'static, Answer<Path>>,
     ) -> BoxStream<'static, Answer<Path>> {
-        let inner = Arc::clone(&self.0);
-        let delete = move |location: Answer<Path>| {
-            let inner = Arc::clone(&inner);
-            async move {
-                let location = location?;
-                let deleted = inner.delete(location.as_ref()).await;
-                deleted.map_err(|error| told(&location, error))?;
-                Ok(location)
-            }
-        };
-        locations.then(delete).boxed()
+        remove_all(Arc::clone(&self.0), locations, |inner: Arc<Inner>, key: String| async move {
+            inner.delete(&key).await
+        })
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
@@ -119,10 +113,7 @@ impl ObjectStore for TomeStore {
 
     /// Bytes of its own: a copy outlives what it was made of.
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
-        let mode = match options.mode {
-            CopyMode::Overwrite => Mode::Overwrite,
-            CopyMode::Create => Mode::Create,
-        };
+        let mode = Mode::from(options.mode);
         let row = self.0.object(from.as_ref()).map_err(|error| told(from, error))?;
         let copied = copy(&self.0, row, to.as_ref(), mode).await;
         copied.map_err(|error| told(to, error))
@@ -167,15 +158,4 @@ impl Keys for TomeStore {
 fn entry(key: String, row: &ObjectRow) -> Entry {
     let ObjectRow { sequence, modified_ms, .. } = *row;
     Entry { key, sequence, modified_ms, length: row.pieces.length() }
-}
-
-fn condition(mode: &PutMode) -> Answer<Mode> {
-    fulgurite_keyed::mode(mode).ok_or_else(|| {
-        let what = "an update names the entity tag that it expects".to_owned();
-        told_of_none(StoreError::Invalid { what })
-    })
-}
-
-fn generic(source: Box<dyn std::error::Error + Send + Sync>) -> object_store::Error {
-    object_store::Error::Generic { store: StoreError::STORE, source }
 }

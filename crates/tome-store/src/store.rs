@@ -1,10 +1,10 @@
 //! A set of tomes with its index: how objects are put, removed, and found again.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use fulgurite_keyed::Mode;
+use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
 use fulgurite_units::{BlobId, Clock, ErrorKind, Instant, TomeSetId, error_chain};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -59,6 +59,15 @@ pub struct Found {
     pub problems: Vec<String>,
 }
 
+/// Where the removal of pieces that nobody wants is.
+#[derive(Debug, Default)]
+struct Sweeping {
+    /// The object that was looked at last. Those that wait for a tome keep no others waiting.
+    after: Option<BlobId>,
+    /// When a removal failed last.
+    failed: Option<Instant>,
+}
+
 /// A set of tomes as a store of objects. Clones are the same store.
 #[derive(Clone, Debug)]
 pub struct TomeStore(pub(crate) Arc<Inner>);
@@ -70,8 +79,7 @@ pub(crate) struct Inner {
     clock: Clock,
     entropy: Entropy,
     promise: Promise,
-    /// When a removal failed last.
-    sweep_failed: Mutex<Option<Instant>>,
+    sweeping: Mutex<Sweeping>,
 }
 
 impl TomeStore {
@@ -84,8 +92,8 @@ impl TomeStore {
         let io = |source| TomesError::Io { action: "make", path: directory.clone(), source };
         std::fs::create_dir_all(&directory).map_err(io)?;
         let index = Index::open(&directory.join(INDEX), set.id(), clock.clone())?;
-        let sweep_failed = Mutex::default();
-        Ok(Self(Arc::new(Inner { set, index, clock, entropy, promise, sweep_failed })))
+        let sweeping = Mutex::default();
+        Ok(Self(Arc::new(Inner { set, index, clock, entropy, promise, sweeping })))
     }
 
     /// Which set it is.
@@ -142,6 +150,8 @@ impl TomeStore {
                 Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
             }
         }
+        let unknown = self.0.set.unknown().into_iter();
+        found.problems.extend(unknown.map(|tome| format!("tome {tome}: what it has is not known")));
         Ok(found)
     }
 
@@ -348,23 +358,31 @@ impl Inner {
     /// Removes pieces that nobody wants. A tome that does not answer keeps them until it does.
     async fn sweep(&self) {
         let now = self.clock.passed();
-        let failed = *self.sweep_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = self.sweeping().failed;
         if failed.is_some_and(|at| now.since(at) < SWEEP_REST) {
             return;
         }
         if let Err(error) = self.sweep_some().await {
-            *self.sweep_failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+            self.sweeping().failed = Some(now);
             tracing::warn!("pieces are not removed yet: {}", error_chain(&error));
         }
     }
 
+    fn sweeping(&self) -> MutexGuard<'_, Sweeping> {
+        self.sweeping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn sweep_some(&self) -> Result<()> {
+        let after = self.sweeping().after;
+        let ids = self.index.unwanted(after, SWEEP_MAX)?;
+        // From the first again, when the last was reached.
+        self.sweeping().after = ids.last().copied().filter(|_| ids.len() == SWEEP_MAX);
+        // A tome whose objects nobody knows may have some of them, and comes back with it.
+        let is_known = self.set.unknown().is_empty();
         let (mut gone, mut failed) = (Vec::new(), Ok(()));
-        let mut left = SWEEP_MAX;
-        for id in self.index.unwanted(SWEEP_MAX)? {
+        for id in ids {
             let prefix = pieces::prefix(id);
-            for name in self.set.list_prefix(&prefix).into_iter().take(left) {
-                left -= 1;
+            for name in self.set.list_prefix(&prefix) {
                 match self.set.delete(&name).await {
                     Ok(()) => {}
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -372,7 +390,7 @@ impl Inner {
                 }
             }
             // One that is still on its way to a tome has its name already.
-            if self.set.list_prefix(&prefix).is_empty() {
+            if is_known && self.set.list_prefix(&prefix).is_empty() {
                 gone.push(id);
             }
         }

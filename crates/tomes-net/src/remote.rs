@@ -130,8 +130,9 @@ impl RemoteSeat for RemoteTome {
         match &*self.seat.state() {
             State::Here(_) => None,
             State::Away { since, why } => {
-                let (address, since) = (&self.seat.address, since.as_millis() / 1000);
-                Some(format!("no answer of {address} since {since} s after 1970: {why}"))
+                let (address, now) = (&self.seat.address, self.seat.clock.now());
+                let seconds = now.as_millis().saturating_sub(since.as_millis()) / 1000;
+                Some(format!("no answer of {address} for {seconds} s: {why}"))
             }
         }
     }

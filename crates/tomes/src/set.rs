@@ -26,7 +26,7 @@ mod options;
 mod remotes;
 mod start;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, PlaceId, Power};
@@ -211,7 +211,7 @@ impl TomeSet {
     /// Kind `NotFound`, or `Unavailable` while a tome that has not answered yet may have it.
     pub fn tome_of(&self, name: &str) -> Result<TomeId> {
         let names = lock(&self.names);
-        match (names.tome_of(name), names.unlisted()) {
+        match (names.tome_of(name), names.unlisted().first().copied()) {
             (Some(tome), _) => Ok(tome),
             (None, None) => Err(TomeError::NoObject { name: name.to_owned() }.into()),
             (None, Some(tome)) => {
@@ -231,6 +231,15 @@ impl TomeSet {
     #[must_use]
     pub fn list_prefix(&self, prefix: &str) -> Vec<String> {
         lock(&self.names).list_prefix(prefix)
+    }
+
+    /// Tomes of whose objects nothing is known: those that are lost to this start, and those that
+    /// have not said yet what they have.
+    #[must_use]
+    pub fn unknown(&self) -> BTreeSet<TomeId> {
+        let lost = self.tomes.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_)));
+        let lost = lost.map(|(tome, _)| *tome);
+        lost.chain(lock(&self.names).unlisted().iter().copied()).collect()
     }
 
     /// The largest object that can be put: with the parity of its segments it fits in the spare

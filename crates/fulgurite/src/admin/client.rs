@@ -1,5 +1,7 @@
 //! A client of the admin API: one method a call, each signed under the operator's key.
 
+use std::path::PathBuf;
+
 use bytes::BytesMut;
 use fulgurite_archive::Verification;
 use fulgurite_archive::status::{
@@ -18,8 +20,9 @@ use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
 use crate::progress::told_bar;
-use crate::remote::Remote;
+use crate::remote::{Remote, RemoteArgs};
 use crate::s3::{http_builder, percent_encode};
+use crate::server_file::ServerFile;
 
 /// A client of the admin API.
 #[derive(Debug)]
@@ -85,6 +88,22 @@ impl AdminFailure {
 }
 
 impl AdminClient {
+    /// The server that is meant, or that of the data directory, if it answers.
+    pub(crate) async fn serving(
+        remote: &RemoteArgs,
+        data: impl FnOnce() -> anyhow::Result<PathBuf>,
+    ) -> anyhow::Result<Option<Self>> {
+        if remote.endpoint.is_some() {
+            return Self::new(&remote.resolve_operator()?).map(Some);
+        }
+        if ServerFile::read(&data()?).is_err() {
+            return Ok(None);
+        }
+        let client = Self::new(&remote.resolve_operator()?)?;
+        // A server that was killed leaves its file behind.
+        Ok(client.answers().await.then_some(client))
+    }
+
     /// A client of the server `remote`.
     pub(crate) fn new(remote: &Remote) -> anyhow::Result<Self> {
         let http = http_builder(&remote.trust)

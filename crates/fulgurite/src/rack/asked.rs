@@ -10,7 +10,6 @@ use fulgurite_stacks::{Found, RackStore, RepairProgress, Report, Result, Snapsho
 use super::{RackArgs, open};
 use crate::admin::AdminClient;
 use crate::progress::told_bar;
-use crate::server_file::ServerFile;
 
 /// How often a bar is moved.
 const LOOK: Duration = Duration::from_millis(200);
@@ -31,15 +30,7 @@ pub(super) async fn is_served(args: &RackArgs) -> bool {
 
 /// The server of the data directory, if one answers.
 async fn server_of(args: &RackArgs) -> anyhow::Result<Option<AdminClient>> {
-    if args.remote.endpoint.is_some() {
-        return AdminClient::new(&args.remote.resolve_operator()?).map(Some);
-    }
-    if ServerFile::read(&args.data()?).is_err() {
-        return Ok(None);
-    }
-    let client = AdminClient::new(&args.remote.resolve_operator()?)?;
-    // A server that was killed leaves its file behind.
-    Ok(client.answers().await.then_some(client))
+    AdminClient::serving(&args.remote, || args.data()).await
 }
 
 /// Has `act` ask the rack, and lets go of it.

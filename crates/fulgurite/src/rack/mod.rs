@@ -16,7 +16,7 @@ use fulgurite_disks::PlaceId;
 use fulgurite_stacks::{Found, Report};
 
 use self::asked::Asked;
-pub(crate) use self::open::{close, draw, is_fail_point, open, to_serve};
+pub(crate) use self::open::{close, is_fail_point, open, to_serve};
 use crate::config::{Config, Overrides, Rack, of_process};
 use crate::exit::{Coded, Exit};
 use crate::objects::counted;

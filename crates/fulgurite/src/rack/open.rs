@@ -16,7 +16,7 @@ use fulgurite_units::{RackId, Ratio, Seed};
 use crate::config::rack::Backend;
 use crate::config::{Config, Rack};
 use crate::exit::{Coded, Exit};
-use crate::process::fail_point;
+use crate::process::{draw, fail_point};
 
 /// What `serve` needs: the rack of the configuration, if it has one.
 ///
@@ -210,14 +210,6 @@ pub(crate) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
         fail: fail_points()?,
         injected: Injected::default(),
     })
-}
-
-/// Bytes that nobody can guess.
-pub(crate) fn draw() -> [u8; 16] {
-    let mut bytes = [0; 16];
-    let drawn = getrandom::fill(&mut bytes);
-    assert!(drawn.is_ok(), "the system gives random bytes once it has started");
-    bytes
 }
 
 /// The point at which tests have the process killed, if it is one of the rack's.

@@ -20,14 +20,13 @@ use crate::objects::counted;
 use crate::output::Output;
 use crate::process::keep_private;
 use crate::remote::RemoteArgs;
-use crate::server_file::ServerFile;
 
 /// What can be asked.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub(crate) enum TomesCommand {
     /// Make the set that the configuration describes: its awake stores, and a file on each disk
     Init(TomesArgs),
-    /// Show whether all is well, what each tome does and what is not protected; wakes no disk
+    /// Show whether all is well, what each tome does and what is not protected
     Status(TomesArgs),
     /// Look through all tomes for objects that the index does not know, as when it was lost
     Recover(TomesArgs),
@@ -71,25 +70,12 @@ impl TomesArgs {
         })
     }
 
-    /// The server of the data directory, if one answers.
-    async fn server(&self) -> anyhow::Result<Option<AdminClient>> {
-        if self.remote.endpoint.is_some() {
-            return AdminClient::new(&self.remote.resolve_operator()?).map(Some);
-        }
-        if ServerFile::read(&self.data()?).is_err() {
-            return Ok(None);
-        }
-        let client = AdminClient::new(&self.remote.resolve_operator()?)?;
-        // A server that was killed leaves its file behind.
-        Ok(client.answers().await.then_some(client))
-    }
-
     /// Has `act` ask the set, and lets go of it.
     async fn with(
         &self,
         act: impl AsyncFnOnce(&Asked) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        if let Some(server) = self.server().await? {
+        if let Some(server) = AdminClient::serving(&self.remote, || self.data()).await? {
             return act(&Asked::Server(server)).await;
         }
         let store = open(&self.configured()?, &self.data()?).await?;
@@ -137,10 +123,10 @@ pub(crate) async fn tomes(command: &TomesCommand, out: &Output) -> anyhow::Resul
 async fn init(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
     let (tomes, data) = (args.configured()?, args.data()?);
     let was_made = open::is_made(&tomes, &data);
-    let set = open::make(&tomes, &data).await?;
+    let made = open::make(&tomes, &data).await?;
     let what = if was_made { "is whole" } else { "is made" };
-    out.json(&serde_json::json!({ "set": set, "tomes": tomes.count }))?;
-    out.text(format_args!("set {set} {what}, of {}", counted(tomes.count.into(), "tome")))
+    out.json(&made)?;
+    out.text(format_args!("set {} {what}, of {}", made.set, counted(made.tomes as u64, "tome")))
 }
 
 fn show_found(found: &Found, out: &Output) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
@@ -14,8 +15,11 @@ use fulgurite_units::{Ratio, Seed, TomeSetId};
 use crate::config::rack::Backend;
 use crate::config::{Config, Tomes};
 use crate::exit::{Coded, Exit};
-use crate::process::fail_point;
-use crate::rack::draw;
+use crate::limits::TOMES_ANSWER_WITHIN;
+use crate::process::{draw, fail_point};
+
+/// How often it is looked whether tomes have answered.
+const ANSWER_LOOK: Duration = Duration::from_millis(200);
 
 /// What `serve` needs: the set of the configuration, if it has one.
 ///
@@ -58,7 +62,7 @@ pub(crate) async fn open(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore
 ///
 /// # Errors
 /// When a disk is missing or somebody else's; then nothing on it was changed.
-pub(crate) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeSetId> {
+pub(crate) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
     let (tomes, data) = (tomes.clone(), data.to_owned());
     let made = tokio::task::spawn_blocking(move || {
         let options = options(&tomes, &data, true)?;
@@ -67,12 +71,49 @@ pub(crate) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeSetId
                 std::fs::create_dir_all(root).map_err(|error| cannot_make(root, &error))?;
             }
         }
+        let (count, elsewhere) = (options.roots.len(), options.remotes.len());
         let set = TomeSet::init(options).map_err(|error| opening(&tomes, &data, error))?;
-        let id = set.id();
-        over(set, &tomes, &data)?.stop();
-        Ok::<_, anyhow::Error>(id)
+        let made = Made { set: set.id(), tomes: count + elsewhere };
+        let store = over(set, &tomes, &data)?;
+        // Those elsewhere are made when they answer; a set that goes on without them would wait
+        // for ever.
+        let answered = match elsewhere {
+            0 => Ok(()),
+            _ => runtime()?.block_on(all_answer(&store)),
+        };
+        store.stop();
+        answered.map(|()| made)
     });
     made.await?
+}
+
+/// A set that was made.
+#[derive(Clone, Debug, serde::Serialize)]
+pub(crate) struct Made {
+    /// Its id.
+    pub(crate) set: TomeSetId,
+    /// How many tomes it has, those in other processes too.
+    pub(crate) tomes: usize,
+}
+
+/// Returns when every tome of another process has answered.
+async fn all_answer(store: &TomeStore) -> anyhow::Result<()> {
+    let begun = std::time::Instant::now();
+    loop {
+        let status = store.status().await;
+        let away: Vec<String> = status.tomes.into_iter().filter_map(|tome| tome.away).collect();
+        if away.is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > TOMES_ANSWER_WITHIN {
+            let message = format!(
+                "not all tomes have answered; serve them, and run `fulgurite tomes init` again: {}",
+                away.join("; ")
+            );
+            return Err(Coded::new(Exit::Unavailable, message).into());
+        }
+        tokio::time::sleep(ANSWER_LOOK).await;
+    }
 }
 
 /// The store over an open set.

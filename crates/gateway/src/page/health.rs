@@ -11,8 +11,10 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use s3s::Body;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::{Metrics, rack_page, tomes_page};
+use crate::limits::TIERS_ANSWER_WITHIN;
 use crate::{ColdTiers, ServerStatus};
 
 /// One of the pages.
@@ -82,9 +84,14 @@ impl Health {
                     let mut degraded = self.archive.degraded();
                     if let Some(tomes) = &self.cold.tomes {
                         // What is told without a signature says nothing of paths.
-                        let count = tomes.status().await.reasons.len();
-                        let line = || format!("the set of tomes is not well: {count} reasons");
-                        degraded.extend((count > 0).then(line));
+                        let status = timeout(TIERS_ANSWER_WITHIN, tomes.status()).await;
+                        degraded.extend(match status.map(|status| status.reasons.len()) {
+                            Ok(0) => None,
+                            Ok(count) => {
+                                Some(format!("the set of tomes is not well: {count} reasons"))
+                            }
+                            Err(_) => Some("the set of tomes does not answer in time".to_owned()),
+                        });
                     }
                     text(StatusCode::OK, "text/plain", ready(&degraded))
                 }
@@ -112,7 +119,7 @@ impl Health {
                     page.push_str(&rack_page(&rack));
                 }
                 if let Some(tomes) = &self.cold.tomes
-                    && let Ok(tomes) = tomes.snapshot().await
+                    && let Ok(Ok(tomes)) = timeout(TIERS_ANSWER_WITHIN, tomes.snapshot()).await
                 {
                     page.push_str(&tomes_page(&tomes));
                 }

@@ -10,21 +10,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_keyed::{
-    Entry, Failure as _, From, Keys, Mode, attributes, list, list_with_delimiter, names,
-    put_result, told, told_of_none,
+    Entry, From, Keys, Mode, attributes, generic, list, list_with_delimiter, mode, names,
+    put_result, remove_all, told, told_of_none,
 };
 use fulgurite_units::{Due, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    CopyMode, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 
-use super::RackStore;
 use super::reading::Body;
 use super::staging::Source;
 use super::upload::Upload;
+use super::{Inner, RackStore};
 use crate::StacksError;
 use crate::format::bytes;
 use crate::index::{Content, ObjectRow};
@@ -46,7 +46,7 @@ impl ObjectStore for RackStore {
         payload: PutPayload,
         options: PutOptions,
     ) -> Answer<PutResult> {
-        let mode = condition(&options.mode)?;
+        let mode = mode::<StacksError>(&options.mode)?;
         let length = bytes(payload.content_length());
         let source = Source::memory(payload);
         let put =
@@ -70,7 +70,9 @@ impl ObjectStore for RackStore {
         options.check_preconditions(&meta)?;
         let length = meta.size;
         let range = match &options.range {
-            Some(range) => range.as_range(length).map_err(|error| generic(Box::new(error)))?,
+            Some(range) => {
+                range.as_range(length).map_err(|error| generic::<StacksError>(Box::new(error)))?
+            }
             None => 0..length,
         };
         let attributes = attributes(&row.attributes);
@@ -88,17 +90,11 @@ impl ObjectStore for RackStore {
         &self,
         locations: BoxStream<'static, Answer<Path>>,
     ) -> BoxStream<'static, Answer<Path>> {
-        let inner = Arc::clone(self.inner());
-        let delete = move |location: Answer<Path>| {
-            let inner = Arc::clone(&inner);
-            async move {
-                let location = location?;
-                let deleted = inner.delete(location.as_ref()).await;
-                deleted.map_err(|error| told(&location, error))?;
-                Ok(location)
-            }
-        };
-        locations.then(delete).boxed()
+        remove_all(
+            Arc::clone(self.inner()),
+            locations,
+            |inner: Arc<Inner>, key: String| async move { inner.delete(&key).await },
+        )
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
@@ -118,10 +114,7 @@ impl ObjectStore for RackStore {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
-        let mode = match options.mode {
-            CopyMode::Overwrite => Mode::Overwrite,
-            CopyMode::Create => Mode::Create,
-        };
+        let mode = Mode::from(options.mode);
         let row = self.inner().object(from.as_ref()).map_err(|error| told(from, error))?;
         let named = row.attributes.clone();
         let length = row.length.get();
@@ -198,15 +191,4 @@ impl Keys for RackStore {
 fn entry(key: String, row: &ObjectRow) -> Entry {
     let ObjectRow { sequence, modified_ms, length, .. } = *row;
     Entry { key, sequence, modified_ms, length: length.get() }
-}
-
-fn condition(mode: &PutMode) -> Answer<Mode> {
-    fulgurite_keyed::mode(mode).ok_or_else(|| {
-        let what = "an update names the entity tag that it expects".to_owned();
-        told_of_none(StacksError::Invalid { what })
-    })
-}
-
-fn generic(source: Box<dyn std::error::Error + Send + Sync>) -> object_store::Error {
-    object_store::Error::Generic { store: StacksError::STORE, source }
 }

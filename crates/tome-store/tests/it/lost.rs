@@ -91,3 +91,30 @@ async fn a_put_that_was_cut_short_leaves_nothing_behind() {
     assert_eq!(bytes(&store, "kept").await, noise(1, 5000));
     store.stop();
 }
+
+#[tokio::test]
+async fn what_was_removed_while_its_tome_was_away_stays_removed() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Local);
+    put(&store, "gone", 1, 5000).await;
+    let name = store.set().list().remove(0);
+    let awake = shelf.awake(store.set().tome_of(&name).unwrap());
+    store.stop();
+    drop(store);
+    let aside = shelf.folder.path().join("aside");
+    std::fs::rename(&awake, &aside).unwrap();
+
+    let store = shelf.open(Promise::Local);
+    store.delete(&Path::from("gone")).await.unwrap();
+    let found = store.recover().await.unwrap();
+    assert_eq!((found.objects, found.problems.len()), (0, 1), "{:?}", found.problems);
+    store.stop();
+    drop(store);
+    std::fs::rename(&aside, &awake).unwrap();
+
+    let store = shelf.open(Promise::Local);
+    assert_eq!(store.recover().await.unwrap().objects, 0, "it is not found again");
+    put(&store, "next", 2, 10).await;
+    assert_eq!(store.set().list().len(), 1, "{:?}", store.set().list());
+    store.stop();
+}

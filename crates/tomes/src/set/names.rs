@@ -80,9 +80,9 @@ impl Names {
         self.unlisted.insert(tome);
     }
 
-    /// A tome of whose objects nothing is known yet.
-    pub(super) fn unlisted(&self) -> Option<TomeId> {
-        self.unlisted.first().copied()
+    /// Tomes of whose objects nothing is known yet.
+    pub(super) fn unlisted(&self) -> &BTreeSet<TomeId> {
+        &self.unlisted
     }
 
     /// What a tome has, in place of what was known of it. Names that are being put stay, here or as

@@ -1,0 +1,21 @@
+//! What a put says of its condition.
+
+use object_store::{PutMode, UpdateVersion};
+
+use crate::{Failure, Mode, generic};
+
+/// The condition of a put.
+///
+/// # Errors
+/// When it is an update that names no tag that it expects.
+pub fn mode<E: Failure>(mode: &PutMode) -> object_store::Result<Mode> {
+    match mode {
+        PutMode::Overwrite => Ok(Mode::Overwrite),
+        PutMode::Create => Ok(Mode::Create),
+        PutMode::Update(UpdateVersion { e_tag, .. }) => {
+            let none = || generic::<E>("an update names the entity tag that it expects".into());
+            let tag = e_tag.as_deref().ok_or_else(none)?.trim_matches('"').parse();
+            Ok(tag.map_or(Mode::Never, Mode::Update))
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Removals, as `object_store` asks for them: a stream of keys.
+
+use std::future::Future;
+
+use futures::stream::{BoxStream, StreamExt as _};
+use object_store::Result;
+use object_store::path::Path;
+
+use crate::{Failure, told};
+
+/// Removes one object after the other, by what removes one of a store.
+pub fn remove_all<S, E, R>(
+    store: S,
+    locations: BoxStream<'static, Result<Path>>,
+    remove: impl Fn(S, String) -> R + Clone + Send + 'static,
+) -> BoxStream<'static, Result<Path>>
+where
+    S: Clone + Send + 'static,
+    E: Failure,
+    R: Future<Output = Result<(), E>> + Send,
+{
+    let one = move |location: Result<Path>| {
+        let (store, remove) = (store.clone(), remove.clone());
+        async move {
+            let location = location?;
+            let removed = remove(store, location.to_string()).await;
+            removed.map_err(|error| told(&location, error))?;
+            Ok(location)
+        }
+    };
+    locations.then(one).boxed()
+}
