@@ -17,6 +17,9 @@ pub const PIECES_AT_ONCE: usize = 2;
 pub const SWEEP_MAX: usize = 64;
 /// How long a put waits until every parity has it; then it is refused, to be tried again.
 pub const PROTECTED_WITHIN: Duration = Duration::from_secs(3600);
+/// How long the removal of a piece waits for a tome that has too much to do: its inbox is full for
+/// as long as it writes what is in there.
+pub(crate) const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 /// What could not be removed, since its tome did not answer, is tried again after so long.
 pub const SWEEP_REST: Duration = Duration::from_secs(600);
 /// Parts of an upload. S3 has as many.

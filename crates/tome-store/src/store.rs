@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
-use fulgurite_units::{BlobId, Clock, ErrorKind, Instant, TomeSetId, error_chain};
+use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, TomeSetId, error_chain};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
 use crate::header::Header;
 pub use crate::index::Totals;
 use crate::index::{Index, Object, ObjectRow};
-use crate::limits::{KEY_BYTES_MAX, PIECES_AT_ONCE, PROTECTED_WITHIN, SWEEP_MAX, SWEEP_REST};
+use crate::limits::{
+    KEY_BYTES_MAX, PIECES_AT_ONCE, PROTECTED_WITHIN, REMOVED_WITHIN, SWEEP_MAX, SWEEP_REST,
+};
 use crate::pieces::{self, Pieces};
 use crate::{Result, StoreError};
 
@@ -222,7 +224,9 @@ impl Inner {
         let begun = self.clock.passed();
         loop {
             match self.set.put(name, piece.to_vec()).await {
-                Err(error) if self.passes(&error, begun) => tokio::time::sleep(TICK).await,
+                Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
+                    tokio::time::sleep(TICK).await;
+                }
                 put => return Ok(put.map(drop)?),
             }
         }
@@ -233,15 +237,31 @@ impl Inner {
         let begun = self.clock.passed();
         loop {
             match self.set.get(name).await {
-                Err(error) if self.passes(&error, begun) => tokio::time::sleep(TICK).await,
+                Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
+                    tokio::time::sleep(TICK).await;
+                }
                 got => return Ok(Bytes::from(got?)),
             }
         }
     }
 
-    /// Whether a tome is asked again, and not only for an hour in vain.
-    fn passes(&self, error: &TomesError, begun: Instant) -> bool {
-        error.is_backlog() && self.clock.passed().since(begun) <= PROTECTED_WITHIN
+    /// Removes a piece. A tome that has too much to do is asked again, but not for long: what stays
+    /// is removed later.
+    async fn remove_piece(&self, name: &str) -> Result<()> {
+        let begun = self.clock.passed();
+        loop {
+            match self.set.delete(name).await {
+                Err(error) if self.passes(&error, begun, REMOVED_WITHIN) => {
+                    tokio::time::sleep(TICK).await;
+                }
+                removed => return Ok(removed?),
+            }
+        }
+    }
+
+    /// Whether a tome is asked again, and not for ever in vain.
+    fn passes(&self, error: &TomesError, begun: Instant, within: Duration) -> bool {
+        error.is_backlog() && self.clock.passed().since(begun) <= within
     }
 
     /// Bytes of a piece.
@@ -383,10 +403,10 @@ impl Inner {
         for id in ids {
             let prefix = pieces::prefix(id);
             for name in self.set.list_prefix(&prefix) {
-                match self.set.delete(&name).await {
+                match self.remove_piece(&name).await {
                     Ok(()) => {}
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) => failed = Err(error.into()),
+                    Err(error) => failed = Err(error),
                 }
             }
             // One that is still on its way to a tome has its name already.
