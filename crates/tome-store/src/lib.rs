@@ -27,6 +27,7 @@ mod index;
 pub mod limits;
 mod objects;
 mod pieces;
+mod pins;
 mod reading;
 mod snapshot;
 mod store;

@@ -20,6 +20,7 @@ use object_store::{
 
 use crate::StoreError;
 use crate::index::ObjectRow;
+use crate::pins::Pin;
 use crate::reading::body;
 use crate::store::{Inner, TomeStore};
 use crate::upload::Upload;
@@ -62,7 +63,8 @@ impl ObjectStore for TomeStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
-        let row = self.0.object(location.as_ref()).map_err(|error| told(location, error))?;
+        let found = self.0.object_to_read(location.as_ref());
+        let (row, pin) = found.map_err(|error| told(location, error))?;
         let meta = entry(location.to_string(), &row).meta()?;
         options.check_preconditions(&meta)?;
         let range = match &options.range {
@@ -76,7 +78,7 @@ impl ObjectStore for TomeStore {
             stream::empty().boxed()
         } else {
             let of = location.clone();
-            let mut body = body(Arc::clone(&self.0), &row.pieces, &range);
+            let mut body = body(Arc::clone(&self.0), (&row.pieces, pin), &range);
             // What is refused is refused before anything is given.
             let first = body.next().await.transpose().map_err(|error| told(&of, error))?;
             let first = stream::iter(first.map(Ok));
@@ -114,18 +116,24 @@ impl ObjectStore for TomeStore {
     /// Bytes of its own: a copy outlives what it was made of.
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
         let mode = Mode::from(options.mode);
-        let row = self.0.object(from.as_ref()).map_err(|error| told(from, error))?;
-        let copied = copy(&self.0, row, to.as_ref(), mode).await;
+        let found = self.0.object_to_read(from.as_ref());
+        let found = found.map_err(|error| told(from, error))?;
+        let copied = copy(&self.0, found, to.as_ref(), mode).await;
         copied.map_err(|error| told(to, error))
     }
 }
 
 /// Brings the bytes of an object to another key, a piece at a time.
-async fn copy(inner: &Arc<Inner>, row: ObjectRow, to: &str, mode: Mode) -> crate::Result<()> {
+async fn copy(
+    inner: &Arc<Inner>,
+    (row, pin): (ObjectRow, Pin),
+    to: &str,
+    mode: Mode,
+) -> crate::Result<()> {
     let object = inner.named(to, row.attributes)?;
     inner.refuse_early(to, mode)?;
     let length = row.pieces.length();
-    let mut body = body(Arc::clone(inner), &row.pieces, &(0..length));
+    let mut body = body(Arc::clone(inner), (&row.pieces, pin), &(0..length));
     if length <= inner.piece_bytes() {
         let mut all = BytesMut::new();
         while let Some(bytes) = body.try_next().await? {

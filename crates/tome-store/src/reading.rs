@@ -7,21 +7,27 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt as _};
 
 use crate::pieces::{Piece, Pieces};
+use crate::pins::Pin;
 use crate::store::Inner;
 use crate::{Result, StoreError};
 
 /// Pieces that are brought at a time.
 const AHEAD: usize = 2;
 
-/// The bytes `range` of an object.
+/// The bytes `range` of an object, which stays until they are taken.
 pub(crate) fn body(
     inner: Arc<Inner>,
-    pieces: &Pieces,
+    (pieces, pin): (&Pieces, Pin),
     range: &Range<u64>,
 ) -> BoxStream<'static, Result<Bytes>> {
+    let pin = Arc::new(pin);
     let bring = move |piece: Piece| {
-        let inner = Arc::clone(&inner);
-        async move { bring(&inner, piece).await }
+        let (inner, pin) = (Arc::clone(&inner), Arc::clone(&pin));
+        async move {
+            let brought = bring(&inner, piece).await;
+            drop(pin);
+            brought
+        }
     };
     stream::iter(pieces.of(range)).map(bring).buffered(AHEAD).boxed()
 }

@@ -17,6 +17,7 @@ use crate::limits::{
     KEY_BYTES_MAX, PIECES_AT_ONCE, PROTECTED_WITHIN, REMOVED_WITHIN, SWEEP_MAX, SWEEP_REST,
 };
 use crate::pieces::{self, Pieces};
+use crate::pins::{Pin, Pins};
 use crate::{Result, StoreError};
 
 /// Time is that of the clock; a tick says when to look at it.
@@ -82,6 +83,7 @@ pub(crate) struct Inner {
     entropy: Entropy,
     promise: Promise,
     sweeping: Mutex<Sweeping>,
+    reading: Pins,
 }
 
 impl TomeStore {
@@ -94,8 +96,8 @@ impl TomeStore {
         let io = |source| TomesError::Io { action: "make", path: directory.clone(), source };
         std::fs::create_dir_all(&directory).map_err(io)?;
         let index = Index::open(&directory.join(INDEX), set.id(), clock.clone())?;
-        let sweeping = Mutex::default();
-        Ok(Self(Arc::new(Inner { set, index, clock, entropy, promise, sweeping })))
+        let (sweeping, reading) = Default::default();
+        Ok(Self(Arc::new(Inner { set, index, clock, entropy, promise, sweeping, reading })))
     }
 
     /// Which set it is.
@@ -168,6 +170,20 @@ impl Inner {
     pub(crate) fn object(&self, key: &str) -> Result<ObjectRow> {
         let missing = || StoreError::NotFound { key: key.to_owned() };
         self.index.object(key)?.ok_or_else(missing)
+    }
+
+    /// What is under a key, to be read: its pieces stay for as long as the pin is held.
+    pub(crate) fn object_to_read(&self, key: &str) -> Result<(ObjectRow, Pin)> {
+        let mut row = self.object(key)?;
+        loop {
+            let pin = self.reading.pin(row.pieces.id);
+            // Who replaced it before it was pinned may have removed its pieces.
+            let now = self.object(key)?;
+            if now.pieces.id == row.pieces.id {
+                return Ok((now, pin));
+            }
+            row = now;
+        }
     }
 
     /// Refuses an object some of whose pieces no tome has.
@@ -400,7 +416,7 @@ impl Inner {
         // A tome whose objects nobody knows may have some of them, and comes back with it.
         let is_known = self.set.unknown().is_empty();
         let (mut gone, mut failed) = (Vec::new(), Ok(()));
-        for id in ids {
+        for id in ids.into_iter().filter(|id| !self.reading.has(*id)) {
             let prefix = pieces::prefix(id);
             for name in self.set.list_prefix(&prefix) {
                 match self.remove_piece(&name).await {

@@ -118,3 +118,21 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
     assert_eq!(store.set().list().len(), 1, "{:?}", store.set().list());
     store.stop();
 }
+
+#[tokio::test]
+async fn what_is_being_read_stays_until_it_is() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Local);
+    put(&store, "key", 1, 2 << 20).await;
+    let got = store.get(&Path::from("key")).await.unwrap();
+    put(&store, "key", 2, 10).await;
+    assert_eq!(
+        store.set().list().len(),
+        4,
+        "two pieces and a head that are read, and the new head"
+    );
+    assert_eq!(got.bytes().await.unwrap(), noise(1, 2 << 20));
+    store.delete(&Path::from("key")).await.unwrap();
+    assert_eq!(store.set().list(), Vec::<String>::new());
+    store.stop();
+}
