@@ -17,7 +17,7 @@
 
 mod row;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use fulgurite_codes::Signature;
@@ -26,7 +26,7 @@ use crate::applied::Applied;
 use crate::consistency::{Change, Report, Side};
 use crate::group::{Group, Move};
 use crate::pending::PendingList;
-use crate::standing::{Building, Standing};
+use crate::standing::{Building, Standing, Stood};
 use crate::tree::SignatureTree;
 use crate::{
     Epoch, GroupId, Layout, Member, Offset, RegionId, RegionIndex, Result, Spot, TomeError, TomeId,
@@ -66,19 +66,13 @@ pub enum Role {
 /// A region that is a member of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    group: Group,
-    member: Member,
+    stood: Stood,
     tree: SignatureTree,
     versions: Vec<Version>,
     /// Where each block lies, counted from one; zero where it was never written.
     spots: Vec<u32>,
-    latest: Version,
     epoch: Epoch,
     role: Role,
-    standing: Standing,
-    /// Whether its blocks were made anew: they are kept though no object here has them.
-    is_rebuilt: bool,
-    untold: BTreeSet<TomeId>,
 }
 
 /// All that a tome keeps awake.
@@ -153,7 +147,7 @@ impl Awake {
     /// The region that is a member of a group.
     #[must_use]
     pub fn region_of(&self, group: GroupId) -> Option<(RegionIndex, &Region)> {
-        self.regions().find(|(_, region)| region.group.id() == group)
+        self.regions().find(|(_, region)| region.stood.group.id() == group)
     }
 
     /// How far the full scrub is.
@@ -182,7 +176,7 @@ impl Awake {
                 }
                 region.spots[offset.as_usize()] = spot.get() + 1;
                 region.versions[offset.as_usize()] = *version;
-                region.latest = region.latest.max(*version);
+                region.stood.latest = region.stood.latest.max(*version);
                 region.epoch = region.epoch.next();
             }
             Row::Pending { region, version, pending } => {
@@ -213,6 +207,7 @@ impl Awake {
             | Row::Building { .. }
             | Row::Cleared { .. }
             | Row::Seated { .. }
+            | Row::Named { .. }
             | Row::Dropped { .. }
             | Row::Learned { .. }
             | Row::Regroup { .. } => self.stand(row)?,
@@ -227,31 +222,27 @@ impl Awake {
         Ok(())
     }
 
+    /// Takes a region as it was kept: one that stands otherwise than a new member does.
+    ///
+    /// # Errors
+    /// [`TomeError::ClaimedTwice`] when it cannot stand so, or is there already.
+    pub fn restore(&mut self, index: RegionIndex, stood: Stood) -> Result<()> {
+        let own = RegionId { tome: self.id, index };
+        let fits = stood.fits(own, self.layout.parts().segments);
+        if !fits || self.regions.contains_key(&index) {
+            return Err(TomeError::ClaimedTwice { region: own });
+        }
+        let region = Region::zeros(stood, &self.layout)?;
+        self.regions.insert(index, region);
+        Ok(())
+    }
+
     fn seat(&mut self, index: RegionIndex, group: &Group) -> Result<()> {
         let own = RegionId { tome: self.id, index };
-        let is_known = self.regions.get(&index).is_some_and(|region| region.group != *group);
-        let member = group.member(own).filter(|_| !is_known);
-        let member = member.ok_or(TomeError::ClaimedTwice { region: own })?;
-        let blocks = self.layout.region_blocks();
-        let role = if u32::from(member.get()) < group.split().data() {
-            Role::Data(PendingList::default())
-        } else {
-            let applied = vec![Applied::default(); group.split().data() as usize];
-            Role::Parity { applied, stored: BTreeMap::new() }
-        };
-        let region = Region {
-            group: group.clone(),
-            member,
-            tree: SignatureTree::zeros(blocks, self.layout.block_bytes())?,
-            versions: vec![Version::NONE; blocks as usize],
-            spots: vec![0; blocks as usize],
-            latest: Version::NONE,
-            epoch: Epoch::default(),
-            role,
-            standing: Standing::Member,
-            is_rebuilt: false,
-            untold: BTreeSet::new(),
-        };
+        let is_other = self.regions.get(&index).is_some_and(|region| region.stood.group != *group);
+        let stood = Stood::new(group.clone(), own).filter(|_| !is_other);
+        let stood = stood.ok_or(TomeError::ClaimedTwice { region: own })?;
+        let region = Region::zeros(stood, &self.layout)?;
         self.regions.entry(index).or_insert(region);
         Ok(())
     }
@@ -259,62 +250,43 @@ impl Awake {
     /// Rows about seats that move.
     fn stand(&mut self, row: &Row) -> Result<()> {
         let (blocks, bytes) = (self.layout.region_blocks(), self.layout.block_bytes());
-        match row {
-            Row::Frozen { region, planned } => {
-                let standing = planned.map_or(Standing::Member, Standing::Frozen);
-                self.region_mut(*region)?.standing = standing;
-            }
-            Row::Building { region, building } => {
-                let region = self.region_mut(*region)?;
-                // What its tome wrote before it was lost had versions up to there.
-                let own = building.latest.get(region.member.as_usize());
-                region.latest = region.latest.max(own.copied().unwrap_or_default());
-                region.standing = Standing::Building(Box::new(building.clone()));
+        let index = match row {
+            Row::Dropped { region } => {
+                self.regions.remove(region);
+                return Ok(());
             }
             Row::Cleared { region } => {
                 let region = self.region_mut(*region)?;
                 region.tree = SignatureTree::zeros(blocks, bytes)?;
                 region.spots = vec![0; blocks as usize];
+                region.versions = vec![Version::NONE; blocks as usize];
+                return Ok(());
             }
-            Row::Seated { region } => {
-                let region = self.region_mut(*region)?;
-                let Standing::Building(building) = std::mem::take(&mut region.standing) else {
-                    return Ok(());
-                };
-                region.untold = building.to_tell(&region.group);
-                region.is_rebuilt = true;
-                if let Role::Parity { applied, .. } = &mut region.role {
-                    let floors = building.latest.iter().map(|latest| latest.next());
-                    *applied =
-                        floors.map(|floor| Applied::up_to(floor.unwrap_or_default())).collect();
-                }
+            Row::Frozen { region, .. }
+            | Row::Building { region, .. }
+            | Row::Seated { region }
+            | Row::Named { region }
+            | Row::Learned { region, .. }
+            | Row::Regroup { region, .. }
+            | Row::Seat { region, .. }
+            | Row::Block { region, .. }
+            | Row::Pending { region, .. }
+            | Row::Sent { region, .. }
+            | Row::Confirmed { region, .. }
+            | Row::Stored { region, .. }
+            | Row::Folded { region, .. }
+            | Row::Floor { region, .. } => *region,
+            Row::Object { .. } | Row::Removed { .. } | Row::Scrubbed(_) => return Ok(()),
+        };
+        let own = RegionId { tome: self.id, index };
+        let region = self.region_mut(index)?;
+        if let (Row::Seated { .. }, Some(building)) = (row, region.building()) {
+            let floors: Vec<Applied> = building.floors().map(Applied::up_to).collect();
+            if let Role::Parity { applied, .. } = &mut region.role {
+                *applied = floors;
             }
-            Row::Dropped { region } => {
-                self.regions.remove(region);
-            }
-            Row::Learned { region, tome } => {
-                self.region_mut(*region)?.untold.remove(tome);
-            }
-            Row::Regroup { region: index, group } => {
-                let own = RegionId { tome: self.id, index: *index };
-                let is_member = group.member(own).is_some();
-                let region = self.region_mut(*index)?;
-                region.group = group.clone();
-                region.standing = if is_member { Standing::Member } else { Standing::Left };
-                region.untold.retain(|tome| group.seats().iter().any(|seat| seat.tome == *tome));
-            }
-            Row::Seat { .. }
-            | Row::Block { .. }
-            | Row::Pending { .. }
-            | Row::Sent { .. }
-            | Row::Confirmed { .. }
-            | Row::Stored { .. }
-            | Row::Folded { .. }
-            | Row::Floor { .. }
-            | Row::Object { .. }
-            | Row::Removed { .. }
-            | Row::Scrubbed(_) => {}
         }
+        region.stood.apply(own, row);
         Ok(())
     }
 
@@ -341,16 +313,35 @@ impl Awake {
 }
 
 impl Region {
+    /// One in which nothing was written yet.
+    fn zeros(stood: Stood, layout: &Layout) -> Result<Self> {
+        let blocks = layout.region_blocks();
+        let role = if stood.is_data() {
+            Role::Data(PendingList::default())
+        } else {
+            let applied = vec![Applied::default(); stood.group.split().data() as usize];
+            Role::Parity { applied, stored: BTreeMap::new() }
+        };
+        Ok(Self {
+            stood,
+            tree: SignatureTree::zeros(blocks, layout.block_bytes())?,
+            versions: vec![Version::NONE; blocks as usize],
+            spots: vec![0; blocks as usize],
+            epoch: Epoch::default(),
+            role,
+        })
+    }
+
     /// The group that it is in.
     #[must_use]
     pub const fn group(&self) -> &Group {
-        &self.group
+        &self.stood.group
     }
 
     /// Which member of that it is.
     #[must_use]
     pub const fn member(&self) -> Member {
-        self.member
+        self.stood.member
     }
 
     /// The signatures of its blocks.
@@ -362,7 +353,7 @@ impl Region {
     /// Its last version.
     #[must_use]
     pub const fn latest(&self) -> Version {
-        self.latest
+        self.stood.latest
     }
 
     /// How often it changed.
@@ -374,19 +365,31 @@ impl Region {
     /// How it stands in its group.
     #[must_use]
     pub const fn standing(&self) -> &Standing {
-        &self.standing
+        &self.stood.standing
     }
 
     /// Whether it answers for its seat, and may be written.
     #[must_use]
     pub const fn is_member(&self) -> bool {
-        matches!(self.standing, Standing::Member)
+        matches!(self.stood.standing, Standing::Member)
+    }
+
+    /// Its place in the group, with all that changes when seats move.
+    #[must_use]
+    pub const fn stood(&self) -> &Stood {
+        &self.stood
+    }
+
+    /// Whether its blocks were made anew, and names of their objects may not be known here.
+    #[must_use]
+    pub const fn is_rebuilt(&self) -> bool {
+        self.stood.is_rebuilt
     }
 
     /// Its checkpoint, if it is being made anew.
     #[must_use]
     pub const fn building(&self) -> Option<&Building> {
-        match &self.standing {
+        match &self.stood.standing {
             Standing::Building(building) => Some(building),
             Standing::Member | Standing::Frozen(_) | Standing::Left => None,
         }
@@ -395,7 +398,7 @@ impl Region {
     /// The move that it is frozen for.
     #[must_use]
     pub const fn frozen(&self) -> Option<&Move> {
-        match &self.standing {
+        match &self.stood.standing {
             Standing::Frozen(planned) => Some(planned),
             Standing::Member | Standing::Building(_) | Standing::Left => None,
         }
@@ -403,13 +406,13 @@ impl Region {
 
     /// Tomes that are to be told that it took its seat.
     pub fn untold(&self) -> impl Iterator<Item = TomeId> {
-        self.untold.iter().copied()
+        self.stood.untold.iter().copied()
     }
 
     /// Blocks of data that were made anew and are not zeros: some object had them, whose name is
     /// not known here.
     pub fn kept(&self) -> impl Iterator<Item = Offset> {
-        let all = (0..self.spots.len()).map(Offset::at).filter(|_| self.is_rebuilt);
+        let all = (0..self.spots.len()).map(Offset::at).filter(|_| self.stood.is_rebuilt);
         all.filter(|offset| self.tree.block(*offset) != Signature::ZERO)
     }
 
@@ -431,8 +434,8 @@ impl Region {
     /// Which parity of its group it is, from zero.
     #[must_use]
     pub fn parity(&self) -> Option<u8> {
-        let data = self.group.split().data();
-        u8::try_from(u32::from(self.member.get()).checked_sub(data)?).ok()
+        let data = self.stood.group.split().data();
+        u8::try_from(u32::from(self.stood.member.get()).checked_sub(data)?).ok()
     }
 
     /// Deltas that came, with the data member and the version of each.
@@ -467,7 +470,7 @@ impl Region {
     pub fn report(&self) -> Report {
         let side = match &self.role {
             Role::Data(pending) => {
-                Side::Data { latest: self.latest, unconfirmed: pending.unconfirmed() }
+                Side::Data { latest: self.stood.latest, unconfirmed: pending.unconfirmed() }
             }
             Role::Parity { applied, .. } => {
                 Side::Parity(applied.iter().map(Applied::folded).collect())

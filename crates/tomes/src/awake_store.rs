@@ -11,6 +11,8 @@
 //! anew with them. Nothing is kept twice in memory: a row that changes another is read first.
 //! Not here: what rows mean ([`Awake`]), and what a failed commit leads to (the driver).
 
+mod seats;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -245,18 +247,14 @@ impl<'a> Changes<'a> {
             Row::Scrubbed(scrubbed) => {
                 self.put(SCRUB, SCRUB_KEY.to_vec(), &ScrubRow(*scrubbed))?;
             }
-            // No set begins to make a region anew yet. A tome that is told to is given up before
-            // it answers, for these would be lost at the next start.
             Row::Frozen { region, .. }
             | Row::Building { region, .. }
             | Row::Cleared { region }
             | Row::Seated { region }
+            | Row::Named { region }
             | Row::Dropped { region }
             | Row::Learned { region, .. }
-            | Row::Regroup { region, .. } => {
-                let what = format!("region {region} is to be made anew, which no set keeps yet");
-                return Err(TomesError::Invalid { what });
-            }
+            | Row::Regroup { region, .. } => self.stand(*region, row)?,
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version}
 
 use crate::rows::{
     BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow,
-    SCRUB, SCRUB_KEY, SEATS, ScrubRow, SeatRow, region_key,
+    SCRUB, SCRUB_KEY, SEATS, STANDINGS, ScrubRow, SeatRow, StandingRow, region_key,
 };
 use crate::{Result, TomesError};
 
@@ -39,7 +39,10 @@ fn loaded(view: &dyn ReadView, tome: TomeId, layout: Layout) -> Result<Awake> {
     each(view, SEATS, |key, SeatRow(group)| {
         let region = RegionIndex::new(key.u32()?);
         within(tome, "region", region.get(), layout.parts().regions)?;
-        Ok(awake.apply(&Row::Seat { region, group })?)
+        match row::get::<StandingRow>(view, STANDINGS, &region_key(region).finish())? {
+            Some(standing) => Ok(awake.restore(region, standing.stood(group))?),
+            None => Ok(awake.apply(&Row::Seat { region, group })?),
+        }
     })?;
     each(view, BLOCKS, |key, BlockRow { spot, version, signature }| {
         let (region, offset) = (RegionIndex::new(key.u32()?), Offset::new(key.u32()?));

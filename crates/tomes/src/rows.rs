@@ -4,6 +4,7 @@
 //! space     key                       row
 //! tome      "tome"                    TomeRow: whose it is
 //! seats     region                    SeatRow: the group that the region is in
+//! standings region                    StandingRow: how it stands there, unless as a new member
 //! blocks    region, offset            BlockRow: where the block lies, its version and signature
 //! pending   region, version           PendingRow: a change that parities lack
 //! deltas    region, member, version   DeltaRow: a change that came
@@ -14,6 +15,8 @@
 //!
 //! Numbers of keys are big-endian, so rows come in their order. Each kind has a version of its own.
 
+use std::collections::BTreeSet;
+
 use fulgurite_catalog::Space;
 use fulgurite_catalog::keys::KeyWriter;
 use fulgurite_catalog::row::Row;
@@ -22,12 +25,14 @@ use fulgurite_tome::awake::{Object, Scrubbed};
 use fulgurite_tome::consistency::Change;
 use fulgurite_tome::group::Group;
 use fulgurite_tome::pending::Pending;
+use fulgurite_tome::standing::{Standing, Stood};
 use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version};
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
 pub(crate) const TOME: Space = Space::new("tome");
 pub(crate) const SEATS: Space = Space::new("seats");
+pub(crate) const STANDINGS: Space = Space::new("standings");
 pub(crate) const BLOCKS: Space = Space::new("blocks");
 pub(crate) const PENDING: Space = Space::new("pending");
 pub(crate) const DELTAS: Space = Space::new("deltas");
@@ -36,8 +41,8 @@ pub(crate) const OBJECTS: Space = Space::new("objects");
 pub(crate) const SCRUB: Space = Space::new("scrub");
 
 /// Every space of an awake store.
-pub(crate) const SPACES: [Space; 8] =
-    [TOME, SEATS, BLOCKS, PENDING, DELTAS, FLOORS, OBJECTS, SCRUB];
+pub(crate) const SPACES: [Space; 9] =
+    [TOME, SEATS, STANDINGS, BLOCKS, PENDING, DELTAS, FLOORS, OBJECTS, SCRUB];
 
 /// The key of the one row of its space.
 pub(crate) const TOME_KEY: &[u8] = b"tome";
@@ -55,6 +60,28 @@ pub(crate) struct TomeRow {
 /// The group of a region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SeatRow(pub(crate) Group);
+
+/// How a region stands in its group: all but the group itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StandingRow {
+    pub(crate) member: Member,
+    pub(crate) standing: Standing,
+    pub(crate) latest: Version,
+    pub(crate) is_rebuilt: bool,
+    pub(crate) untold: BTreeSet<TomeId>,
+}
+
+impl StandingRow {
+    pub(crate) fn of(stood: &Stood) -> Self {
+        let Stood { member, standing, latest, is_rebuilt, untold, .. } = stood.clone();
+        Self { member, standing, latest, is_rebuilt, untold }
+    }
+
+    pub(crate) fn stood(self, group: Group) -> Stood {
+        let Self { member, standing, latest, is_rebuilt, untold } = self;
+        Stood { group, member, standing, latest, is_rebuilt, untold }
+    }
+}
 
 /// A block that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +120,10 @@ impl Row for TomeRow {
 }
 
 impl Row for SeatRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for StandingRow {
     const VERSION: u8 = 1;
 }
 

@@ -8,8 +8,10 @@ use fulgurite_codes::{Signature, sector_checksum, signature};
 use fulgurite_disks::{Guard, Lease, PlaceId, Power};
 use fulgurite_tome::awake::{Awake, Object, Row, Scrubbed};
 use fulgurite_tome::consistency::Change;
-use fulgurite_tome::group::Group;
+use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::pending::{Parities, Pending};
+use fulgurite_tome::rebuild::Rebuild;
+use fulgurite_tome::standing::{Building, Standing, Stood};
 use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{
     Epoch, GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,
@@ -18,7 +20,7 @@ use fulgurite_units::{ByteCount, Duration, ErrorKind, Instant, TomeSetId};
 
 use crate::fail_point::FailPoints;
 use crate::rows::{
-    BlockRow, DeltaRow, FloorRow, ObjectRow, PendingRow, ScrubRow, SeatRow, TomeRow,
+    BlockRow, DeltaRow, FloorRow, ObjectRow, PendingRow, ScrubRow, SeatRow, StandingRow, TomeRow,
 };
 use crate::set_store::{GroupRow, MadeRow, SetRow, TokenRow};
 use crate::spin_gate::SpinGate;
@@ -82,6 +84,9 @@ fn rows_of_version_1_stay_as_they_are() {
     let row = TomeRow { set: identity.set, tome: identity.tome, layout: identity.layout };
     golden(&row, &expect!["011007070707070707070707070707070707ac02800203342b32020314"]);
     golden(&SeatRow(group()), &expect!["010303332b32050001010102010301040100"]);
+    let stood = Stood::new(group(), RegionId { tome: TomeId::new(0), index: REGION }).unwrap();
+    let stood = Stood { standing: Standing::Left, latest: Version::new(300), ..stood };
+    golden(&StandingRow::of(&stood), &expect!["010003ac020000"]);
     let (spot, version) = (Spot::new(300), Version::new(7));
     golden(&BlockRow { spot, version, signature: [9; 8] }, &expect!["01ac02070909090909090909"]);
     golden(&PendingRow(pending(5, Some(6), 700)), &expect!["01050106bc05422a45941fef58430300ac02"]);
@@ -182,7 +187,7 @@ fn assert_same(found: &Awake, expected: &Awake) {
             let versions: Vec<_> = (0..12).map(|o| region.version(Offset::new(o))).collect();
             let report = region.report();
             let (tree, side) = (region.tree().clone(), report.side);
-            (region.group().clone(), region.role().clone(), spots, versions, tree, side)
+            (region.stood().clone(), region.role().clone(), spots, versions, tree, side)
         };
         awake.regions().map(|(index, region)| (index, region.latest(), told(region))).collect()
     };
@@ -216,6 +221,85 @@ fn what_was_committed_is_what_is_known_after_each_start() {
     let stored: Vec<u32> = floor.stored().map(|(_, version, _)| version.get()).collect();
     assert_eq!(stored, [4, 6, 8], "below the floor nothing is kept");
     assert_eq!(expected.region(REGION).unwrap().pending().unwrap().len(), 2);
+}
+
+/// A region with data and one with parity that take seats, one that gives up, and one that leaves.
+fn moves() -> Vec<Row> {
+    let place = |index: u32| RegionId { tome: TomeId::new(0), index: RegionIndex::new(index) };
+    let seats = |own: usize, index: u32| -> Vec<RegionId> {
+        let others = (1..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
+        let mut seats: Vec<RegionId> = others.collect();
+        seats.insert(own, place(index));
+        seats
+    };
+    let split: fulgurite_tome::Split = "3+2".parse().unwrap();
+    let taken = |index: u32, own: usize, id: u32| {
+        let (member, from) = (Member::at(own), RegionId { tome: TomeId::new(9), index: REGION });
+        let planned = Move { group: GroupId::new(id), member, from, to: place(index) };
+        let mut building = Building::new(planned, Instant::from_nanos(300));
+        let available = (0..5).filter(|at| *at != own).map(Member::at).collect();
+        let plan = Rebuild::new(planned.group, split, member, &available).unwrap();
+        building.latest = [30, 40, 50].map(Version::new).to_vec();
+        (building.available, building.plan, building.segment) = (available, Some(plan), 1);
+        let group = Group::new(GroupId::new(id), split, seats(own, index)).unwrap();
+        let region = RegionIndex::new(index);
+        let block = |version: u32, spot: u32| Row::Block {
+            region,
+            offset: Offset::new(spot % 12),
+            spot: Spot::new(spot),
+            version: Version::new(version),
+            change: signature(&[3; 256]),
+        };
+        vec![
+            Row::Seat { region, group },
+            Row::Building { region, building: building.clone() },
+            block(70, index * 12),
+            block(71, index * 12 + 1),
+            Row::Cleared { region },
+            Row::Building { region, building },
+            block(72, index * 12 + 2),
+            Row::Seated { region },
+            Row::Learned { region, tome: TomeId::new(9) },
+        ]
+    };
+    let (data, parity, dropped) = (taken(0, 1, 5), taken(1, 4, 6), taken(2, 0, 7));
+    let after = data[0].clone();
+    let Row::Seat { group, .. } = after else { panic!("a seat") };
+    let from = group.seats()[1];
+    let to = RegionId { tome: TomeId::new(8), index: REGION };
+    let planned = Move { group: group.id(), member: Member::new(1), from, to };
+    let left = group.after(&planned).unwrap();
+    let (first, second, third) = (RegionIndex::new(0), REGION, RegionIndex::new(2));
+    let ends = [
+        Row::Named { region: first },
+        Row::Frozen { region: second, planned: Some(planned) },
+        Row::Frozen { region: second, planned: None },
+        Row::Dropped { region: third },
+        Row::Regroup { region: first, group: left },
+    ];
+    let made = data.into_iter().chain(parity).chain(dropped.into_iter().take(7));
+    made.chain(ends).collect()
+}
+
+#[test]
+fn rows_of_a_rebuild_are_what_is_known_after_each_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, identity) = (folder.path().join("tome"), own(0));
+    let mut expected = Awake::new(identity.tome, identity.layout);
+    drop(AwakeStore::init(&path, &identity).unwrap());
+    for row in moves() {
+        expected.apply(&row).unwrap();
+        let store = AwakeStore::open(&path, &identity).unwrap();
+        store.commit(&[row], &FailPoints::default()).unwrap();
+        assert_same(&store.load(&identity).unwrap(), &expected);
+    }
+    // The same in one commit.
+    let store = AwakeStore::init(&folder.path().join("other"), &identity).unwrap();
+    store.commit(&moves(), &FailPoints::default()).unwrap();
+    assert_same(&store.load(&identity).unwrap(), &expected);
+    assert_eq!(expected.regions().count(), 2, "one was given up");
+    let latest = expected.region(REGION).unwrap().latest();
+    assert_eq!(latest, Version::new(72), "no version is given twice");
 }
 
 #[test]

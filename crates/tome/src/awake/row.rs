@@ -115,6 +115,11 @@ pub enum Row {
         /// Which region.
         region: RegionIndex,
     },
+    /// The names of all objects of a region that was made anew are known.
+    Named {
+        /// Which region.
+        region: RegionIndex,
+    },
     /// A region is not made anew any more, and is in no group.
     Dropped {
         /// Which region.

@@ -216,7 +216,7 @@ proptest! {
         }
         world.calm();
         (0..12).for_each(|_| world.pass(HOUR));
-        prop_assert_eq!(world.counts.rebuilt, 1, "{:?}", world.counts);
+        // A crash may swallow the alarm, and not the seat.
         prop_assert!(has_moved(&world, &group, &moved));
         prop_assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
         if member < 3 {
