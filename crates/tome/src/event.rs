@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::awake::Row;
+use crate::awake::{Object, Row};
 use crate::consistency::Finding;
 use crate::group::{Group, Move};
 use crate::message::Message;
@@ -59,6 +59,17 @@ pub enum Event {
         request: RequestId,
         /// Which group.
         group: GroupId,
+    },
+    /// The objects that a region had before it was made anew, as its set knows them: with that its
+    /// names are known, and it is written again. Answered with `Adopted`, also when it was done
+    /// before.
+    Adopt {
+        /// The set's request.
+        request: RequestId,
+        /// Which region.
+        region: RegionIndex,
+        /// All of its objects.
+        objects: Vec<(String, Object)>,
     },
     /// Another tome said something.
     Told {
@@ -148,6 +159,8 @@ pub enum Answer {
     Bytes(Vec<u8>),
     /// It is removed.
     Deleted,
+    /// The objects of a region that was made anew are here.
+    Adopted,
     /// A group was checked.
     Checked {
         /// What is wrong; nothing if it agrees.

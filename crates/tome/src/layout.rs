@@ -18,7 +18,8 @@ use fulgurite_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    AWAKE_BYTES_PER_BLOCK, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BLOCKS_MAX, REGION_BLOCKS_MAX,
+    AWAKE_BYTES_PER_BLOCK, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BLOCKS_MAX, PUT_BLOCKS_MAX,
+    REGION_BLOCKS_MAX,
 };
 use crate::{Offset, Result, Split, TomeError};
 
@@ -106,6 +107,13 @@ impl Layout {
     #[must_use]
     pub const fn region_data_blocks(&self) -> u32 {
         self.parts.segments * self.parts.segment.data()
+    }
+
+    /// Data blocks of the largest object: it lies in one region, so that it moves with it.
+    #[must_use]
+    pub const fn object_blocks_max(&self) -> u64 {
+        let (put, region) = (PUT_BLOCKS_MAX as u64, self.region_data_blocks() as u64);
+        if put < region { put } else { region }
     }
 
     /// Blocks of all regions.

@@ -103,6 +103,18 @@ pub enum Message {
         /// Whether nothing is under way any more.
         is_quiet: bool,
     },
+    /// A data member was lost while a change of it was at some parities only: one that has it shall
+    /// tell it to one that has not. From who is to have a seat.
+    Share {
+        /// For which move.
+        planned: Move,
+        /// Which data member.
+        member: Member,
+        /// Which change.
+        version: Version,
+        /// Which parity lacks it, from zero.
+        parity: u8,
+    },
     /// The seat does not move: from who was to have it.
     Thaw(Move),
     /// A seat has moved.
@@ -205,9 +217,10 @@ impl Message {
             | Self::HoldingsWanted { group, .. }
             | Self::Holdings { group, .. }
             | Self::Learned { group, .. } => *group,
-            Self::Freeze(planned) | Self::Ready { planned, .. } | Self::Thaw(planned) => {
-                planned.group
-            }
+            Self::Freeze(planned)
+            | Self::Ready { planned, .. }
+            | Self::Share { planned, .. }
+            | Self::Thaw(planned) => planned.group,
             Self::Moved(group) => group.id(),
         }
     }

@@ -38,7 +38,7 @@ use crate::awake::{Awake, Row};
 use crate::bits::Bits;
 use crate::event::{Alarm, Answer, Command, Event, RequestId};
 use crate::group::Group;
-use crate::limits::{PUT_BLOCKS_MAX, TASKS_MAX};
+use crate::limits::TASKS_MAX;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
@@ -200,7 +200,7 @@ impl Tome {
     }
 
     fn put(&mut self, request: RequestId, name: String, bytes: Vec<u8>) -> Result<()> {
-        let max = PUT_BLOCKS_MAX as u64 * self.awake.layout().block_bytes();
+        let max = self.awake.layout().object_blocks_max() * self.awake.layout().block_bytes();
         if !(1..=max).contains(&(bytes.len() as u64)) {
             return Err(TomeError::ObjectBytes { name, bytes: bytes.len() as u64, max });
         }
@@ -273,6 +273,9 @@ impl Controller for Tome {
             Event::Rebuild { planned, group } => {
                 self.rebuild(planned, &group, out);
                 None
+            }
+            Event::Adopt { request, region, objects } => {
+                Some((request, self.adopt(request, region, objects, out)))
             }
             Event::Told { from, message } => {
                 self.told(from, message, out);

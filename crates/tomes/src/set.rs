@@ -30,7 +30,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, PlaceId, Power};
-use fulgurite_tome::limits::PUT_BLOCKS_MAX;
 use fulgurite_tome::{Layout, TomeError, TomeId};
 use fulgurite_units::{ByteCount, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
@@ -242,8 +241,8 @@ impl TomeSet {
         lost.chain(lock(&self.names).unlisted().iter().copied()).collect()
     }
 
-    /// The largest object that can be put: with the parity of its segments it fits in the spare
-    /// spots of a disk.
+    /// The largest object that can be put: it fits in a region, and with the parity of its segments
+    /// in the spare spots of a disk.
     #[must_use]
     pub fn object_bytes_max(&self) -> ByteCount {
         let (parts, segment) = (self.layout.parts(), self.layout.parts().segment);
@@ -252,8 +251,8 @@ impl TomeSet {
             let segments = blocks / u64::from(segment.data()) + 2;
             blocks + segments * u64::from(segment.parity())
         };
-        let most = (1..=PUT_BLOCKS_MAX as u64).rev();
-        let blocks = most.clone().find(|blocks| spots(*blocks) <= u64::from(parts.spares));
+        let mut most = (1..=self.layout.object_blocks_max()).rev();
+        let blocks = most.find(|blocks| spots(*blocks) <= u64::from(parts.spares));
         ByteCount::new(blocks.unwrap_or(1) * self.layout.block_bytes())
     }
 

@@ -7,6 +7,7 @@ use super::nature::{Known, Nature};
 use super::set::{lived, promises_hold};
 use super::world::World;
 use crate::awake::Row;
+use crate::consistency::Side;
 use crate::group::{Group, Move};
 use crate::message::Message;
 use crate::standing::Standing;
@@ -38,10 +39,15 @@ fn at(id: RegionId) -> usize {
 
 /// A world in which every data member of its first group has objects, all of them protected.
 fn filled(nature: Nature) -> (World, Group) {
+    filled_with(nature, 12)
+}
+
+/// The same with so many objects of each.
+fn filled_with(nature: Nature, objects: usize) -> (World, Group) {
     let mut world = lived(nature, 7, 10);
     let group = world.groups.iter().next().unwrap().clone();
     for seat in &group.seats()[..3] {
-        (0..12).for_each(|_| world.put(at(*seat)));
+        (0..objects).for_each(|_| world.put(at(*seat)));
     }
     (0..4).for_each(|_| world.pass(HOUR));
     assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
@@ -57,17 +63,6 @@ fn begin(world: &mut World, group: &Group, member: usize) -> Move {
 
 fn root(world: &World, id: RegionId) -> fulgurite_codes::Signature {
     world.nodes[at(id)].awake.region(id.index).unwrap().tree().root()
-}
-
-/// Every block that the lost tome had written is at the target; new ones may be beside them.
-fn has_all(world: &World, planned: &Move) -> bool {
-    let region = |id: RegionId| world.nodes[at(id)].awake.region(id.index).unwrap();
-    let zero = fulgurite_codes::Signature::ZERO;
-    (0..world.layout.region_blocks()).map(crate::Offset::new).all(|offset| {
-        let lost = region(planned.from).tree().block(offset);
-        let is_data = !world.layout.is_parity(offset);
-        !is_data || lost == zero || lost == region(planned.to).tree().block(offset)
-    })
 }
 
 /// All members are members of the group as it is after a move.
@@ -186,6 +181,60 @@ fn a_source_that_fails_and_a_target_that_crashes_midway_do_not_end_it() {
     }
 }
 
+#[test]
+fn a_region_that_was_made_anew_is_written_when_its_names_are_known() {
+    let (mut world, group) = filled_with(LARGE, 4);
+    let moved = begin(&mut world, &group, 1);
+    (0..4).for_each(|_| world.pass(HOUR));
+    let region = |world: &World| {
+        let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+        (region.is_rebuilt(), region.latest())
+    };
+    let before = region(&world);
+    assert!(before.0, "nobody knows which of its blocks are free");
+    world.put(at(moved.to));
+    world.pass(HOUR);
+    assert_eq!(region(&world), before, "nothing was written to it");
+    let known = world.objects.len();
+    assert_eq!(world.adopt(&moved), 0);
+    assert!(!region(&world).0);
+    assert_eq!(world.objects.len(), known);
+    world.read_all();
+    (0..30).for_each(|_| world.put(at(moved.to)));
+    (0..4).for_each(|_| world.pass(HOUR));
+    assert!(region(&world).1 > before.1, "new objects are beside them");
+    assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
+    promises_hold(&world);
+}
+
+#[test]
+fn what_one_parity_had_of_a_lost_tome_the_others_have_before_it_is_made_anew() {
+    let (mut world, group) = filled(LARGE);
+    let lost = at(group.seats()[0]);
+    // The second parity hears nothing while a change is written.
+    let away = at(group.seats()[4]);
+    world.nodes[away].cut_until = world.now + HOUR;
+    (0..4).for_each(|_| world.put(lost));
+    let folded = |world: &World, parity: usize| {
+        let region = world.nodes[at(group.seats()[parity])].awake.region_of(group.id()).unwrap().1;
+        let Side::Parity(all) = region.report().side else { panic!("it has parity") };
+        all[0].above.len()
+    };
+    while folded(&world, 3) == 0 {
+        world.pass(Duration::from_secs(1));
+    }
+    assert_eq!(folded(&world, 4), 0);
+    let moved = begin(&mut world, &group, 0);
+    world.nodes[away].cut_until = world.now;
+    (0..4).for_each(|_| world.pass(HOUR));
+    assert!(has_moved(&world, &group, &moved), "it is made anew");
+    assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
+    world.adopt(&moved);
+    world.read_all();
+    world.pass(HOUR);
+    promises_hold(&world);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
@@ -199,14 +248,6 @@ proptest! {
         let member = world.below(5);
         let group = world.groups.iter().next().unwrap().clone();
         let moved = planned(&world, &group, member);
-        // What half the parities have of a lost member, nobody gives to the others yet.
-        let pending = |world: &World| {
-            let region = world.nodes[at(moved.from)].awake.region(moved.from.index);
-            region.unwrap().pending().is_some_and(|list| !list.is_empty())
-        };
-        while pending(&world) {
-            world.pass(MINUTE);
-        }
         world.kill(at(moved.from));
         world.step(at(moved.to), Event::Rebuild { planned: moved, group: group.clone() });
         for _ in 0..60 {
@@ -220,12 +261,16 @@ proptest! {
         prop_assert!(has_moved(&world, &group, &moved));
         prop_assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
         if member < 3 {
-            prop_assert!(has_all(&world, &moved));
+            world.adopt(&moved);
+            let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+            prop_assert!(!region.is_rebuilt(), "its names are known, and it is written again");
         }
         for seat in group.after(&moved).unwrap().seats() {
             let region = world.nodes[at(*seat)].awake.region(seat.index).unwrap();
             prop_assert!(region.pending().is_none_or(|list| list.is_empty()), "all is protected");
         }
+        world.read_all();
+        (0..2).for_each(|_| world.pass(HOUR));
         promises_hold(&world);
     }
 }

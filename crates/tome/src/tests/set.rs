@@ -201,6 +201,7 @@ proptest! {
             | Answer::Protected
             | Answer::Bytes(_)
             | Answer::Deleted
+            | Answer::Adopted
             | Answer::Refused(_) => false,
         };
         prop_assert!(world.checks.iter().all(agreed), "{:?}", world.checks);

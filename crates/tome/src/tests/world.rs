@@ -31,7 +31,7 @@ pub(super) struct Node {
     /// Which start of the tome this is: what its disk answers is for one.
     life: u64,
     /// Until when nothing reaches it.
-    cut_until: Instant,
+    pub(super) cut_until: Instant,
     pub(super) restart_at: Option<Instant>,
     /// Blocks written, and of those that were before them the ones that were read for it.
     pub(super) writes: usize,
@@ -298,7 +298,7 @@ impl World {
             Answer::Deleted => {
                 self.objects.remove(&key);
             }
-            Answer::Checked { .. } => panic!("an object is not checked"),
+            Answer::Checked { .. } | Answer::Adopted => panic!("an object is not checked"),
             Answer::Refused(TomeError::Full { .. } | TomeError::Backlog { .. }) => {
                 self.objects.remove(&key);
             }
@@ -510,6 +510,41 @@ impl World {
         let request = self.request(tome, &name);
         self.objects.insert((tome, name.clone()), (bytes.clone(), Known::Asked));
         self.step(tome, Event::Put { request, name, bytes });
+    }
+
+    /// A region that was made anew is told its objects, as a set would: those of the lost tome whose
+    /// blocks are there. Says how many were not.
+    pub(super) fn adopt(&mut self, moved: &crate::group::Move) -> usize {
+        let (from, to) = (moved.from.tome.get() as usize, moved.to.tome.get() as usize);
+        let of_region = |object: &crate::awake::Object| {
+            object.blocks.iter().all(|(region, _)| *region == moved.from.index)
+        };
+        let lost = self.nodes[from].awake.clone();
+        let region = self.nodes[to].awake.region(moved.to.index).unwrap().clone();
+        let (mut objects, mut missing) = (Vec::new(), 0);
+        for (name, object) in lost.objects().filter(|(_, object)| of_region(object)) {
+            let is_there = object.blocks.iter().all(|(index, offset)| {
+                let kept = lost.region(*index).unwrap().tree().block(*offset);
+                region.tree().block(*offset) == kept
+            });
+            let key = (from, name.to_owned());
+            let Some((bytes, known)) = self.objects.remove(&key) else { continue };
+            if !is_there {
+                assert_ne!(known, Known::Protected, "{name} is protected, and was lost");
+                missing += 1;
+                continue;
+            }
+            let blocks = object.blocks.iter().map(|(_, offset)| (moved.to.index, *offset));
+            let adopted = crate::awake::Object { blocks: blocks.collect(), ..object.clone() };
+            objects.push((name.to_owned(), adopted));
+            if known != Known::Removing {
+                self.objects.insert((to, name.to_owned()), (bytes, Known::Protected));
+            }
+        }
+        self.sequence += 1;
+        let request = RequestId(self.sequence);
+        self.step(to, Event::Adopt { request, region: moved.to.index, objects });
+        missing
     }
 
     pub(super) fn get(&mut self, tome: usize, name: &str) {

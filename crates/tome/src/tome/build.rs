@@ -199,7 +199,10 @@ impl Tome {
         let Some(region) = self.awake.region(index) else { return };
         let (group, member, made) = (region.group(), region.member(), region.tree().root());
         let reports = &self.builds.reports;
-        let Some(latest) = agreed(group, reports) else { return };
+        let Some(latest) = agreed(group, reports) else {
+            self.have_shared(index, out);
+            return;
+        };
         let Some(mut building) = region.building().cloned() else { return };
         let available: BTreeSet<Member> = reports.keys().copied().collect();
         let Some(plan) = &building.plan else {
@@ -226,6 +229,23 @@ impl Tome {
         } else {
             self.begin_anew(index, None, out);
         }
+    }
+
+    /// A data member was lost while changes of it were on their way: parities that have them tell
+    /// those that have not, which are quiet again when they have folded them.
+    fn have_shared(&mut self, index: RegionIndex, out: &mut Outbox<Command>) {
+        let Some(region) = self.awake.region(index) else { return };
+        let Some(planned) = region.building().map(|building| building.planned) else { return };
+        let (group, data) = (region.group().clone(), region.group().split().data());
+        let mut told: BTreeSet<Member> = BTreeSet::new();
+        for share in lacking(&group, &self.builds.reports) {
+            let Share { member, version, from, to } = share;
+            told.insert(to);
+            let Ok(parity) = u8::try_from(u32::from(to.get()) - data) else { continue };
+            let message = Message::Share { planned, member, version, parity };
+            out.push(Command::Tell { to: group.seats()[from.as_usize()].tome, message });
+        }
+        self.builds.reports.retain(|member, _| !told.contains(member));
     }
 
     /// What was made is right: the region has its seat.
@@ -377,6 +397,47 @@ impl Tome {
             self.begin_anew(region, None, out);
         }
     }
+}
+
+/// A change of a data member that one parity has and another lacks.
+struct Share {
+    member: Member,
+    version: Version,
+    from: Member,
+    to: Member,
+}
+
+/// All of them, of data members that tell nothing.
+fn lacking(group: &Group, reports: &BTreeMap<Member, Report>) -> Vec<Share> {
+    let mut shares = Vec::new();
+    for member in (0..group.split().data() as usize).map(Member::at) {
+        if reports.contains_key(&member) {
+            continue;
+        }
+        let folded = || {
+            reports.iter().filter_map(move |(parity, report)| match &report.side {
+                Side::Parity(all) => Some((*parity, all.get(member.as_usize())?)),
+                Side::Data { .. } => None,
+            })
+        };
+        let mut owners: BTreeMap<Version, Member> = BTreeMap::new();
+        for (parity, known) in folded() {
+            for change in &known.above {
+                owners.entry(change.version).or_insert(parity);
+            }
+        }
+        for (to, known) in folded() {
+            let missing = owners.iter().filter(|(version, _)| !known.has(**version));
+            let share = |(version, from): (&Version, &Member)| Share {
+                member,
+                version: *version,
+                from: *from,
+                to,
+            };
+            shares.extend(missing.map(share));
+        }
+    }
+    shares
 }
 
 /// The last version of each data member, if members that are quiet have the same of all others.

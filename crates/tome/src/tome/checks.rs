@@ -109,6 +109,7 @@ impl Tome {
             | Message::Holdings { .. }
             | Message::Freeze(_)
             | Message::Ready { .. }
+            | Message::Share { .. }
             | Message::Thaw(_)
             | Message::Moved(_)
             | Message::Learned { .. } => None,

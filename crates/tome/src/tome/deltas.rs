@@ -237,7 +237,7 @@ impl Tome {
         }
         match message {
             Message::Delta { member, change, floor, bytes, .. } => {
-                if !is_from(region, member, from) {
+                if !is_from(region, member, from) && !Self::is_shared(region, member, from) {
                     self.stranger(from, group, out);
                     return;
                 }
@@ -280,6 +280,7 @@ impl Tome {
             Message::Holdings { round, held, .. } => self.came_of_mend(from, round, held, out),
             Message::Freeze(_)
             | Message::Ready { .. }
+            | Message::Share { .. }
             | Message::Thaw(_)
             | Message::Moved(_)
             | Message::Learned { .. } => {}

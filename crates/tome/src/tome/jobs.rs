@@ -14,6 +14,7 @@ use crate::message::Message;
 use crate::pending::{Parities, Pending};
 use crate::rebuild::Step;
 use crate::segment::SegmentCode;
+use crate::standing::Standing;
 use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
 
 /// A block of this tome.
@@ -479,20 +480,25 @@ impl Tome {
         }
     }
 
-    /// Free data blocks for an object: of the region with the most, and then of others.
+    /// Free data blocks for an object, all of one region, so that it moves with that when its tome
+    /// is lost: of the one with the most.
     fn choose(&mut self, count: usize) -> Result<Vec<At>> {
         let layout = *self.awake.layout();
         let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
+        let mut is_full = true;
+        let parity = (layout.region_blocks() - layout.region_data_blocks()) as usize;
         for (index, region) in self.awake.regions() {
-            let Some(pending) = region.pending().filter(|_| Self::is_open(region)) else {
-                continue;
-            };
-            let free = self.used.get(&index).map_or(0, Bits::free);
-            regions.push((free.min(PENDING_MAX - pending.len()), index));
+            let Some(pending) = region.pending() else { continue };
+            let free = self.used.get(&index).map_or(0, Bits::free).saturating_sub(parity);
+            let has_room = |room: usize| *region.standing() != Standing::Left && room >= count;
+            is_full &= !has_room(free);
+            let room = free.min(PENDING_MAX - pending.len());
+            if Self::is_open(region) && has_room(room) {
+                regions.push((room, index));
+            }
         }
         regions.sort_unstable();
-        let mut chosen = Vec::new();
-        for (room, region) in regions.into_iter().rev() {
+        for (_, region) in regions.into_iter().rev() {
             let Some(bits) = self.used.get_mut(&region) else { continue };
             let broken = &self.broken;
             let is_good = |place: usize| {
@@ -500,19 +506,14 @@ impl Tome {
                 let segment = layout.in_segment(offset).map_or(0, |at| at.segment);
                 !layout.is_parity(offset) && !broken.contains_key(&(region, segment))
             };
-            let most = room.min(count - chosen.len());
-            let places = (0..most).map_while(|_| bits.take_first(is_good));
-            chosen.extend(places.map(|place| (region, Offset::at(place))));
-        }
-        if chosen.len() == count {
-            return Ok(chosen);
-        }
-        for (region, offset) in chosen {
-            if let Some(bits) = self.used.get_mut(&region) {
-                bits.give_back(offset.as_usize());
+            let places: Vec<usize> = (0..count).map_while(|_| bits.take_first(is_good)).collect();
+            if places.len() == count {
+                return Ok(places.into_iter().map(|at| (region, Offset::at(at))).collect());
             }
+            places.into_iter().for_each(|place| bits.give_back(place));
         }
-        Err(TomeError::Full { what: "objects" })
+        let what = "objects";
+        Err(if is_full { TomeError::Full { what } } else { TomeError::Backlog { what } })
     }
 
     pub(super) fn block_len(&self) -> usize {

@@ -3,6 +3,7 @@
 //! ```text
 //! target                       member
 //!   Freeze ------------------->  committed; its region is not written from now on
+//!   Share -------------------->  to a parity: what it has of a lost member, another one lacks
 //!   <-------------------- Ready  again from time to time, and quiet when nothing is under way
 //!   Moved -------------------->  committed; it is written again, or has lost its seat
 //!   <------------------ Learned  until then it is told again, be it away ever so long
@@ -13,13 +14,13 @@
 
 use fulgurite_units::{Instant, Outbox};
 
-use super::{Alarm, Command, Task, Tome};
-use crate::awake::{Region, Role, Row};
+use super::{Alarm, Answer, Bits, Command, RequestId, Task, Tome};
+use crate::awake::{Object, Region, Role, Row};
 use crate::group::{Group, Move};
 use crate::limits::POLL;
 use crate::message::Message;
 use crate::standing::Standing;
-use crate::{GroupId, RegionId, RegionIndex, TomeId};
+use crate::{GroupId, Member, RegionId, RegionIndex, Result, TomeError, TomeId, Version};
 
 impl Tome {
     /// Another tome said something about a seat.
@@ -33,6 +34,9 @@ impl Tome {
             Message::Freeze(planned) => self.freeze(from, planned, out),
             Message::Ready { planned, member, report, is_quiet } => {
                 self.ready(from, planned, (member, report, is_quiet), out);
+            }
+            Message::Share { planned, member, version, parity } => {
+                self.share(from, planned, (member, version, parity), out);
             }
             Message::Thaw(planned) => self.thaw(from, planned, out),
             Message::Moved(group) => self.seat_moved(from, group, out),
@@ -101,6 +105,39 @@ impl Tome {
             Role::Parity { stored, .. } => stored.values().all(|stored| stored.is_folded),
         };
         quiet && !works
+    }
+
+    /// Another parity lacks a change of a lost data member that is kept here.
+    fn share(
+        &self,
+        from: TomeId,
+        planned: Move,
+        (member, version, parity): (Member, Version, u8),
+        out: &mut Outbox<Command>,
+    ) {
+        let Some((_, region)) = self.awake.region_of(planned.group) else { return };
+        let group = region.group();
+        let is_meant = planned.to.tome == from && region.frozen() == Some(&planned);
+        if !is_meant || u32::from(parity) >= group.split().parity() {
+            return;
+        }
+        let mut stored = region.stored();
+        if let Some((.., stored)) = stored.find(|(of, v, _)| (*of, *v) == (member, version)) {
+            let (change, bytes) = (stored.change, stored.bytes.clone());
+            // Only who made a change knows what may be forgotten.
+            let floor = Version::NONE;
+            let message = Message::Delta { group: group.id(), member, change, floor, bytes };
+            out.push(Command::Tell { to: group.parity_tome(parity), message });
+        }
+    }
+
+    /// Whether a change comes from another parity, for a data member that was lost: only while the
+    /// region is frozen for a move, when nobody else writes either.
+    pub(super) fn is_shared(region: &Region, member: Member, from: TomeId) -> bool {
+        let data = region.group().split().data();
+        let is_parity = region.group().seats().iter().skip(data as usize).any(|s| s.tome == from);
+        let is_data = u32::from(member.get()) < data;
+        region.frozen().is_some() && region.parity().is_some() && is_parity && is_data
     }
 
     fn thaw(&mut self, from: TomeId, planned: Move, out: &mut Outbox<Command>) {
@@ -181,7 +218,46 @@ impl Tome {
     pub(super) fn is_open(region: &Region) -> bool {
         let seats = region.group().seats();
         let is_told = |tome| !seats.iter().any(|seat| seat.tome == tome);
-        region.is_member() && region.untold().all(is_told)
+        region.is_member() && !region.is_rebuilt() && region.untold().all(is_told)
+    }
+
+    /// The objects of a region that was made anew, as its set knows them: they are here from now
+    /// on, and what none of them has may be written.
+    pub(super) fn adopt(
+        &mut self,
+        request: RequestId,
+        region: RegionIndex,
+        objects: Vec<(String, Object)>,
+        out: &mut Outbox<Command>,
+    ) -> Result<()> {
+        let id = RegionId { tome: self.awake.id(), index: region };
+        let known = self.awake.region(region).filter(|r| r.is_member() && r.pending().is_some());
+        let known = known.ok_or(TomeError::NoRegion { region: id })?;
+        let blocks = self.awake.layout().region_blocks();
+        if known.is_rebuilt() {
+            let mut used = Bits::new(blocks as usize);
+            let mut rows = Vec::new();
+            for (name, object) in objects {
+                if self.awake.object(&name).is_some() {
+                    return Err(TomeError::ObjectExists { name });
+                }
+                for (of, offset) in &object.blocks {
+                    if *of != region || offset.get() >= blocks {
+                        return Err(TomeError::NoOffset { offset: *offset, blocks });
+                    }
+                    if used.has(offset.as_usize()) {
+                        return Err(TomeError::TwoObjects { region: id, offset: *offset });
+                    }
+                    used.take(offset.as_usize());
+                }
+                rows.push(Row::Object { name, object });
+            }
+            rows.push(Row::Named { region });
+            self.commit(rows, out);
+            self.used.insert(region, used);
+        }
+        out.push(Command::Answer { request, answer: Answer::Adopted });
+        Ok(())
     }
 }
 
