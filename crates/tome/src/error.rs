@@ -51,8 +51,6 @@ pub enum TomeError {
     NoRegion { region: RegionId },
     #[error("region {region} has data where parity is meant, or parity where data is")]
     OtherRole { region: RegionId },
-    #[error("block {offset} of region {region} would be of two objects")]
-    TwoObjects { region: RegionId, offset: Offset },
     #[error("there is no object \"{name}\"")]
     NoObject { name: String },
     #[error("object \"{name}\" is there already")]
@@ -108,7 +106,6 @@ impl TomeError {
             | Self::TwoGroups { .. }
             | Self::InUse { .. }
             | Self::ObjectExists { .. }
-            | Self::TwoObjects { .. }
             | Self::StaleEpoch { .. }
             | Self::OtherChange { .. } => ErrorKind::Conflict,
             Self::NoTome { .. }

@@ -68,7 +68,7 @@ pub enum Event {
         request: RequestId,
         /// Which region.
         region: RegionIndex,
-        /// All of its objects.
+        /// All of its objects. One whose name or blocks another one has is passed over.
         objects: Vec<(String, Object)>,
     },
     /// Another tome said something.

@@ -124,6 +124,17 @@ pub struct Move {
     pub to: RegionId,
 }
 
+/// What becomes of the seats of a tome that goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retirement {
+    /// Those that move now, each to a place of its own.
+    pub moves: Vec<Move>,
+    /// Groups for whose seat there is no room with a tome that they do not have.
+    pub without_room: Vec<GroupId>,
+    /// How many are planned when the seat of another lost tome of their group has moved.
+    pub later: usize,
+}
+
 /// All tomes and groups of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
@@ -214,35 +225,58 @@ impl Groups {
         self.groups.values()
     }
 
-    /// Where all regions of a tome are to go, since it was lost or is to be taken out: to tomes
-    /// with the most room that their groups do not have. Their room is taken at once; the groups
-    /// change when a move is done ([`Self::moved`]). Regions that were planned before are not
-    /// planned anew.
+    /// Nothing new is put to a tome from now on: it was lost, or is to be taken out.
     ///
     /// # Errors
-    /// [`TomeError::NoTome`], and [`TomeError::TooFewTomes`] when a group finds no room: what was
-    /// planned for others stays, and is told by the next call with more tomes.
-    pub fn retire(&mut self, tome: TomeId, planned: &[Move]) -> Result<Vec<Move>> {
+    /// [`TomeError::NoTome`].
+    pub fn leave(&mut self, tome: TomeId) -> Result<()> {
         self.free.get(&tome).ok_or(TomeError::NoTome { tome })?;
         self.leaving.insert(tome);
+        Ok(())
+    }
+
+    /// A move that was planned before: its room is taken.
+    ///
+    /// # Errors
+    /// [`TomeError::ClaimedTwice`] when it is not free.
+    pub fn plan(&mut self, planned: &Move) -> Result<()> {
+        let to = planned.to;
+        let is_free = self.free.get(&to.tome).is_some_and(|free| free.contains(&to.index));
+        if !is_free {
+            return Err(TomeError::ClaimedTwice { region: to });
+        }
+        self.take(to);
+        Ok(())
+    }
+
+    /// Where all regions of a tome are to go, since it was lost or is to be taken out: to tomes
+    /// with the most room that their groups do not have. Their room is taken at once; the groups
+    /// change when a move is done ([`Self::moved`]). Groups of which a seat moves already wait for
+    /// that, and those that find no room wait for more tomes: the next call plans them.
+    ///
+    /// # Errors
+    /// [`TomeError::NoTome`].
+    pub fn retire(&mut self, tome: TomeId, planned: &[Move]) -> Result<Retirement> {
+        self.leave(tome)?;
         let is_planned = |group: &Group| planned.iter().any(|other| other.group == group.id);
-        let of_tome = self.groups.values().filter(|group| group.has(tome) && !is_planned(group));
+        let of_tome = self.groups.values().filter(|group| group.has(tome));
+        let (later, now): (Vec<&Group>, Vec<&Group>) = of_tome.partition(|g| is_planned(g));
+        let mut retirement = Retirement::default();
+        let is_own = |planned: &&Move| planned.from.tome == tome;
+        let own = planned.iter().filter(is_own).count();
+        retirement.later = later.len() - own.min(later.len());
         let seats: Vec<(GroupId, Member, RegionId)> =
-            of_tome.filter_map(|group| seat_of(group, tome)).collect();
-        let mut moves = Vec::new();
+            now.into_iter().filter_map(|group| seat_of(group, tome)).collect();
         for (group, member, from) in seats {
             match self.room_for(group) {
                 Some(to) => {
                     self.take(to);
-                    moves.push(Move { group, member, from, to });
+                    retirement.moves.push(Move { group, member, from, to });
                 }
-                None => {
-                    moves.iter().for_each(|planned: &Move| self.give_back(planned.to));
-                    return Err(TomeError::TooFewTomes { have: 0, need: 1 });
-                }
+                None => retirement.without_room.push(group),
             }
         }
-        Ok(moves)
+        Ok(retirement)
     }
 
     /// A seat was taken: what is there is whole and was verified.

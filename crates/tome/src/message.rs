@@ -103,18 +103,6 @@ pub enum Message {
         /// Whether nothing is under way any more.
         is_quiet: bool,
     },
-    /// A data member was lost while a change of it was at some parities only: one that has it shall
-    /// tell it to one that has not. From who is to have a seat.
-    Share {
-        /// For which move.
-        planned: Move,
-        /// Which data member.
-        member: Member,
-        /// Which change.
-        version: Version,
-        /// Which parity lacks it, from zero.
-        parity: u8,
-    },
     /// The seat does not move: from who was to have it.
     Thaw(Move),
     /// A seat has moved.
@@ -145,6 +133,18 @@ pub enum Message {
         round: u64,
         /// What it has of each; nothing when it cannot read them itself.
         held: Option<Vec<Held>>,
+    },
+    /// A data member was lost while a change of it was at some parities only: one that has it shall
+    /// tell it to one that has not. From who is to have a seat.
+    Share {
+        /// For which move.
+        planned: Move,
+        /// Which data member.
+        member: Member,
+        /// Which change.
+        version: Version,
+        /// Which parity lacks it, from zero.
+        parity: u8,
     },
 }
 

@@ -123,6 +123,13 @@ impl Rebuild {
         Ok(Mending::Anew)
     }
 
+    /// How many sources are in the sum as they are to be, and how many there are.
+    #[must_use]
+    pub fn progress(&self) -> (usize, usize) {
+        let is_done = |(source, factor): &(&Member, &u8)| self.folded.get(source) == Some(*factor);
+        (self.factors.iter().filter(is_done).count(), self.factors.len())
+    }
+
     /// The members that are read for it.
     pub fn sources(&self) -> impl Iterator<Item = Member> {
         self.factors.keys().copied()

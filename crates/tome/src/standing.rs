@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use fulgurite_units::Instant;
+use fulgurite_units::{Instant, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::awake::Row;
@@ -70,6 +70,16 @@ impl Building {
         let own = self.planned.to.tome;
         let others = group.seats().iter().map(|seat| seat.tome).filter(|tome| *tome != own);
         others.chain([self.planned.from.tome]).collect()
+    }
+
+    /// How much of the blocks that are to be read of sources was.
+    #[must_use]
+    pub fn done(&self, segments: u32) -> Ratio {
+        let Some(plan) = &self.plan else { return Ratio::ZERO };
+        let (folded, sources) = plan.progress();
+        let (segments, segment) = (f64::from(segments), f64::from(self.segment));
+        let done = (folded as f64 * segments + segment) / (sources as f64 * segments);
+        Ratio::new(done.min(1.0)).unwrap_or_default()
     }
 
     /// Below these versions a parity that was made anew has everything of each data member.

@@ -214,6 +214,7 @@ impl Tome {
             (bytes.len().div_ceil(self.block_len()), self.awake.layout().segment());
         let segments = blocks.div_ceil(split.data() as usize);
         self.room_for(blocks + segments * split.parity() as usize)?;
+        self.regions_for(blocks)?;
         self.queue(Task::Put { request, name, bytes })
     }
 

@@ -47,6 +47,7 @@ pub(crate) fn message(bytes: &[u8]) -> Result<Message> {
         | Message::Nodes { .. }
         | Message::Freeze(_)
         | Message::Ready { .. }
+        | Message::Share { .. }
         | Message::Thaw(_)
         | Message::Learned { .. }
         | Message::HoldingsWanted { .. }

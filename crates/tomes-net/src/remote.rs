@@ -150,7 +150,7 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
     match ask {
         Ask::Put { name, bytes, held, done } => {
             let put = put(tome, &mut client, session, name, bytes);
-            done.tell(until(tome, over, put).await);
+            done.tell(until(tome, over, put).await.map(|()| None));
             drop(held);
         }
         Ask::Get { name, reply } => {

@@ -161,7 +161,7 @@ impl TomeServer {
 async fn open_early(served: &Arc<Served>) {
     match served.opened(None).await {
         Ok(lone) => {
-            if !lone.look(None, 0).await.is_ok_and(|look| look.is_seated) {
+            if !lone.look(None, 0).await.is_ok_and(|look| look.regions > 0) {
                 // Its set was cut short, and says all again.
                 *served.lone.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
                 if tokio::task::spawn_blocking(move || drop(lone)).await.is_err() {

@@ -15,6 +15,7 @@
 
 mod hand;
 mod looping;
+mod seats;
 mod status;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +24,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use fulgurite_disks::{Backend, Guard, LedgerFile};
-use fulgurite_tome::TomeId;
 use fulgurite_tome::awake::Awake;
+use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::message::Message;
 use fulgurite_tome::token::FromKeeper;
+use fulgurite_tome::{GroupId, RegionIndex, TomeId};
 use fulgurite_units::{Clock, Seed};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+pub use seats::Seated;
+pub(crate) use seats::data_blocks;
 pub use status::{Listed, Look, TomeStatus};
 
 use self::hand::Ended;
@@ -40,6 +44,7 @@ use crate::identity::TomeIdentity;
 use crate::injected::Injected;
 use crate::limits::INBOX_MAX;
 use crate::network::Network;
+use crate::piece_store::Placed;
 use crate::spin_gate::SpinGate;
 use crate::{Result, TomesError};
 
@@ -47,20 +52,20 @@ use crate::{Result, TomesError};
 pub type Reply<T> = oneshot::Sender<Result<T>>;
 
 /// What is done when something ended, whether anybody waits for it or not.
-pub struct Done(Box<dyn FnOnce(Result<()>) + Send>);
+pub struct Done<T = ()>(Box<dyn FnOnce(Result<T>) + Send>);
 
-impl Done {
-    pub(crate) fn new(done: impl FnOnce(Result<()>) + Send + 'static) -> Self {
+impl<T> Done<T> {
+    pub(crate) fn new(done: impl FnOnce(Result<T>) + Send + 'static) -> Self {
         Self(Box::new(done))
     }
 
     /// Tells how it ended.
-    pub fn tell(self, result: Result<()>) {
+    pub fn tell(self, result: Result<T>) {
         (self.0)(result);
     }
 }
 
-impl std::fmt::Debug for Done {
+impl<T> std::fmt::Debug for Done<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Done")
     }
@@ -71,8 +76,9 @@ impl std::fmt::Debug for Done {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each says what its fields are for")]
 pub enum Ask {
-    /// Done when it is local. What it takes of memory is held meanwhile.
-    Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, done: Done },
+    /// Done when it is local, with where it lies if that is in this process. What it takes of
+    /// memory is held meanwhile.
+    Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, done: Done<Option<Placed>> },
     /// Answered with its bytes.
     Get { name: String, reply: Reply<Vec<u8>> },
     /// Done when its name is gone for good.
@@ -83,6 +89,13 @@ pub enum Ask {
     Status(oneshot::Sender<TomeStatus>),
     /// Answered at once with so many objects at most, by name, behind this one.
     Look { after: Option<String>, max: usize, reply: Reply<Look> },
+    /// A region is to take a seat; answered when it has begun, or had.
+    Rebuild { planned: Move, group: Group, reply: Reply<()> },
+    /// Answered at once with how a region stands in a group.
+    Seat { region: RegionIndex, group: GroupId, reply: Reply<Seated> },
+    /// A region that was made anew is told its objects; answered with the names of those that are
+    /// not whole there.
+    Adopt { region: RegionIndex, objects: Vec<(String, Placed)>, reply: Reply<Vec<String>> },
 }
 
 impl Ask {
@@ -90,10 +103,14 @@ impl Ask {
     pub fn refuse(self, error: TomesError) {
         // Who asked may have gone.
         match self {
-            Self::Put { done, .. } | Self::Delete { done, .. } => done.tell(Err(error)),
+            Self::Put { done, .. } => done.tell(Err(error)),
+            Self::Delete { done, .. } => done.tell(Err(error)),
             Self::Protected { reply, .. } => drop(reply.send(Err(error))),
             Self::Get { reply, .. } => drop(reply.send(Err(error))),
             Self::Look { reply, .. } => drop(reply.send(Err(error))),
+            Self::Rebuild { reply, .. } => drop(reply.send(Err(error))),
+            Self::Seat { reply, .. } => drop(reply.send(Err(error))),
+            Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
             Self::Status(_) => {}
         }
     }

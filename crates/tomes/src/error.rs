@@ -83,6 +83,15 @@ impl TomesError {
         matches!(self, Self::Busy { .. } | Self::Tome(TomeError::Backlog { .. }))
     }
 
+    /// Whether a put was refused since no region of its tome has room now: another tome may.
+    pub(crate) const fn is_narrow(&self) -> bool {
+        let what = match self {
+            Self::Tome(TomeError::Full { what } | TomeError::Backlog { what }) => what,
+            _ => return false,
+        };
+        matches!(what.as_bytes(), b"objects")
+    }
+
     /// An I/O error with the path it happened at.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 15] = [
+pub const FAIL_POINTS: [&str; 19] = [
     "tomes-set-made",
     "tomes-disk-named",
     "tomes-token-kept",
@@ -22,6 +22,10 @@ pub const FAIL_POINTS: [&str; 15] = [
     "tomes-answering",
     "tomes-telling",
     "tomes-down",
+    "tomes-moves-planned",
+    "tomes-adopted",
+    "tomes-names-moved",
+    "tomes-seat-kept",
 ];
 
 /// The fail point that is armed, if any.

@@ -22,6 +22,8 @@ pub enum Failing {
     Sync,
     /// The awake store cannot be written.
     Commit,
+    /// What it tells other tomes is lost.
+    Tell,
 }
 
 /// Which tomes fail in what.
@@ -40,12 +42,17 @@ impl Injected {
         injected.retain(|(of, _)| *of != tome);
     }
 
+    /// Whether a tome fails in something.
+    pub(crate) fn has(&self, tome: TomeId, failing: Failing) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tome, failing))
+    }
+
     /// What the system would answer.
     ///
     /// # Errors
     /// When it fails in that.
     pub(crate) fn pass(&self, tome: TomeId, failing: Failing) -> Result<()> {
-        if !self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tome, failing)) {
+        if !self.has(tome, failing) {
             return Ok(());
         }
         let path = format!("tome {tome}").into();
@@ -53,11 +60,12 @@ impl Injected {
             Failing::Write | Failing::Room => "write",
             Failing::Sync => "sync",
             Failing::Commit => "commit to",
+            Failing::Tell => "tell",
         };
         let source = io::Error::other("injected");
         Err(match failing {
             Failing::Room => DisksError::Full { action, path, source },
-            Failing::Write | Failing::Sync | Failing::Commit => {
+            Failing::Write | Failing::Sync | Failing::Commit | Failing::Tell => {
                 DisksError::Io { action, path, source }
             }
         }

@@ -6,6 +6,7 @@
 //! pulled       a tome read alone            driver       does what the core of a tome says
 //! network      between tomes                spin_gate    what a spin-up has to pass
 //! keeper       of tokens                    set_store    what a set knows of itself
+//! piece_store  where objects lie
 //! lone         a tome by itself                introduction  what it is told of its set
 //! set          the whole, to be asked for objects
 //! ```
@@ -26,6 +27,7 @@ pub mod limits;
 mod load;
 mod lone;
 mod network;
+mod piece_store;
 mod pulled;
 mod rows;
 mod set;
@@ -34,7 +36,7 @@ mod spin_gate;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
-pub use driver::{Ask, Done, Listed, Look, Reply, TomeStatus};
+pub use driver::{Ask, Done, Listed, Look, Reply, Seated, TomeStatus};
 pub use error::{Result, TomesError};
 pub use identity::{
     TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
@@ -43,8 +45,11 @@ pub use injected::{Failing, Injected};
 pub use introduction::{Greeting, Introduction};
 pub use lone::{LoneTome, Session};
 pub use network::Network;
+pub use piece_store::Placed;
 pub use pulled::Pulled;
-pub use set::{Charge, Entropy, LoneOptions, RemoteSeat, SetOptions, SetStatus, TomeSet};
+pub use set::{
+    Charge, Entropy, LoneOptions, MoveStatus, Moves, RemoteSeat, SetOptions, SetStatus, TomeSet,
+};
 
 #[cfg(test)]
 mod tests;

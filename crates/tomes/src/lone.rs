@@ -19,6 +19,7 @@ use crate::driver::{Ask, Done, Driver, Letter, Look, Reply, TomeStatus};
 use crate::identity::TomeIdentity;
 use crate::introduction::{Greeting, Introduction};
 use crate::limits::{PUT_BYTES_MAX, PUT_GRAIN_BYTES, PUTS_MAX};
+use crate::piece_store::Placed;
 use crate::set::{Local, LoneOptions, put_room, start_alone};
 use crate::{Result, TomesError};
 
@@ -111,7 +112,7 @@ impl LoneTome {
     ) -> Result<()> {
         self.begin_put(session, &name)?;
         let (puts, named) = (Arc::clone(&self.puts), name.clone());
-        let put = |reply: Reply<()>| {
+        let put = |reply: Reply<Option<Placed>>| {
             let done = Done::new(move |done| {
                 lock(&puts).under_way.remove(&named);
                 // Who asked may have gone.
@@ -124,7 +125,7 @@ impl LoneTome {
             // It was not asked for.
             lock(&self.puts).under_way.remove(&name);
         }
-        done
+        done.map(drop)
     }
 
     /// The bytes of an object. The disk is woken.

@@ -21,6 +21,7 @@
 //! processes.
 
 mod local;
+mod moving;
 mod names;
 mod options;
 mod remotes;
@@ -39,11 +40,14 @@ pub use options::{Entropy, LoneOptions, SetOptions};
 pub use remotes::{Charge, RemoteSeat};
 pub(crate) use start::{put_room, start_alone};
 
+use self::moving::Mover;
+pub use self::moving::{MoveStatus, Moves};
 use self::names::Names;
 use self::remotes::Remotes;
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
 use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
+use crate::piece_store::{PieceStore, Placed};
 use crate::{Result, TomesError};
 
 /// A set of tomes.
@@ -51,11 +55,13 @@ use crate::{Result, TomesError};
 pub struct TomeSet {
     set: TomeSetId,
     layout: Layout,
-    tomes: BTreeMap<TomeId, Seat>,
+    tomes: Arc<BTreeMap<TomeId, Seat>>,
     names: Arc<Mutex<Names>>,
     guard: Guard,
     /// Bytes of objects that are being put, in grains.
     room: Arc<Semaphore>,
+    pieces: Arc<PieceStore>,
+    mover: Mover,
     keeper: KeeperDriver,
     remotes: Arc<Remotes>,
 }
@@ -79,12 +85,14 @@ impl Drop for RemoteDriver {
 }
 
 /// What goes on in a set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SetStatus {
     /// Each tome.
     pub tomes: Vec<TomeStatus>,
     /// Why it is not well, a line each; none when it is.
     pub reasons: Vec<String>,
+    /// Seats of lost tomes that move.
+    pub moves: Moves,
 }
 
 impl SetStatus {
@@ -141,12 +149,44 @@ impl TomeSet {
                 format!("a name of {} bytes is not one of 1 to {NAME_BYTES_MAX}", name.len());
             return Err(TomesError::Invalid { what });
         }
-        let grains = u32::try_from(length.div_ceil(PUT_GRAIN_BYTES.get())).unwrap_or(u32::MAX);
+        let blocks = length.div_ceil(block);
+        let (mut bytes, mut passed) = (bytes, BTreeMap::new());
+        loop {
+            let tome = match self.reserve(name, blocks, &passed) {
+                Ok(tome) => tome,
+                // What one that was asked said is worth more than that there is no other.
+                Err(none) => return Err(passed.into_values().next_back().unwrap_or(none)),
+            };
+            // An object lies in one region, and of those that may be the largest is too small.
+            let kept = self.may_be_narrow(tome, blocks).then(|| bytes.clone());
+            match (self.put_to(tome, name, bytes).await, kept) {
+                (Err(error), Some(kept)) if error.is_narrow() => {
+                    passed.insert(tome, error);
+                    bytes = kept;
+                }
+                (put, _) => return put.map(|()| tome),
+            }
+        }
+    }
+
+    /// Whether a tome that has room may have none in one region.
+    fn may_be_narrow(&self, tome: TomeId, blocks: u64) -> bool {
+        let regions = u64::from(self.layout.parts().regions);
+        let free = lock(&self.names).free_of(tome) + blocks;
+        free <= regions * (blocks - 1) || !self.mover.moves().leaving.is_empty()
+    }
+
+    /// Puts an object to a tome for which its name is taken.
+    async fn put_to(&self, tome: TomeId, name: &str, bytes: Vec<u8>) -> Result<()> {
+        let grains = (bytes.len() as u64).div_ceil(PUT_GRAIN_BYTES.get());
+        let grains = u32::try_from(grains).unwrap_or(u32::MAX);
         let held = Arc::clone(&self.room).acquire_many_owned(grains).await;
-        let held = held.map_err(|_| TomesError::Stopped)?;
-        let tome = self.reserve(name, length.div_ceil(block))?;
+        let Ok(held) = held else {
+            lock(&self.names).remove(name);
+            return Err(TomesError::Stopped);
+        };
         let (names, of) = (Arc::clone(&self.names), name.to_owned());
-        let put = |reply: Reply<()>| {
+        let put = |reply: Reply<Option<Placed>>| {
             let named = of.clone();
             let done = Done::new(move |done| {
                 // Given up or stopped: nobody knows whether it is there, and its name stays taken.
@@ -161,7 +201,11 @@ impl TomeSet {
             // It was not asked for.
             lock(&self.names).remove(name);
         }
-        done.map(|()| tome)
+        // So that its name is known when its tome is lost.
+        if let Some(placed) = done? {
+            self.pieces.note(tome, name, placed).await?;
+        }
+        Ok(())
     }
 
     /// The bytes of an object. Its disk is woken.
@@ -191,7 +235,34 @@ impl TomeSet {
             });
             Ask::Delete { name: of, done }
         };
-        self.asked(self.tome_of(name)?, delete).await
+        let tome = self.tome_of(name)?;
+        self.asked(tome, delete).await?;
+        self.pieces.forget(tome, name).await
+    }
+
+    /// Has the seats of a lost tome move: each of its regions is made anew out of those of its
+    /// group, by a tome that the group does not have, and its objects are with that. Returns when
+    /// it is planned; [`Self::status`] says how far it is. What was planned goes on over starts. A
+    /// seat that finds no room waits for a tome that is added ([`Self::init`] with more roots).
+    ///
+    /// # Errors
+    /// Kind `Invalid` while the tome is here and does what it is asked for, or when it is in
+    /// another process; `NotFound` when there is none.
+    pub async fn rebuild(&self, tome: TomeId) -> Result<Moves> {
+        match self.tomes.get(&tome) {
+            None => return Err(TomeError::NoTome { tome }.into()),
+            Some(Seat::Remote(_)) => {
+                let what =
+                    format!("tome {tome} is in another process: nobody here knows its names");
+                return Err(TomesError::Invalid { what });
+            }
+            Some(Seat::Live(driver)) if !driver.is_given_up() => {
+                let what = format!("tome {tome} is not lost");
+                return Err(TomesError::Invalid { what });
+            }
+            Some(Seat::Live(_) | Seat::Lost(_)) => {}
+        }
+        self.mover.retire(tome).await
     }
 
     /// Returns when every parity of its groups has an object, whenever it was put.
@@ -236,8 +307,10 @@ impl TomeSet {
     /// have not said yet what they have.
     #[must_use]
     pub fn unknown(&self) -> BTreeSet<TomeId> {
-        let lost = self.tomes.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_)));
-        let lost = lost.map(|(tome, _)| *tome);
+        let out = self.mover.moves().out;
+        let is_lost =
+            |(tome, seat): &(&TomeId, &Seat)| matches!(seat, Seat::Lost(_)) && !out.contains(tome);
+        let lost = self.tomes.iter().filter(is_lost).map(|(tome, _)| *tome);
         lost.chain(lock(&self.names).unlisted().iter().copied()).collect()
     }
 
@@ -266,26 +339,30 @@ impl TomeSet {
     /// What goes on; no disk is woken.
     pub async fn status(&self) -> SetStatus {
         let mut tomes = Vec::with_capacity(self.tomes.len());
-        for (tome, seat) in &self.tomes {
+        for (tome, seat) in &*self.tomes {
             tomes.push(match seat {
                 Seat::Live(driver) => status_of(*tome, driver).await,
                 Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
                 Seat::Lost(why) => TomeStatus::lost(*tome, why.clone()),
             });
         }
-        let mut reasons: Vec<String> = tomes.iter().flat_map(TomeStatus::reasons).collect();
+        let moves = self.mover.moves();
+        let of_set = tomes.iter().filter(|tome| !moves.out.contains(&tome.tome));
+        let mut reasons: Vec<String> = of_set.flat_map(TomeStatus::reasons).collect();
         for tome in tomes.iter().filter(|tome| tome.unprotected.age > UNPROTECTED_AGE_MAX) {
             let bytes = tome.unprotected.bytes;
             let age = tome.unprotected.age.as_secs_f64() / 3600.0;
             reasons.push(format!("tome {}: {bytes} unprotected for {age:.0} h", tome.tome));
         }
         reasons.extend(self.keeper.trouble());
-        SetStatus { tomes, reasons }
+        reasons.extend(moves.reasons.iter().cloned());
+        SetStatus { tomes, reasons, moves }
     }
 
     /// Has all disks put down, and returns when they are. Who waits is told so.
     pub fn stop(&self) {
         self.room.close();
+        self.mover.stop();
         for seat in self.tomes.values() {
             match seat {
                 Seat::Live(driver) => driver.stop(),
@@ -297,8 +374,14 @@ impl TomeSet {
     }
 
     /// Takes a name for a tome that has room: one that turns, of those the one with the most.
-    fn reserve(&self, name: &str, blocks: u64) -> Result<TomeId> {
+    fn reserve(
+        &self,
+        name: &str,
+        blocks: u64,
+        passed: &BTreeMap<TomeId, TomesError>,
+    ) -> Result<TomeId> {
         let is_live = |tome: TomeId| match self.tomes.get(&tome) {
+            _ if passed.contains_key(&tome) => false,
             Some(Seat::Live(driver)) => !driver.is_given_up(),
             Some(Seat::Remote(RemoteDriver(seat))) => seat.away().is_none(),
             Some(Seat::Lost(_)) | None => false,

@@ -4,23 +4,25 @@
 //! space    key       row
 //! set      "set"     SetRow: id, layout, groups' split, tomes
 //!          "made", tome   MadeRow: a tome was made, and is not made again
+//!          "left", tome   LeavingRow: its seats go to others, since it was lost or is taken out
 //! groups   group     GroupRow
+//! moves    group     MoveRow: a seat of it moves
 //! tokens   token     TokenRow: the epoch, and who has it
 //! ```
 //!
 //! Groups are in the awake stores of their tomes as well, each of which knows its own. Not here:
 //! objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::row::{self, Row, rows_in};
 use fulgurite_catalog::{Batch, CatalogError, FjallStore, KeyRange, KeyValue as _, Space};
-use fulgurite_tome::group::{Group, Groups};
+use fulgurite_tome::group::{Group, Groups, Move, Retirement};
 use fulgurite_tome::token::{Kept, TokenId};
-use fulgurite_tome::{Layout, Split, TomeId};
+use fulgurite_tome::{GroupId, Layout, Split, TomeError, TomeId};
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +33,11 @@ use crate::{Result, TomesError};
 const SET: Space = Space::new("set");
 const GROUPS: Space = Space::new("groups");
 const TOKENS: Space = Space::new("tokens");
-const SPACES: [Space; 3] = [SET, GROUPS, TOKENS];
+const MOVES: Space = Space::new("moves");
+const SPACES: [Space; 4] = [SET, GROUPS, TOKENS, MOVES];
 const SET_KEY: &[u8] = b"set";
 const MADE_KEY: &[u8] = b"made";
+const LEAVING_KEY: &[u8] = b"left";
 /// The folder of the store itself.
 const STORE: &str = "set";
 
@@ -60,6 +64,22 @@ pub(crate) struct TokenRow(pub(crate) Kept);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MadeRow(pub(crate) TomeId);
 
+/// That the seats of a tome go to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeavingRow(pub(crate) TomeId);
+
+/// A seat that moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MoveRow(pub(crate) Move);
+
+impl Row for LeavingRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for MoveRow {
+    const VERSION: u8 = 1;
+}
+
 impl Row for MadeRow {
     const VERSION: u8 = 1;
 }
@@ -84,7 +104,7 @@ pub(crate) struct SetStore {
 }
 
 impl SetStore {
-    /// Opens the store of a set; with `new`, makes one where none is.
+    /// Opens the store of a set; with `is_new`, makes one where none is, or takes in more tomes.
     ///
     /// # Errors
     /// [`TomesError::InUse`] when another process has it, [`TomesError::Invalid`] when there is
@@ -105,7 +125,7 @@ impl SetStore {
             found = row::get::<SetRow>(view, SET, SET_KEY)?;
             match &found {
                 None if !is_new => Err(none()),
-                Some(row) if !row.is_divided_as(wanted) => Err(TomesError::Invalid {
+                Some(row) if !row.may_become(wanted, is_new) => Err(TomesError::Invalid {
                     what: format!("the set is of {row}, and {wanted} is asked for"),
                 }),
                 None | Some(_) => Ok(()),
@@ -119,6 +139,10 @@ impl SetStore {
         };
         let this = Self { store, _lock: lock };
         match found {
+            Some(row) if row.tomes < wanted.tomes => {
+                let grown = this.grow(&row, wanted.tomes)?;
+                Ok((this, grown))
+            }
             Some(row) => Ok((this, row)),
             None => {
                 this.make(wanted)?;
@@ -137,13 +161,12 @@ impl SetStore {
         if groups.iter().next().is_none() {
             let have = row.tomes as usize;
             let need = row.split.total() as usize;
-            return Err(fulgurite_tome::TomeError::TooFewTomes { have, need }.into());
+            return Err(TomeError::TooFewTomes { have, need }.into());
         }
         let mut batch = Batch::new();
         batch.put(SET, SET_KEY, row::encode(row)?)?;
         for group in groups.iter() {
-            let key = KeyWriter::new().u32(group.id().get()).finish();
-            batch.put(GROUPS, key, row::encode(&GroupRow(group.clone()))?)?;
+            batch.put(GROUPS, group_key(group.id()), row::encode(&GroupRow(group.clone()))?)?;
         }
         Ok(self.store.apply(batch)?)
     }
@@ -184,13 +207,131 @@ impl SetStore {
     }
 }
 
+/// Which seats move, and what a set has of groups.
+impl SetStore {
+    /// Seats that move.
+    pub(crate) fn moves(&self) -> Result<Vec<Move>> {
+        let rows = rows_in::<MoveRow>(&self.store, MOVES, &KeyRange::all(), GROUPS_MAX)?;
+        Ok(rows.into_iter().map(|(_, MoveRow(planned))| planned).collect())
+    }
+
+    /// Tomes whose seats go to others.
+    pub(crate) fn leaving(&self) -> Result<BTreeSet<TomeId>> {
+        let range = KeyRange::prefix(&KeyWriter::new().fixed(LEAVING_KEY).finish());
+        let rows = rows_in::<LeavingRow>(&self.store, SET, &range, TOMES_MAX as usize)?;
+        Ok(rows.into_iter().map(|(_, LeavingRow(tome))| tome).collect())
+    }
+
+    /// Tomes that have no seat any more.
+    pub(crate) fn out(&self) -> Result<BTreeSet<TomeId>> {
+        let groups = self.groups()?;
+        let seats = groups.iter().flat_map(|group| group.seats());
+        let seated: BTreeSet<TomeId> = seats.map(|seat| seat.tome).collect();
+        Ok(self.leaving()?.difference(&seated).copied().collect())
+    }
+
+    /// All groups as they are, with the room that each tome has beside them and what moves.
+    pub(crate) fn room(&self, row: &SetRow) -> Result<Groups> {
+        let mut groups = Groups::new(row.split)?;
+        for tome in (0..row.tomes).map(TomeId::new) {
+            groups.add_tome(tome, row.layout.parts().regions)?;
+        }
+        self.groups()?.into_iter().try_for_each(|group| groups.claim(group))?;
+        self.moves()?.iter().try_for_each(|planned| groups.plan(planned))?;
+        self.leaving()?.into_iter().try_for_each(|tome| groups.leave(tome))?;
+        Ok(groups)
+    }
+
+    /// The seats of a tome are to go to others.
+    pub(crate) fn leave(&self, tome: TomeId) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(SET, leaving_key(tome), row::encode(&LeavingRow(tome))?)?;
+        Ok(self.store.apply(batch)?)
+    }
+
+    /// Plans where the seats of a tome that leaves go, of those that are not planned yet; `targets`
+    /// can take one. It is kept before anything moves.
+    pub(crate) fn retire(
+        &self,
+        row: &SetRow,
+        tome: TomeId,
+        targets: &BTreeSet<TomeId>,
+    ) -> Result<Retirement> {
+        let mut room = self.room(row)?;
+        for other in (0..row.tomes).map(TomeId::new).filter(|other| !targets.contains(other)) {
+            room.leave(other)?;
+        }
+        let retirement = room.retire(tome, &self.moves()?)?;
+        let mut batch = Batch::new();
+        for planned in &retirement.moves {
+            batch.put(MOVES, group_key(planned.group), row::encode(&MoveRow(*planned))?)?;
+        }
+        self.store.apply(batch)?;
+        Ok(retirement)
+    }
+
+    /// A seat has moved.
+    pub(crate) fn moved(&self, done: &Move) -> Result<()> {
+        let groups = self.groups()?;
+        let found = groups.iter().find(|group| group.id() == done.group);
+        let group = found.ok_or(TomeError::NoGroup { group: done.group })?;
+        let mut batch = Batch::new();
+        if group.seats().get(done.member.as_usize()) == Some(&done.from) {
+            let after = GroupRow(group.after(done)?);
+            batch.put(GROUPS, group_key(done.group), row::encode(&after)?)?;
+        }
+        batch.delete(MOVES, group_key(done.group))?;
+        Ok(self.store.apply(batch)?)
+    }
+
+    /// A seat does not move after all: its tome is back.
+    pub(crate) fn stays(&self, dropped: &Move) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete(MOVES, group_key(dropped.group))?;
+        Ok(self.store.apply(batch)?)
+    }
+
+    /// A tome that was lost is back, and keeps the seats that it has.
+    pub(crate) fn is_back(&self, tome: TomeId) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete(SET, leaving_key(tome))?;
+        Ok(self.store.apply(batch)?)
+    }
+
+    /// Takes in tomes up to a count, and makes groups of what room there is then.
+    fn grow(&self, row: &SetRow, tomes: u32) -> Result<SetRow> {
+        let grown = SetRow { tomes, ..row.clone() };
+        let mut room = self.room(&grown)?;
+        let made = room.populate();
+        let mut batch = Batch::new();
+        batch.put(SET, SET_KEY, row::encode(&grown)?)?;
+        for group in made {
+            let row = row::encode(&GroupRow(room.get(group)?.clone()))?;
+            batch.put(GROUPS, group_key(group), row)?;
+        }
+        self.store.apply(batch)?;
+        Ok(grown)
+    }
+}
+
+fn group_key(group: GroupId) -> Vec<u8> {
+    KeyWriter::new().u32(group.get()).finish()
+}
+
+fn leaving_key(tome: TomeId) -> Vec<u8> {
+    KeyWriter::new().fixed(LEAVING_KEY).u32(tome.get()).finish()
+}
+
 fn made_key(tome: TomeId) -> Vec<u8> {
     KeyWriter::new().fixed(MADE_KEY).u32(tome.get()).finish()
 }
 
 impl SetRow {
-    fn is_divided_as(&self, other: &Self) -> bool {
-        (self.layout, self.split, self.tomes) == (other.layout, other.split, other.tomes)
+    /// Whether it is the set that is asked for, or with `may_grow` becomes it with more tomes.
+    fn may_become(&self, other: &Self, may_grow: bool) -> bool {
+        let is_divided_so = (self.layout, self.split) == (other.layout, other.split);
+        let is_larger = may_grow && self.tomes < other.tomes;
+        is_divided_so && (self.tomes == other.tomes || is_larger)
     }
 }
 

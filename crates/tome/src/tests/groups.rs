@@ -85,15 +85,20 @@ fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
     assert_eq!(groups.populate().len(), 4);
     assert_eq!((groups.free_regions(), groups.populate().len()), (0, 0));
     let gone = TomeId::new(2);
-    let none = groups.retire(gone, &[]);
-    assert_eq!(none, Err(TomeError::TooFewTomes { have: 0, need: 1 }));
-    groups.add_tome(TomeId::new(5), 6).unwrap();
-    let moves = groups.retire(gone, &[]).unwrap();
-    assert_eq!(moves.len(), 4);
-    assert_eq!(groups.retire(gone, &moves), Ok(Vec::new()), "what is planned is not planned anew");
+    let none = groups.retire(gone, &[]).unwrap();
+    assert_eq!((none.moves.len(), none.without_room.len()), (0, 4), "there is no room for any");
+    groups.add_tome(TomeId::new(5), 3).unwrap();
+    let some = groups.retire(gone, &[]).unwrap();
+    assert_eq!((some.moves.len(), some.without_room.len()), (3, 1), "as many as there is room for");
+    groups.add_tome(TomeId::new(6), 6).unwrap();
+    let rest = groups.retire(gone, &some.moves).unwrap();
+    assert_eq!((rest.moves.len(), rest.later), (1, 0), "what is planned is not planned anew");
+    let other = groups.retire(TomeId::new(1), &some.moves).unwrap();
+    assert_eq!((other.moves.len(), other.later), (1, 3), "one seat of a group at a time");
+    let moves = [some.moves, rest.moves].concat();
     assert!(matches!(groups.remove(gone), Err(TomeError::InUse { .. })));
     for planned in &moves {
-        assert_eq!((planned.from.tome, planned.to.tome), (gone, TomeId::new(5)));
+        assert_eq!(planned.from.tome, gone);
         groups.moved(*planned).unwrap();
         let again = groups.moved(*planned);
         assert_eq!(again, Err(TomeError::ClaimedTwice { region: planned.from }));
@@ -102,7 +107,7 @@ fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
     assert!(groups.iter().all(|group| group.seats().iter().all(|seat| seat.tome != gone)));
     let own = Move { to: region(0, 0), from: moves[0].to, ..moves[0] };
     assert!(matches!(groups.moved(own), Err(TomeError::SameTome { .. })));
-    assert_eq!(groups.free_regions(), 2);
+    assert_eq!(groups.free_regions(), 4);
 }
 
 #[test]

@@ -484,21 +484,7 @@ impl Tome {
     /// is lost: of the one with the most.
     fn choose(&mut self, count: usize) -> Result<Vec<At>> {
         let layout = *self.awake.layout();
-        let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
-        let mut is_full = true;
-        let parity = (layout.region_blocks() - layout.region_data_blocks()) as usize;
-        for (index, region) in self.awake.regions() {
-            let Some(pending) = region.pending() else { continue };
-            let free = self.used.get(&index).map_or(0, Bits::free).saturating_sub(parity);
-            let has_room = |room: usize| *region.standing() != Standing::Left && room >= count;
-            is_full &= !has_room(free);
-            let room = free.min(PENDING_MAX - pending.len());
-            if Self::is_open(region) && has_room(room) {
-                regions.push((room, index));
-            }
-        }
-        regions.sort_unstable();
-        for (_, region) in regions.into_iter().rev() {
+        for region in self.regions_for(count)? {
             let Some(bits) = self.used.get_mut(&region) else { continue };
             let broken = &self.broken;
             let is_good = |place: usize| {
@@ -512,8 +498,32 @@ impl Tome {
             }
             places.into_iter().for_each(|place| bits.give_back(place));
         }
+        Err(TomeError::Full { what: "objects" })
+    }
+
+    /// Regions that have room for so many blocks of an object, the one with the most first.
+    pub(super) fn regions_for(&self, count: usize) -> Result<Vec<RegionIndex>> {
+        let layout = self.awake.layout();
+        let parity = (layout.region_blocks() - layout.region_data_blocks()) as usize;
+        let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
+        let mut is_full = true;
+        for (index, region) in self.awake.regions() {
+            let Some(pending) = region.pending() else { continue };
+            let free = self.used.get(&index).map_or(0, Bits::free).saturating_sub(parity);
+            let has_room = |room: usize| *region.standing() != Standing::Left && room >= count;
+            is_full &= !has_room(free);
+            let room = free.min(PENDING_MAX - pending.len());
+            if Self::is_open(region) && has_room(room) {
+                regions.push((room, index));
+            }
+        }
+        regions.sort_unstable_by_key(|(room, index)| (std::cmp::Reverse(*room), *index));
         let what = "objects";
-        Err(if is_full { TomeError::Full { what } } else { TomeError::Backlog { what } })
+        match regions.is_empty() {
+            true if is_full => Err(TomeError::Full { what }),
+            true => Err(TomeError::Backlog { what }),
+            false => Ok(regions.into_iter().map(|(_, index)| index).collect()),
+        }
     }
 
     pub(super) fn block_len(&self) -> usize {

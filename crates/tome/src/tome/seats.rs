@@ -12,6 +12,8 @@
 //! The tome that had the seat is asked as well: if it answers, it was only off-line, and the move
 //! is dropped. Not here: what the target does ([`super::build`]).
 
+use std::collections::BTreeSet;
+
 use fulgurite_units::{Instant, Outbox};
 
 use super::{Alarm, Answer, Bits, Command, RequestId, Task, Tome};
@@ -231,25 +233,26 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) -> Result<()> {
         let id = RegionId { tome: self.awake.id(), index: region };
-        let known = self.awake.region(region).filter(|r| r.is_member() && r.pending().is_some());
+        let has_seat = |known: &&Region| known.is_member() || known.frozen().is_some();
+        let known = self.awake.region(region).filter(has_seat);
         let known = known.ok_or(TomeError::NoRegion { region: id })?;
         let blocks = self.awake.layout().region_blocks();
         if known.is_rebuilt() {
             let mut used = Bits::new(blocks as usize);
             let mut rows = Vec::new();
             for (name, object) in objects {
-                if self.awake.object(&name).is_some() {
-                    return Err(TomeError::ObjectExists { name });
+                let mut all = object.blocks.iter();
+                if let Some((_, offset)) = all.find(|(of, o)| *of != region || o.get() >= blocks) {
+                    return Err(TomeError::NoOffset { offset: *offset, blocks });
                 }
-                for (of, offset) in &object.blocks {
-                    if *of != region || offset.get() >= blocks {
-                        return Err(TomeError::NoOffset { offset: *offset, blocks });
-                    }
-                    if used.has(offset.as_usize()) {
-                        return Err(TomeError::TwoObjects { region: id, offset: *offset });
-                    }
-                    used.take(offset.as_usize());
+                let places: BTreeSet<usize> =
+                    object.blocks.iter().map(|(_, offset)| offset.as_usize()).collect();
+                // Of two that have a block or a name, one was removed, and its set does not know.
+                let is_taken = places.iter().any(|place| used.has(*place));
+                if is_taken || self.awake.object(&name).is_some() {
+                    continue;
                 }
+                places.iter().for_each(|place| used.take(*place));
                 rows.push(Row::Object { name, object });
             }
             rows.push(Row::Named { region });

@@ -15,11 +15,13 @@ use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::hand::{Ended, Stage, begin};
+use super::seats::data_blocks;
 use super::status::{Listed, Look, TomeStatus};
 use super::{Ask, Done, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
 use crate::injected::Failing;
 use crate::limits::{ALARMS_KEPT, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
+use crate::piece_store::Placed;
 use crate::{Result, TomesError};
 
 /// How long it sleeps when nothing is to come.
@@ -28,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// What the thread owns.
 pub(super) struct Loop {
     parts: Parts,
-    tome: Tome,
+    pub(super) tome: Tome,
     inbox: SyncSender<Letter>,
     /// The time of day at the start, as nanoseconds since 1970, and what had passed then.
     start: (Instant, Instant),
@@ -43,7 +45,7 @@ pub(super) struct Loop {
     waiting: BTreeMap<RequestId, Waiter>,
     /// Who waits for an object to be protected.
     protecting: BTreeMap<String, Vec<Reply<()>>>,
-    trouble: Option<String>,
+    pub(super) trouble: Option<String>,
     /// The same, for whoever chooses a tome.
     is_given_up: Arc<AtomicBool>,
     alarms: VecDeque<String>,
@@ -62,9 +64,10 @@ enum Due {
 
 /// Who waits for the answer to a request.
 enum Waiter {
-    Put { done: Done, held: OwnedSemaphorePermit },
+    Put { name: String, done: Done<Option<Placed>>, held: OwnedSemaphorePermit },
     Get(Reply<Vec<u8>>),
     Delete(Done),
+    Adopt { reply: Reply<Vec<String>>, names: Vec<String> },
 }
 
 impl Loop {
@@ -111,7 +114,7 @@ impl Loop {
         self.refuse_all(|| TomesError::Stopped);
     }
 
-    fn id(&self) -> TomeId {
+    pub(super) fn id(&self) -> TomeId {
         self.parts.identity.tome
     }
 
@@ -199,7 +202,7 @@ impl Loop {
         let request = RequestId(self.next_request);
         match ask {
             Ask::Put { name, bytes, held, done } => {
-                self.waiting.insert(request, Waiter::Put { done, held });
+                self.waiting.insert(request, Waiter::Put { name: name.clone(), done, held });
                 self.step(Event::Put { request, name, bytes });
             }
             Ask::Get { name, reply } => {
@@ -215,6 +218,16 @@ impl Loop {
                 self.look_for_protected();
             }
             Ask::Look { after, max, reply } => drop(reply.send(Ok(self.look(after, max)))),
+            Ask::Rebuild { planned, group, reply } => {
+                self.step(Event::Rebuild { planned, group });
+                drop(reply.send(self.answerable()));
+            }
+            Ask::Seat { region, group, reply } => drop(reply.send(Ok(self.seated(region, group)))),
+            Ask::Adopt { region, objects, reply } => {
+                let (whole, names) = self.whole(objects);
+                self.waiting.insert(request, Waiter::Adopt { reply, names });
+                self.step(Event::Adopt { request, region, objects: whole });
+            }
             Ask::Status(_) => {}
         }
     }
@@ -274,7 +287,9 @@ impl Loop {
                 Command::SpinDown => self.put_down(),
                 Command::Tell { to, message } => {
                     self.parts.fail.pass("tomes-telling");
-                    self.parts.network.tell(self.id(), to, message);
+                    if !self.parts.injected.has(self.id(), Failing::Tell) {
+                        self.parts.network.tell(self.id(), to, message);
+                    }
                 }
                 Command::Keeper(message) => self.parts.network.tell_keeper(self.id(), message),
                 Command::Answer { request, answer } => self.answer(request, answer),
@@ -309,12 +324,17 @@ impl Loop {
         // Who asked may have gone.
         match (waiter, answer) {
             (waiter, Answer::Refused(error)) => waiter.refuse(error.into()),
-            (Waiter::Put { done, held }, Answer::Local) => {
-                done.tell(Ok(()));
+            (Waiter::Put { name, done, held }, Answer::Local) => {
+                done.tell(Ok(self.placed(&name)));
                 drop(held);
             }
             (Waiter::Get(reply), Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
             (Waiter::Delete(done), Answer::Deleted) => done.tell(Ok(())),
+            (Waiter::Adopt { reply, names }, Answer::Adopted) => {
+                let awake = self.tome.awake();
+                let missing = names.into_iter().filter(|name| awake.object(name).is_none());
+                drop(reply.send(Ok(missing.collect())));
+            }
             (waiter, _) => waiter.refuse(wrong()),
         }
     }
@@ -350,13 +370,19 @@ impl Loop {
                 format!("change {version} of region {region} cannot be computed any more")
             }
             Alarm::Rebuilt { region, group } => {
-                format!("region {region} was made anew and has its seat in group {group}")
+                let tome = self.id();
+                tracing::info!(%tome, %region, %group, "a region was made anew and has its seat");
+                return;
             }
             Alarm::RebuildDropped { region, group } => {
-                format!("region {region} is not made anew: its seat in group {group} is back")
+                let tome = self.id();
+                tracing::info!(%tome, %region, %group, "not made anew: who had the seat is back");
+                return;
             }
             Alarm::SeatLost { region, group } => {
-                format!("another tome has the seat of region {region} in group {group}")
+                let tome = self.id();
+                tracing::warn!(%tome, %region, %group, "another tome has the seat of a region");
+                return;
             }
             Alarm::Foreign { from, group } => {
                 format!("tome {from} said of group {group} what is not its to say, or not true")
@@ -390,6 +416,7 @@ impl Loop {
             Waiter::Put { .. } => Cause::Write(request.0),
             Waiter::Get(_) => Cause::Request(request.0),
             Waiter::Delete(_) => Cause::Delete(request.0),
+            Waiter::Adopt { .. } => Cause::Write(request.0),
         };
         let mut regions = self.tome.awake().regions();
         let has_deltas = regions.any(|(_, region)| {
@@ -527,16 +554,14 @@ impl Loop {
 
     fn look(&self, after: Option<String>, max: usize) -> Look {
         let awake = self.tome.awake();
-        let data = awake.regions().filter(|(_, region)| region.pending().is_some()).count() as u64;
-        let blocks = awake.layout().region_data_blocks();
         let objects = awake.objects_after(after.as_deref()).take(max);
         let listed = |(name, object): (&str, &fulgurite_tome::awake::Object)| Listed {
             name: name.to_owned(),
             blocks: object.blocks.len() as u64,
         };
         Look {
-            data_blocks: data * u64::from(blocks),
-            is_seated: awake.regions().next().is_some(),
+            data_blocks: data_blocks(awake),
+            regions: awake.regions().count(),
             objects: objects.map(listed).collect(),
         }
     }
@@ -563,8 +588,10 @@ impl Waiter {
     fn refuse(self, error: TomesError) {
         // Who asked may have gone.
         match self {
-            Self::Put { done, .. } | Self::Delete(done) => done.tell(Err(error)),
+            Self::Put { done, .. } => done.tell(Err(error)),
+            Self::Delete(done) => done.tell(Err(error)),
             Self::Get(reply) => drop(reply.send(Err(error))),
+            Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

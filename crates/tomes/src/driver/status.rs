@@ -71,8 +71,8 @@ impl TomeStatus {
 pub struct Look {
     /// Data blocks of its regions, those of objects and others.
     pub data_blocks: u64,
-    /// Whether it has a seat in any group.
-    pub is_seated: bool,
+    /// Regions that it has or had a seat of a group with.
+    pub regions: usize,
     /// Objects by name; fewer than were asked for are the last.
     pub objects: Vec<Listed>,
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_tome::{TomeError, TomeId};
 
 use crate::driver::Listed;
+use crate::piece_store::Placed;
 
 /// Names of a set, each of one tome.
 #[derive(Debug, Default)]
@@ -65,6 +66,35 @@ impl Names {
         self.add(name, tome, blocks);
         self.asked.insert(name.to_owned());
         Ok(tome)
+    }
+
+    /// Objects of a region that was made anew are with another tome, but for those that are lost.
+    pub(super) fn region_moved(
+        &mut self,
+        (from, to): (TomeId, TomeId),
+        objects: &[(String, Placed)],
+        lost: &BTreeSet<String>,
+    ) {
+        for (name, placed) in objects {
+            if self.tome_of(name) == Some(from) {
+                self.names.remove(name);
+            }
+            if !lost.contains(name) {
+                self.add(name, to, placed.object.blocks.len() as u64);
+            }
+        }
+    }
+
+    /// Data blocks of a tome that no object has.
+    pub(super) fn free_of(&self, tome: TomeId) -> u64 {
+        self.free.get(&tome).copied().unwrap_or(0)
+    }
+
+    /// A tome has so many data blocks.
+    pub(super) fn has_room(&mut self, tome: TomeId, data_blocks: u64) {
+        let own = self.names.values().filter(|named| named.tome == tome);
+        let taken: u64 = own.map(|named| named.blocks).sum();
+        self.free.insert(tome, data_blocks.saturating_sub(taken));
     }
 
     /// A put is over; if it left nothing, its name is free.

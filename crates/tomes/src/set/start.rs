@@ -7,26 +7,28 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
-use fulgurite_tome::awake::{Awake, Row};
+use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
 use fulgurite_tome::token::{Kept, TokenId};
-use fulgurite_tome::{Split, TomeError, TomeId};
+use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
 use fulgurite_units::{Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
 use super::local::Local;
+use super::moving::{self, Mover};
 use super::names::Names;
 use super::options::LoneOptions;
 use super::remotes::{Charge, Remotes};
 use super::{RemoteDriver, Seat, SetOptions, TomeSet};
 use crate::awake_store::AwakeStore;
-use crate::driver::{Driver, Parts};
+use crate::driver::{Driver, Parts, data_blocks};
 use crate::fail_point::FailPoints;
 use crate::identity::{self, TomeIdentity};
 use crate::introduction::Introduction;
 use crate::keeper::KeeperDriver;
 use crate::limits::{BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, TOMES_MAX};
 use crate::network::Network;
+use crate::piece_store::PieceStore;
 use crate::set_store::{SetRow, SetStore};
 use crate::spin_gate::SpinGate;
 use crate::{Result, TomesError};
@@ -82,7 +84,13 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     };
     start.guard_disks();
     let mut opened = BTreeMap::new();
+    let out = store.out()?;
     for tome in start.options.roots.keys().copied() {
+        if out.contains(&tome) {
+            let why = "its seats are others': its disk may be taken away".to_owned();
+            opened.insert(tome, Err(why));
+            continue;
+        }
         // One that was made and is not there is lost: an empty one in its seats would be worse.
         let is_made = store.is_made(tome)?;
         let found = start.open(tome, is_new, is_made)?;
@@ -103,12 +111,19 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     )?;
     let mut names = Names::default();
     let mut seats = BTreeMap::new();
+    let pieces = Arc::new(PieceStore::open(&start.options.directory)?);
     for (tome, opened) in opened {
         let seat = opened.and_then(|opened| {
-            let driver = start.drive(opened, &mut names);
+            let driver = start.drive(opened, &mut names, Some(&pieces));
             driver.map_err(|error| error_chain(&error))
         });
         seats.insert(tome, seat.map_or_else(Seat::Lost, Seat::Live));
+    }
+    for (tome, _) in seats.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_))) {
+        // Those that another tome has by now were of a seat that moved.
+        pieces.each(*tome, |name, placed| {
+            names.add(&name, *tome, placed.object.blocks.len() as u64);
+        })?;
     }
     start.remotes.seats().for_each(|(tome, _)| names.await_tome(tome));
     let names = Arc::new(Mutex::new(names));
@@ -116,13 +131,24 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         seat.begin(start.charge(tome, is_new, &store, &names));
         seats.insert(tome, Seat::Remote(RemoteDriver(Arc::clone(seat))));
     }
+    let tomes = Arc::new(seats);
+    let mover = Mover::start(moving::Shared {
+        row: row.clone(),
+        store,
+        pieces: Arc::clone(&pieces),
+        tomes: Arc::clone(&tomes),
+        names: Arc::clone(&names),
+        fail: start.fail,
+    })?;
     Ok(TomeSet {
         set: row.set,
         layout: row.layout,
-        tomes: seats,
+        tomes,
         names,
         guard: start.guard,
         room: put_room(),
+        pieces,
+        mover,
         keeper,
         remotes: start.remotes,
     })
@@ -174,7 +200,7 @@ pub(crate) fn start_alone(
     let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
-    let driver = start.drive(opened, &mut Names::default())?;
+    let driver = start.drive(opened, &mut Names::default(), None)?;
     Ok((identity, driver, start.network))
 }
 
@@ -328,17 +354,25 @@ impl Start {
     }
 
     /// Starts a tome, with its seats in groups noted.
-    fn drive(&self, opened: Opened, names: &mut Names) -> Result<Driver> {
+    fn drive(
+        &self,
+        opened: Opened,
+        names: &mut Names,
+        pieces: Option<&PieceStore>,
+    ) -> Result<Driver> {
         let Opened { identity, store, ledger } = opened;
         let tome = identity.tome;
         let mut awake = store.load(&identity)?;
-        let seats = self.seats(&awake)?;
-        if !seats.is_empty() {
-            store.commit(&seats, &self.fail)?;
-            seats.iter().try_for_each(|seat| awake.apply(seat))?;
+        for rows in [self.superseded(&awake), self.seats(&awake)?] {
+            if !rows.is_empty() {
+                store.commit(&rows, &self.fail)?;
+                rows.iter().try_for_each(|row| awake.apply(row))?;
+            }
         }
-        let data = awake.regions().filter(|(_, region)| region.pending().is_some()).count() as u64;
-        names.add_tome(tome, data * u64::from(self.options.layout.region_data_blocks()));
+        if let Some(pieces) = pieces {
+            pieces.agree(&awake)?;
+        }
+        names.add_tome(tome, data_blocks(&awake));
         for (name, object) in awake.objects() {
             if !names.add(name, tome, object.blocks.len() as u64) {
                 tracing::error!(%tome, name, "another tome has an object of this name as well");
@@ -362,13 +396,35 @@ impl Start {
         Driver::start(parts, |inbox| self.network.add(tome, inbox))
     }
 
+    /// Rows that make regions free whose seats others took while their tome was away: those have
+    /// their objects as well.
+    fn superseded(&self, awake: &Awake) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (index, region) in awake.regions() {
+            let own = RegionId { tome: awake.id(), index };
+            let known = self.groups.iter().find(|group| group.id() == region.group().id());
+            let is_other = |group: &&Group| {
+                group.epoch() > region.group().epoch() && group.member(own).is_none()
+            };
+            if known.filter(is_other).is_none() {
+                continue;
+            }
+            let of_region = |object: &Object| object.blocks.iter().any(|(of, _)| *of == index);
+            let objects = awake.objects().filter(|(_, object)| of_region(object));
+            rows.extend(objects.map(|(name, _)| Row::Removed { name: name.to_owned() }));
+            rows.push(Row::Dropped { region: index });
+        }
+        rows
+    }
+
     /// Rows for seats that a tome does not know of yet.
     fn seats(&self, awake: &Awake) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for group in &self.groups {
             for seat in group.seats().iter().filter(|seat| seat.tome == awake.id()) {
                 match awake.region(seat.index) {
-                    Some(region) if region.group() == group => {}
+                    // Tomes tell each other of seats that moved.
+                    Some(region) if region.group().id() == group.id() => {}
                     Some(_) => return Err(TomeError::ClaimedTwice { region: *seat }.into()),
                     None => rows.push(Row::Seat { region: seat.index, group: group.clone() }),
                 }

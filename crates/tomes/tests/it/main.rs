@@ -5,5 +5,6 @@
 mod faults;
 mod kept;
 mod pulled;
+mod rebuilt;
 mod shelf;
 mod traced;

@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use fulgurite_disks::{Guard, Lease, PlaceId, Power, Simulated, Times};
 use fulgurite_tome::alone;
 use fulgurite_tome::awake::Object;
 use fulgurite_tome::{Layout, Parts, RegionId, TomeId};
 use fulgurite_tomes::fail_point::FailPoints;
-use fulgurite_tomes::{Entropy, Injected, Pulled, SetOptions, TomeSet};
+use fulgurite_tomes::{Entropy, Injected, Pulled, SetOptions, SetStatus, TomeSet};
 use fulgurite_units::{ByteCount, Duration, ManualClock, Ratio, Seed, UnixTime};
 use tempfile::TempDir;
 
 /// Tomes of all sets here.
 pub(crate) const TOMES: u32 = 8;
+/// Tomes that a set may get beside them.
+const ADDED_MAX: u32 = 2;
 /// What a block has.
 pub(crate) const BLOCK: usize = 512;
 /// How far the hands are turned at a time, a millisecond or so. Were it more, a lease would be over
@@ -33,6 +35,8 @@ pub(crate) struct Shelf {
     pub(crate) disks: Arc<Simulated>,
     pub(crate) injected: Injected,
     pub(crate) clock: ManualClock,
+    /// Tomes that were added.
+    added: AtomicU32,
 }
 
 pub(crate) fn tomes() -> impl Iterator<Item = TomeId> {
@@ -60,7 +64,7 @@ impl Shelf {
     }
 
     pub(crate) fn at(folder: &Path) -> Self {
-        let places = (0..TOMES).map(PlaceId::new);
+        let places = (0..TOMES + ADDED_MAX).map(PlaceId::new);
         let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1));
         Self {
             folder: folder.to_owned(),
@@ -68,7 +72,15 @@ impl Shelf {
             disks: Arc::new(disks),
             injected: Injected::default(),
             clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)),
+            added: AtomicU32::new(0),
         }
+    }
+
+    /// The set is opened with another tome from now on.
+    pub(crate) fn add(&self) -> TomeId {
+        let added = self.added.fetch_add(1, Ordering::Relaxed);
+        assert!(added < ADDED_MAX, "there is a place for it");
+        TomeId::new(TOMES + added)
     }
 
     pub(crate) fn options(&self) -> SetOptions {
@@ -76,7 +88,9 @@ impl Shelf {
         SetOptions {
             set: None,
             directory: folder.join("set"),
-            roots: tomes().map(|tome| (tome, root(folder, tome))).collect(),
+            roots: (0..TOMES + self.added.load(Ordering::Relaxed))
+                .map(|tome| (TomeId::new(tome), root(folder, TomeId::new(tome))))
+                .collect(),
             remotes: BTreeMap::new(),
             layout: layout(),
             split: "3+2".parse().unwrap(),
@@ -109,6 +123,19 @@ impl Shelf {
         panic!("it does not end");
     }
 
+    /// Lets time pass until no seat moves any more; what the set says then.
+    pub(crate) async fn moved(&self, set: &TomeSet) -> SetStatus {
+        for _ in 0..TURNS_MAX {
+            let status = set.status().await;
+            if status.moves.under_way.is_empty() && status.moves.leaving.is_empty() {
+                return status;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            self.clock.advance(STEP);
+        }
+        panic!("seats move on: {:?}", set.status().await.moves);
+    }
+
     /// Lets time pass until all disks stand still and nothing is left to be protected.
     pub(crate) async fn settle(&self, set: &TomeSet) {
         for _ in 0..TURNS_MAX {
@@ -134,6 +161,12 @@ fn draw() -> [u8; 16] {
     let mut bytes = [0; 16];
     Seed::new(number).stream().fill(&mut bytes);
     bytes
+}
+
+/// Takes a tome away, with its disk and what it kept awake.
+pub(crate) fn lose(folder: &Path, tome: TomeId) {
+    std::fs::remove_dir_all(root(folder, tome)).unwrap();
+    std::fs::remove_dir_all(awake(folder, tome)).unwrap();
 }
 
 /// A tome by its two directories.

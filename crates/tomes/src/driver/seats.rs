@@ -1,0 +1,73 @@
+//! What a set asks of a tome while seats of its groups move.
+//!
+//! Not here: what the core does about it, and which seats move (`crate::set::moving`).
+
+use fulgurite_tome::awake::{Awake, Object, Region};
+use fulgurite_tome::standing::Standing;
+use fulgurite_tome::{GroupId, RegionIndex};
+use fulgurite_units::Ratio;
+
+use super::looping::Loop;
+use crate::piece_store::Placed;
+use crate::{Result, TomesError};
+
+/// How a region stands in a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seated {
+    /// It is in none, or in another one.
+    Not,
+    /// It is being made anew, and so much of it is done.
+    Building(Ratio),
+    /// It is a member.
+    Member,
+    /// It was one.
+    Left,
+}
+
+/// Data blocks of a tome that objects have or can have: of regions that are members, and of which
+/// it is known what they have.
+pub(crate) fn data_blocks(awake: &Awake) -> u64 {
+    let is_open = |region: &Region| match region.standing() {
+        Standing::Member | Standing::Frozen(_) => !region.is_rebuilt(),
+        Standing::Building(_) | Standing::Left => false,
+    };
+    let data = awake.regions().filter(|(_, region)| region.pending().is_some() && is_open(region));
+    data.count() as u64 * u64::from(awake.layout().region_data_blocks())
+}
+
+impl Loop {
+    pub(super) fn placed(&self, name: &str) -> Option<Placed> {
+        let awake = self.tome.awake();
+        awake.object(name).map(|object| Placed::of(awake, object))
+    }
+
+    /// Whether it went on, and was not given up.
+    pub(super) fn answerable(&self) -> Result<()> {
+        match &self.trouble {
+            Some(why) => Err(TomesError::GivenUp { tome: self.id(), why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn seated(&self, index: RegionIndex, group: GroupId) -> Seated {
+        let (awake, segments) = (self.tome.awake(), self.tome.awake().layout().parts().segments);
+        let is_of = |region: &&Region| region.group().id() == group;
+        let Some(region) = awake.region(index).filter(is_of) else { return Seated::Not };
+        match region.standing() {
+            Standing::Member | Standing::Frozen(_) => Seated::Member,
+            Standing::Building(building) => Seated::Building(building.done(segments)),
+            Standing::Left => Seated::Left,
+        }
+    }
+
+    /// Those of some objects that are whole in this tome, and the names of all.
+    pub(super) fn whole(
+        &self,
+        objects: Vec<(String, Placed)>,
+    ) -> (Vec<(String, Object)>, Vec<String>) {
+        let names = objects.iter().map(|(name, _)| name.clone()).collect();
+        let awake = self.tome.awake();
+        let whole = objects.into_iter().filter(|(_, placed)| placed.is_whole(awake));
+        (whole.map(|(name, placed)| (name, placed.object)).collect(), names)
+    }
+}

@@ -1,0 +1,181 @@
+//! Which tome has which object, and where: kept by the set, beside what each tome keeps of itself.
+//!
+//! ```text
+//! space    key          row
+//! pieces   tome, name   PieceRow: the object's blocks and digest, and a signature of each block
+//! ```
+//!
+//! A row is there before a put returns. When a tome is lost its names are known from here, and a
+//! region of it that was made anew elsewhere is told them; signatures say which of its objects are
+//! whole there. Rows of a tome that is here are what it says itself, compared at each start, so the
+//! loss of this store costs something only together with a tome. Not here: objects of tomes in
+//! other processes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_catalog::keys::KeyWriter;
+use fulgurite_catalog::row::{self, Row, rows_in};
+use fulgurite_catalog::{
+    CatalogError, Committer, FjallStore, KeyRange, KeyValue, Space, Transaction,
+};
+use fulgurite_codes::Signature;
+use fulgurite_tome::TomeId;
+use fulgurite_tome::awake::{Awake, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::awake_store::config;
+use crate::limits::LOAD_PAGE_MAX;
+use crate::{Result, TomesError};
+
+const PIECES: Space = Space::new("pieces");
+/// The folder of the store, beside that of the set.
+const STORE: &str = "pieces";
+
+/// An object of a tome, and what its blocks are known by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Where it lies.
+    pub(crate) object: Object,
+    /// Signatures of its blocks, in their order.
+    pub(crate) signatures: Vec<[u8; 8]>,
+}
+
+/// The same as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PieceRow(pub(crate) Placed);
+
+impl Row for PieceRow {
+    const VERSION: u8 = 1;
+}
+
+impl Placed {
+    /// An object as its tome knows it.
+    pub(crate) fn of(awake: &Awake, object: &Object) -> Self {
+        let signature = |(region, offset): &_| {
+            let region = awake.region(*region);
+            region.map_or(Signature::ZERO, |region| region.tree().block(*offset)).0
+        };
+        let signatures = object.blocks.iter().map(signature).collect();
+        Self { object: object.clone(), signatures }
+    }
+
+    /// Whether all of its blocks are in a tome as they are to be.
+    pub(crate) fn is_whole(&self, awake: &Awake) -> bool {
+        *self == Self::of(awake, &self.object)
+    }
+}
+
+/// Objects of all tomes of a process, on stable storage.
+pub(crate) struct PieceStore {
+    store: Arc<FjallStore>,
+    committer: Committer,
+}
+
+impl std::fmt::Debug for PieceStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PieceStore").finish_non_exhaustive()
+    }
+}
+
+impl PieceStore {
+    /// Opens the store of a set, or makes it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn open(folder: &Path) -> Result<Self> {
+        let path = folder.join(STORE);
+        let store = match FjallStore::open(&path, &[PIECES], &config()) {
+            Err(CatalogError::Locked { path }) => return Err(TomesError::InUse { path }),
+            opened => Arc::new(opened?),
+        };
+        let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>)?;
+        Ok(Self { store, committer })
+    }
+
+    /// Calls back with each object of a tome.
+    pub(crate) fn each(&self, tome: TomeId, mut of: impl FnMut(String, Placed)) -> Result<()> {
+        let all = KeyRange::prefix(&tome_key(tome));
+        let mut range = all.clone();
+        loop {
+            let rows = rows_in::<PieceRow>(&*self.store, PIECES, &range, LOAD_PAGE_MAX)?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            range = all.clone().after(last);
+            for (key, PieceRow(placed)) in rows {
+                of(name_of(&key)?, placed);
+            }
+        }
+    }
+
+    /// Keeps an object of a tome; it is on stable storage when this returns.
+    pub(crate) async fn note(&self, tome: TomeId, name: &str, placed: Placed) -> Result<()> {
+        let key = piece_key(tome, name);
+        let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+            Ok(row::put(tx, PIECES, key, &PieceRow(placed))?)
+        };
+        self.committer.commit(note).await
+    }
+
+    /// Forgets one.
+    pub(crate) async fn forget(&self, tome: TomeId, name: &str) -> Result<()> {
+        let key = piece_key(tome, name);
+        let forget = move |tx: &mut Transaction<'_>| -> Result<()> { Ok(tx.delete(PIECES, key)?) };
+        self.committer.commit(forget).await
+    }
+
+    /// Takes over what a tome says of itself; says how many rows were otherwise.
+    pub(crate) fn agree(&self, awake: &Awake) -> Result<usize> {
+        let tome = awake.id();
+        let mut said: BTreeMap<String, Placed> = awake
+            .objects()
+            .map(|(name, object)| (name.to_owned(), Placed::of(awake, object)))
+            .collect();
+        let mut changes: Vec<(String, Option<Placed>)> = Vec::new();
+        self.each(tome, |name, kept| match said.remove(&name) {
+            Some(placed) if placed == kept => {}
+            other => changes.push((name, other)),
+        })?;
+        changes.extend(said.into_iter().map(|(name, placed)| (name, Some(placed))));
+        let count = changes.len();
+        self.change(changes.into_iter().map(|(name, placed)| (tome, name, placed)).collect())?;
+        Ok(count)
+    }
+
+    /// Keeps and forgets objects, some thousands in a commit.
+    pub(crate) fn change(&self, changes: Vec<(TomeId, String, Option<Placed>)>) -> Result<()> {
+        let mut changes = changes.into_iter().peekable();
+        while changes.peek().is_some() {
+            let some: Vec<_> = changes.by_ref().take(LOAD_PAGE_MAX).collect();
+            let change = move |tx: &mut Transaction<'_>| -> Result<()> {
+                for (tome, name, placed) in some {
+                    let key = piece_key(tome, &name);
+                    match placed {
+                        Some(placed) => row::put(tx, PIECES, key, &PieceRow(placed))?,
+                        None => tx.delete(PIECES, key)?,
+                    }
+                }
+                Ok(())
+            };
+            self.committer.commit_blocking(change)?;
+        }
+        Ok(())
+    }
+}
+
+fn tome_key(tome: TomeId) -> Vec<u8> {
+    KeyWriter::new().u32(tome.get()).finish()
+}
+
+/// The name is the rest of the key.
+fn piece_key(tome: TomeId, name: &str) -> Vec<u8> {
+    let mut key = tome_key(tome);
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+fn name_of(key: &[u8]) -> Result<String> {
+    let name = key.get(tome_key(TomeId::new(0)).len()..).unwrap_or_default();
+    let damaged = |_| TomesError::Invalid { what: "a name of the pieces is no text".to_owned() };
+    String::from_utf8(name.to_vec()).map_err(damaged)
+}
