@@ -18,7 +18,7 @@ use std::sync::Arc;
 use fulgurite_catalog::keys::KeyWriter;
 use fulgurite_catalog::row::{self, Row, rows_in};
 use fulgurite_catalog::{
-    CatalogError, Committer, FjallStore, KeyRange, KeyValue, Space, Transaction,
+    Batch, CatalogError, Committer, FjallStore, KeyRange, KeyValue, Space, Transaction,
 };
 use fulgurite_codes::Signature;
 use fulgurite_tome::TomeId;
@@ -79,33 +79,84 @@ impl std::fmt::Debug for PieceStore {
     }
 }
 
-impl PieceStore {
+/// The same while a set is opened, when nothing else writes to it.
+#[derive(Debug)]
+pub(crate) struct OpenedPieces(Arc<FjallStore>);
+
+impl OpenedPieces {
     /// Opens the store of a set, or makes it.
     ///
     /// # Errors
     /// When it cannot be opened.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(STORE);
-        let store = match FjallStore::open(&path, &[PIECES], &config()) {
-            Err(CatalogError::Locked { path }) => return Err(TomesError::InUse { path }),
-            opened => Arc::new(opened?),
-        };
-        let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>)?;
-        Ok(Self { store, committer })
+        match FjallStore::open(&path, &[PIECES], &config()) {
+            Err(CatalogError::Locked { path }) => Err(TomesError::InUse { path }),
+            opened => Ok(Self(Arc::new(opened?))),
+        }
     }
 
     /// Calls back with each object of a tome.
-    pub(crate) fn each(&self, tome: TomeId, mut of: impl FnMut(String, Placed)) -> Result<()> {
-        let all = KeyRange::prefix(&tome_key(tome));
-        let mut range = all.clone();
-        loop {
-            let rows = rows_in::<PieceRow>(&*self.store, PIECES, &range, LOAD_PAGE_MAX)?;
-            let Some((last, _)) = rows.last() else { return Ok(()) };
-            range = all.clone().after(last);
-            for (key, PieceRow(placed)) in rows {
-                of(name_of(&key)?, placed);
+    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, Placed)) -> Result<()> {
+        each(&self.0, tome, of)
+    }
+
+    /// Takes over what a tome says of itself; says how many rows were otherwise.
+    pub(crate) fn agree(&self, awake: &Awake) -> Result<usize> {
+        let tome = awake.id();
+        let mut said: BTreeMap<String, Placed> = awake
+            .objects()
+            .map(|(name, object)| (name.to_owned(), Placed::of(awake, object)))
+            .collect();
+        let mut changes: Vec<(String, Option<Placed>)> = Vec::new();
+        self.each(tome, |name, kept| match said.remove(&name) {
+            Some(placed) if placed == kept => {}
+            other => changes.push((name, other)),
+        })?;
+        changes.extend(said.into_iter().map(|(name, placed)| (name, Some(placed))));
+        for some in changes.chunks(LOAD_PAGE_MAX) {
+            let mut batch = Batch::new();
+            for (name, placed) in some {
+                let key = piece_key(tome, name);
+                match placed {
+                    Some(placed) => {
+                        batch.put(PIECES, key, row::encode(&PieceRow(placed.clone()))?)?;
+                    }
+                    None => batch.delete(PIECES, key)?,
+                }
             }
+            self.0.apply(batch)?;
         }
+        Ok(changes.len())
+    }
+
+    /// Has it written by whoever puts from now on.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub(crate) fn start(self) -> Result<PieceStore> {
+        let committer = Committer::start(Arc::clone(&self.0) as Arc<dyn KeyValue>)?;
+        Ok(PieceStore { store: self.0, committer })
+    }
+}
+
+fn each(store: &FjallStore, tome: TomeId, mut of: impl FnMut(String, Placed)) -> Result<()> {
+    let all = KeyRange::prefix(&tome_key(tome));
+    let mut range = all.clone();
+    loop {
+        let rows = rows_in::<PieceRow>(store, PIECES, &range, LOAD_PAGE_MAX)?;
+        let Some((last, _)) = rows.last() else { return Ok(()) };
+        range = all.clone().after(last);
+        for (key, PieceRow(placed)) in rows {
+            of(name_of(&key)?, placed);
+        }
+    }
+}
+
+impl PieceStore {
+    /// Calls back with each object of a tome.
+    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, Placed)) -> Result<()> {
+        each(&self.store, tome, of)
     }
 
     /// Keeps an object of a tome; it is on stable storage when this returns.
@@ -122,24 +173,6 @@ impl PieceStore {
         let key = piece_key(tome, name);
         let forget = move |tx: &mut Transaction<'_>| -> Result<()> { Ok(tx.delete(PIECES, key)?) };
         self.committer.commit(forget).await
-    }
-
-    /// Takes over what a tome says of itself; says how many rows were otherwise.
-    pub(crate) fn agree(&self, awake: &Awake) -> Result<usize> {
-        let tome = awake.id();
-        let mut said: BTreeMap<String, Placed> = awake
-            .objects()
-            .map(|(name, object)| (name.to_owned(), Placed::of(awake, object)))
-            .collect();
-        let mut changes: Vec<(String, Option<Placed>)> = Vec::new();
-        self.each(tome, |name, kept| match said.remove(&name) {
-            Some(placed) if placed == kept => {}
-            other => changes.push((name, other)),
-        })?;
-        changes.extend(said.into_iter().map(|(name, placed)| (name, Some(placed))));
-        let count = changes.len();
-        self.change(changes.into_iter().map(|(name, placed)| (tome, name, placed)).collect())?;
-        Ok(count)
     }
 
     /// Keeps and forgets objects, some thousands in a commit.

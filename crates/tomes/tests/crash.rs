@@ -20,7 +20,7 @@ use fulgurite_tomes::fail_point::{FAIL_POINTS, FailPoints};
 use fulgurite_tomes::{Pulled, SetOptions, TomeSet};
 use fulgurite_units::{ByteCount, ErrorKind};
 
-use shelf::{BLOCK, Shelf, noise, pull, recovered, tomes};
+use shelf::{BLOCK, Shelf, awake, lose, noise, pull, recovered, root, tomes};
 
 /// The first argument of the process that is killed; then come the folder, the point and its count.
 const VICTIM: &str = "victim";
@@ -33,13 +33,16 @@ const AT_A_TIME: usize = 3;
 
 const NAMES: [&str; 4] = ["0", "1", "2", "3"];
 
+/// From here on points are passed when seats move.
+const SEATS_FROM: &str = "tomes-moves-planned";
+
 const LENGTH: usize = 2 * BLOCK + 7;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).map(String::as_str) == Some(VICTIM) {
-        let fail = FailPoints::armed(&arguments[3], arguments[4].parse().unwrap()).unwrap();
-        run(be_killed(&Shelf::at(Path::new(&arguments[2])), fail));
+        let count = arguments[4].parse().unwrap();
+        run(be_killed(&Shelf::at(Path::new(&arguments[2])), (&arguments[3], count)));
         return;
     }
     // As a harness does: whoever runs one test of another name runs none of these.
@@ -90,8 +93,9 @@ fn check(point: &str, count: u32) -> bool {
     was_killed
 }
 
-/// Puts, protects and deletes, and says what was acknowledged.
-async fn be_killed(shelf: &Shelf, fail: FailPoints) {
+/// Puts, protects and deletes, loses a tome and has it made anew, and says what was acknowledged.
+async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
+    let fail = FailPoints::armed(point, count).unwrap();
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
     let say = |what: &str| {
         let mut out = std::io::stdout();
@@ -112,9 +116,24 @@ async fn be_killed(shelf: &Shelf, fail: FailPoints) {
         shelf.wait(set.put(name, noise(name, LENGTH))).await.unwrap();
         say(&format!("put {name}"));
     }
-    let tome = set.tome_of("3").unwrap();
-    shelf.wait(set.protected("3")).await.unwrap();
-    say(&format!("protected 3 {tome}"));
+    for name in ["2", "3"] {
+        let tome = set.tome_of(name).unwrap();
+        shelf.wait(set.protected(name)).await.unwrap();
+        say(&format!("protected {name} {tome}"));
+    }
+    let lost = set.tome_of("3").unwrap();
+    set.stop();
+    drop(set);
+    say(&format!("lost {lost}"));
+    lose(&shelf.folder, lost);
+    shelf.add();
+    // Other points were passed above.
+    let is_of_seats = FAIL_POINTS.iter().skip_while(|of| **of != SEATS_FROM).any(|of| *of == point);
+    let fail = FailPoints::armed(point, count).unwrap();
+    let fail = if is_of_seats { fail } else { FailPoints::default() };
+    let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
+    set.rebuild(lost).await.unwrap();
+    shelf.moved(&set).await;
     set.stop();
     drop(set);
     let set = shelf.open();
@@ -130,7 +149,7 @@ fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
         .filter(|(name, _)| !said.contains(&format!("deleting {name}").as_str()))
         .map(|(name, tome)| (name, TomeId::new(tome.parse().unwrap())))
         .collect();
-    if protected.is_empty() {
+    if protected.is_empty() || lost_of(said).is_some() {
         return;
     }
     let mut all: BTreeMap<TomeId, Pulled> =
@@ -145,9 +164,27 @@ fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
     }
 }
 
+/// The tome whose directories were taken away.
+fn lost_of(said: &[&str]) -> Option<TomeId> {
+    let lost = said.iter().find_map(|line| line.strip_prefix("lost "))?;
+    Some(TomeId::new(lost.parse().unwrap()))
+}
+
 async fn look(shelf: &Shelf, said: &[&str], context: &str) {
+    let lost = lost_of(said);
+    if let Some(lost) = lost {
+        shelf.add();
+        // It may have been killed before.
+        remove(&root(&shelf.folder, lost));
+        remove(&awake(&shelf.folder, lost));
+    }
     // What was cut short goes on.
     let set = shelf.init();
+    if let Some(lost) = lost {
+        set.rebuild(lost).await.unwrap();
+        let status = shelf.moved(&set).await;
+        assert_eq!(status.moves.out, BTreeSet::from([lost]), "{context}");
+    }
     for name in NAMES {
         let found = match shelf.wait(set.get(name)).await {
             Ok(found) => Some(found),
@@ -171,4 +208,10 @@ async fn look(shelf: &Shelf, said: &[&str], context: &str) {
     assert!(status.is_well(), "{context}: {:?}", status.reasons);
     let unprotected = status.tomes.iter().map(|tome| tome.unprotected.bytes).sum();
     assert_eq!(ByteCount::ZERO, unprotected, "{context}: nothing is forgotten");
+}
+
+fn remove(path: &Path) {
+    if path.exists() {
+        std::fs::remove_dir_all(path).unwrap();
+    }
 }

@@ -28,7 +28,7 @@ use crate::introduction::Introduction;
 use crate::keeper::KeeperDriver;
 use crate::limits::{BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, TOMES_MAX};
 use crate::network::Network;
-use crate::piece_store::PieceStore;
+use crate::piece_store::OpenedPieces;
 use crate::set_store::{SetRow, SetStore};
 use crate::spin_gate::SpinGate;
 use crate::{Result, TomesError};
@@ -111,7 +111,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     )?;
     let mut names = Names::default();
     let mut seats = BTreeMap::new();
-    let pieces = Arc::new(PieceStore::open(&start.options.directory)?);
+    let pieces = OpenedPieces::open(&start.options.directory)?;
     for (tome, opened) in opened {
         let seat = opened.and_then(|opened| {
             let driver = start.drive(opened, &mut names, Some(&pieces));
@@ -131,7 +131,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         seat.begin(start.charge(tome, is_new, &store, &names));
         seats.insert(tome, Seat::Remote(RemoteDriver(Arc::clone(seat))));
     }
-    let tomes = Arc::new(seats);
+    let (tomes, pieces) = (Arc::new(seats), Arc::new(pieces.start()?));
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
         store,
@@ -358,7 +358,7 @@ impl Start {
         &self,
         opened: Opened,
         names: &mut Names,
-        pieces: Option<&PieceStore>,
+        pieces: Option<&OpenedPieces>,
     ) -> Result<Driver> {
         let Opened { identity, store, ledger } = opened;
         let tome = identity.tome;
