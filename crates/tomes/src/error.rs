@@ -85,9 +85,8 @@ impl TomesError {
 
     /// Whether a put was refused since no region of its tome has room now: another tome may.
     pub(crate) const fn is_narrow(&self) -> bool {
-        let what = match self {
-            Self::Tome(TomeError::Full { what } | TomeError::Backlog { what }) => what,
-            _ => return false,
+        let Self::Tome(TomeError::Full { what } | TomeError::Backlog { what }) = self else {
+            return false;
         };
         matches!(what.as_bytes(), b"objects")
     }

@@ -83,22 +83,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         options,
     };
     start.guard_disks();
-    let mut opened = BTreeMap::new();
-    let out = store.out()?;
-    for tome in start.options.roots.keys().copied() {
-        if out.contains(&tome) {
-            let why = "its seats are others': its disk may be taken away".to_owned();
-            opened.insert(tome, Err(why));
-            continue;
-        }
-        // One that was made and is not there is lost: an empty one in its seats would be worse.
-        let is_made = store.is_made(tome)?;
-        let found = start.open(tome, is_new, is_made)?;
-        if found.is_ok() && !is_made {
-            store.note_made(tome)?;
-        }
-        opened.insert(tome, found);
-    }
+    let opened = start.open_all(&store, is_new)?;
     let store = Arc::new(store);
     let network = Arc::clone(&start.network);
     let keeper = KeeperDriver::start(
@@ -109,22 +94,8 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         Arc::clone(&start.fail),
         |inbox| network.set_keeper(inbox),
     )?;
-    let mut names = Names::default();
-    let mut seats = BTreeMap::new();
     let pieces = OpenedPieces::open(&start.options.directory)?;
-    for (tome, opened) in opened {
-        let seat = opened.and_then(|opened| {
-            let driver = start.drive(opened, &mut names, Some(&pieces));
-            driver.map_err(|error| error_chain(&error))
-        });
-        seats.insert(tome, seat.map_or_else(Seat::Lost, Seat::Live));
-    }
-    for (tome, _) in seats.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_))) {
-        // Those that another tome has by now were of a seat that moved.
-        pieces.each(*tome, |name, placed| {
-            names.add(&name, *tome, placed.object.blocks.len() as u64);
-        })?;
-    }
+    let (mut names, mut seats) = start.drive_all(opened, &pieces)?;
     start.remotes.seats().for_each(|(tome, _)| names.await_tome(tome));
     let names = Arc::new(Mutex::new(names));
     for (tome, seat) in start.remotes.seats() {
@@ -228,6 +199,55 @@ fn check(options: &SetOptions) -> Result<u32> {
 }
 
 impl Start {
+    /// Opens what each tome keeps awake, but for those that have no seat any more.
+    fn open_all(
+        &self,
+        store: &SetStore,
+        is_new: bool,
+    ) -> Result<BTreeMap<TomeId, Result<Opened, String>>> {
+        let mut opened = BTreeMap::new();
+        let out = store.out()?;
+        for tome in self.options.roots.keys().copied() {
+            if out.contains(&tome) {
+                let why = "its seats are others': its disk may be taken away".to_owned();
+                opened.insert(tome, Err(why));
+                continue;
+            }
+            // One that was made and is not there is lost: an empty one in its seats would be worse.
+            let is_made = store.is_made(tome)?;
+            let found = self.open(tome, is_new, is_made)?;
+            if found.is_ok() && !is_made {
+                store.note_made(tome)?;
+            }
+            opened.insert(tome, found);
+        }
+        Ok(opened)
+    }
+
+    /// Starts all tomes; says which object each has, those that are lost among them.
+    fn drive_all(
+        &self,
+        opened: BTreeMap<TomeId, Result<Opened, String>>,
+        pieces: &OpenedPieces,
+    ) -> Result<(Names, BTreeMap<TomeId, Seat>)> {
+        let mut names = Names::default();
+        let mut seats = BTreeMap::new();
+        for (tome, opened) in opened {
+            let seat = opened.and_then(|opened| {
+                let driver = self.drive(opened, &mut names, Some(pieces));
+                driver.map_err(|error| error_chain(&error))
+            });
+            seats.insert(tome, seat.map_or_else(Seat::Lost, Seat::Live));
+        }
+        for (tome, _) in seats.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_))) {
+            // Those that another tome has by now were of a seat that moved.
+            pieces.each(*tome, |name, placed| {
+                names.add(&name, *tome, placed.object.blocks.len() as u64);
+            })?;
+        }
+        Ok((names, seats))
+    }
+
     fn guard_disks(&self) {
         let pacer = self.options.backend.pace();
         let pacer = pacer.map(|pace| Pacer::new(self.options.clock.clone(), pace));
