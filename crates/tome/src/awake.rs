@@ -26,7 +26,8 @@ use crate::applied::Applied;
 use crate::consistency::{Change, Report, Side};
 use crate::group::{Group, Move};
 use crate::pending::PendingList;
-use crate::standing::{Building, Standing, Stood};
+use crate::standing::{Building, Standing};
+use crate::stood::Stood;
 use crate::tree::SignatureTree;
 use crate::{
     Epoch, GroupId, Layout, Member, Offset, RegionId, RegionIndex, Result, Spot, TomeError, TomeId,

@@ -13,6 +13,7 @@
 //! token        who may turn its disk: few, each for a time
 //! rebuild      a region made anew, one source after the other    scaled   its arithmetic
 //! standing     what a region may do while a seat of its group moves
+//! stood        the same as it is kept
 //! ```
 //!
 //! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks where they
@@ -38,6 +39,7 @@ pub mod scaled;
 pub mod segment;
 mod split;
 pub mod standing;
+pub mod stood;
 pub mod token;
 mod tome;
 pub mod tree;

@@ -11,7 +11,8 @@ use fulgurite_tome::consistency::Change;
 use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::pending::{Parities, Pending};
 use fulgurite_tome::rebuild::Rebuild;
-use fulgurite_tome::standing::{Building, Standing, Stood};
+use fulgurite_tome::standing::{Building, Standing};
+use fulgurite_tome::stood::Stood;
 use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{
     Epoch, GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,

@@ -512,8 +512,8 @@ impl World {
         self.step(tome, Event::Put { request, name, bytes });
     }
 
-    /// A region that was made anew is told its objects, as a set would: those of the lost tome whose
-    /// blocks are there. Says how many were not.
+    /// A region that was made anew is told its objects, as a set would: those of the lost tome
+    /// whose blocks are there. Says how many were not.
     pub(super) fn adopt(&mut self, moved: &crate::group::Move) -> usize {
         let (from, to) = (moved.from.tome.get() as usize, moved.to.tome.get() as usize);
         let of_region = |object: &crate::awake::Object| {

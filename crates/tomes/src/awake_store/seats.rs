@@ -4,7 +4,8 @@
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Space};
 use fulgurite_tome::awake::Row;
-use fulgurite_tome::standing::{Standing, Stood};
+use fulgurite_tome::standing::Standing;
+use fulgurite_tome::stood::Stood;
 use fulgurite_tome::{Member, RegionId, RegionIndex, Version};
 
 use super::Changes;
