@@ -107,7 +107,8 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
     let store = shelf.open(Promise::Local);
     store.delete(&Path::from("gone")).await.unwrap();
     let found = store.recover().await.unwrap();
-    assert_eq!((found.objects, found.problems.len()), (0, 1), "{:?}", found.problems);
+    // Its head cannot be read, and the tome may have more that nobody knows.
+    assert_eq!((found.objects, found.problems.len()), (0, 2), "{:?}", found.problems);
     store.stop();
     drop(store);
     std::fs::rename(&aside, &awake).unwrap();
