@@ -124,7 +124,8 @@ async fn a_set_opens_without_a_tome_and_not_twice_or_divided_otherwise() {
     for name in kept {
         assert_eq!(shelf.wait(set.get(&name)).await.unwrap(), noise(&name, 4 * BLOCK));
     }
-    assert_eq!(set.tome_of("first").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(set.tome_of("first").unwrap(), tome, "what is lost is known");
+    assert_eq!(set.get("first").await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
