@@ -262,6 +262,9 @@ impl SetStore {
             room.leave(other)?;
         }
         let retirement = room.retire(tome, &self.moves()?)?;
+        if retirement.moves.is_empty() {
+            return Ok(retirement);
+        }
         let mut batch = Batch::new();
         for planned in &retirement.moves {
             batch.put(MOVES, group_key(planned.group), row::encode(&MoveRow(*planned))?)?;

@@ -100,8 +100,8 @@ enum Note {
 struct Loop {
     shared: Shared,
     moves: Arc<Mutex<Moves>>,
-    /// Objects that were lost with a tome since this start.
-    lost: Vec<String>,
+    /// How many objects were lost with a tome since this start, and names of the first.
+    lost: (usize, Vec<String>),
 }
 
 impl Mover {
@@ -109,7 +109,7 @@ impl Mover {
     pub(super) fn start(shared: Shared) -> Result<Self> {
         let (inbox, notes) = sync_channel(INBOX_MAX);
         let moves = Arc::<Mutex<Moves>>::default();
-        let mut moving = Loop { shared, moves: Arc::clone(&moves), lost: Vec::new() };
+        let mut moving = Loop { shared, moves: Arc::clone(&moves), lost: Default::default() };
         moving.tell(Vec::new(), Vec::new())?;
         let thread = std::thread::Builder::new()
             .name("seats".to_owned())
@@ -121,15 +121,10 @@ impl Mover {
     /// Has all seats of a tome move, and says what is planned. Done already where they do.
     pub(super) async fn retire(&self, tome: TomeId) -> Result<Moves> {
         let (reply, answer) = oneshot::channel();
-        let mut note = Note::Retire(tome, reply);
-        loop {
-            match self.inbox.try_send(note) {
-                Ok(()) => return answer.await.unwrap_or(Err(TomesError::Stopped)),
-                Err(TrySendError::Full(refused)) => note = refused,
-                Err(TrySendError::Disconnected(_)) => return Err(TomesError::Stopped),
-            }
-            // It looks at notes several times a second.
-            tokio::task::yield_now().await;
+        match self.inbox.try_send(Note::Retire(tome, reply)) {
+            Ok(()) => answer.await.unwrap_or(Err(TomesError::Stopped)),
+            Err(TrySendError::Full(_)) => Err(TomesError::Busy { tome }),
+            Err(TrySendError::Disconnected(_)) => Err(TomesError::Stopped),
         }
     }
 
@@ -176,9 +171,13 @@ impl Loop {
             };
             let gone_on = self.go_on().map(|()| lock(&self.moves).clone());
             if let Err(error) = &gone_on {
-                let why = format!("seats do not move: {}", error_chain(error));
-                tracing::error!("{why}");
-                lock(&self.moves).reasons = vec![why];
+                let why = vec![format!("seats do not move: {}", error_chain(error))];
+                let mut moves = lock(&self.moves);
+                // It is tried again several times a second, and told once.
+                if moves.reasons != why {
+                    tracing::error!("{}", why[0]);
+                    moves.reasons = why;
+                }
             }
             if let Some(reply) = reply {
                 let _ = reply.send(gone_on);
@@ -189,8 +188,14 @@ impl Loop {
     /// Looks at every seat that moves.
     fn go_on(&mut self) -> Result<()> {
         let store = Arc::clone(&self.shared.store);
-        let mut under_way = Vec::new();
+        let (mut under_way, leaving) = (Vec::new(), store.leaving()?);
         for planned in store.moves()? {
+            let to = planned.to.tome;
+            if leaving.contains(&to) && !self.shared.is_usable(to) {
+                // Who was to have the seat is lost itself: it is planned anew below.
+                store.stays(&planned)?;
+                continue;
+            }
             let (done, trouble) = match self.follow(&planned) {
                 Ok(None) => continue,
                 Ok(Some(done)) => (done, None),
@@ -249,9 +254,9 @@ impl Loop {
         let store = &self.shared.store;
         let out = store.out()?;
         let leaving = store.leaving()?.difference(&out).copied().collect();
-        if !self.lost.is_empty() {
-            let some = self.lost.iter().take(LOST_TOLD).cloned().collect::<Vec<_>>().join(", ");
-            let count = self.lost.len();
+        let (count, some) = &self.lost;
+        if *count > 0 {
+            let some = some.join(", ");
             reasons.push(format!(
                 "{count} objects were not in every parity when their tome was lost, and are gone: \
                  {some}"
@@ -324,7 +329,10 @@ impl Loop {
         fail.pass("tomes-seat-kept");
         for name in lost {
             tracing::error!(tome = %from.tome, name, "lost with its tome: not every parity had it");
-            self.lost.push(name);
+            self.lost.0 += 1;
+            if self.lost.1.len() < LOST_TOLD {
+                self.lost.1.push(name);
+            }
         }
         tracing::info!(group = %planned.group, from = %from, to = %to, "a seat has moved");
         Ok(())

@@ -234,3 +234,29 @@ async fn what_no_parity_had_is_lost_with_its_tome_and_told() {
     shelf.wait(set.protected("late")).await.unwrap();
     set.stop();
 }
+
+#[tokio::test]
+async fn a_seat_goes_to_another_when_who_was_to_have_it_is_lost() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let names = fill(&shelf, &set, 0, 8).await;
+    let lost = busiest(&set, &names);
+    set.stop();
+    drop(set);
+    lose(&shelf.folder, lost);
+    let first = shelf.add();
+    let set = shelf.init();
+    let planned = set.rebuild(lost).await.unwrap().under_way;
+    assert!(planned.iter().any(|moving| moving.planned.to.tome == first));
+    set.stop();
+    drop(set);
+    lose(&shelf.folder, first);
+    shelf.add();
+    let set = shelf.init();
+    set.rebuild(first).await.unwrap();
+    let status = shelf.moved(&set).await;
+    assert_eq!(status.moves.out, BTreeSet::from([lost, first]));
+    assert!(status.is_well(), "{:?}", status.reasons);
+    all_there(&shelf, &set, &names).await;
+    set.stop();
+}
