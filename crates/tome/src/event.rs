@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::awake::{Object, Row};
 use crate::consistency::Finding;
 use crate::group::{Group, Move};
-use crate::message::Message;
+use crate::message::{Held, Message};
 use crate::token::{FromKeeper, ToKeeper, TokenId};
-use crate::{Epoch, GroupId, RegionIndex, Spot, TomeError, TomeId, Version};
+use crate::{Epoch, GroupId, Member, Offset, RegionIndex, Spot, TomeError, TomeId, Version};
 
 /// A request of a client, by a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -59,6 +59,22 @@ pub enum Event {
         request: RequestId,
         /// Which group.
         group: GroupId,
+    },
+    /// Somebody wants what the tome has of some offsets of a group, to bring back a block of
+    /// another member. Answered with `Held`.
+    Hold {
+        /// Its request.
+        request: RequestId,
+        /// Which group.
+        group: GroupId,
+        /// Of which blocks.
+        offsets: Vec<Offset>,
+    },
+    /// Somebody wants every block that was written read once, from where the full scrub is and
+    /// round to there. Answered with `Scrubbed` when that is done; a start forgets it.
+    Scrub {
+        /// Its request.
+        request: RequestId,
     },
     /// The objects that a region had before it was made anew, as its set knows them: with that its
     /// names are known, and it is written again. Answered with `Adopted`, also when it was done
@@ -161,6 +177,15 @@ pub enum Answer {
     Deleted,
     /// The objects of a region that was made anew are here.
     Adopted,
+    /// What a member of a group has of the offsets that were asked for, in that order.
+    Held {
+        /// Which member it is.
+        member: Member,
+        /// What it has.
+        held: Vec<Held>,
+    },
+    /// Every block that was written was read, or could not be.
+    Scrubbed,
     /// A group was checked.
     Checked {
         /// What is wrong; nothing if it agrees.

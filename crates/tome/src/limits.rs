@@ -79,6 +79,8 @@ pub const LIMITED_SCRUB: usize = 256;
 pub const SCRUB_BATCH: usize = 64;
 /// Places of a disk that one job goes over, written or not.
 pub const SCRUB_SCAN: u64 = 65_536;
+/// Who may wait at a time for a scrub that somebody asked for.
+pub const SCRUB_ASKERS_MAX: usize = 16;
 /// A full scrub is spread over so long: eleven months, and one is left to be late in.
 pub const FULL_SCRUB: Duration = Duration::from_secs(335 * 24 * 3600);
 /// The disk is woken when one such part of all blocks is overdue.

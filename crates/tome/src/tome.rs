@@ -263,6 +263,13 @@ impl Controller for Tome {
             Event::Check { request, group } => {
                 Some((request, self.check_group(request, group, out)))
             }
+            Event::Hold { request, group, offsets } => {
+                Some((request, self.hold_for(request, group, offsets)))
+            }
+            Event::Scrub { request } => {
+                self.scrub_all(request, out);
+                None
+            }
             Event::Delete { request, name } => {
                 self.delete(request, name, out);
                 None

@@ -202,6 +202,8 @@ proptest! {
             | Answer::Bytes(_)
             | Answer::Deleted
             | Answer::Adopted
+            | Answer::Held { .. }
+            | Answer::Scrubbed
             | Answer::Refused(_) => false,
         };
         prop_assert!(world.checks.iter().all(agreed), "{:?}", world.checks);

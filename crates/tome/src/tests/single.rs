@@ -10,7 +10,9 @@ use crate::alone::{Holding, recover};
 use crate::awake::{Awake, Row};
 use crate::consistency::{Change, Folded};
 use crate::group::Group;
-use crate::limits::{IDLE, IDLE_WANTED, LEASE, PUT_BLOCKS_MAX, RESEND, STOP_WITHIN, TASKS_MAX};
+use crate::limits::{
+    IDLE, IDLE_WANTED, LEASE, PUT_BLOCKS_MAX, RESEND, SCRUB_ASKERS_MAX, STOP_WITHIN, TASKS_MAX,
+};
 use crate::message::{Message, Status};
 use crate::token::{FromKeeper, ToKeeper, TokenId};
 use crate::{
@@ -308,6 +310,71 @@ fn a_full_scrub_reads_everything_within_a_year_though_nobody_wants_anything() {
     assert_eq!(desk.awake.scrubbed().passes, 1);
     assert!(written.is_subset(&desk.reads), "every block was read");
     assert!((12..40).contains(&awake_days), "{awake_days} days of 365 had a wake");
+}
+
+#[test]
+fn a_scrub_that_is_asked_for_reads_everything_once_over_as_many_leases_as_it_takes() {
+    let mut desk = Desk::new(0);
+    (0..10).for_each(|number| drop(desk.put(&"o".repeat(number + 1), 8)));
+    // The year's scrub is half round: what it has read by now is read again.
+    desk.pass(Duration::from_secs(150 * 24 * 3600));
+    (0..2).for_each(|_| drop(desk.pass(IDLE)));
+    let begun = desk.awake.scrubbed().next;
+    assert!(begun > 0 && !desk.turning, "{begun} read, turning {}", desk.turning);
+    desk.spoil(2);
+    let written: BTreeSet<Spot> = desk.awake.region(REGION).unwrap().spots().collect();
+    desk.reads.clear();
+    // Nothing can be read while somebody else has the token.
+    desk.grants = false;
+    let mut said = desk.tell(Event::Scrub { request: RequestId(7) });
+    said.extend(desk.tell(Event::Scrub { request: RequestId(8) }));
+    assert_eq!((said, desk.tome.to_scrub()), (vec![], 180));
+    desk.grants = true;
+    let said = desk.pass(Duration::from_secs(600));
+    assert_eq!(answers(&said), [&Answer::Scrubbed, &Answer::Scrubbed]);
+    assert_eq!(alarms(&said), [Alarm::Healed { region: REGION, blocks: 2 }]);
+    assert!(written.is_subset(&desk.reads), "every block was read");
+    assert_eq!(desk.tome.to_scrub(), 0);
+    assert_eq!((desk.awake.scrubbed().next, desk.awake.scrubbed().passes), (begun, 1));
+    for number in 0..=SCRUB_ASKERS_MAX as u64 {
+        desk.grants = false;
+        (0..2).for_each(|_| drop(desk.pass(LEASE)));
+        let said = desk.tell(Event::Scrub { request: RequestId(10 + number) });
+        let is_refused = matches!(answers(&said)[..], [Answer::Refused(_)]);
+        assert_eq!(is_refused, number == SCRUB_ASKERS_MAX as u64, "scrub {number}: {said:?}");
+    }
+}
+
+#[test]
+fn what_a_member_has_is_told_to_whoever_brings_another_one_back() {
+    let mut desk = Desk::new(0);
+    let (bytes, _) = desk.put("object", 4);
+    desk.spoil(1);
+    let hold = |desk: &mut Desk, group, offsets: Vec<u32>| {
+        let offsets = offsets.into_iter().map(Offset::new).collect();
+        desk.tell(Event::Hold { request: RequestId(3), group, offsets })
+    };
+    let said = hold(&mut desk, GROUP, vec![0, 1, 5]);
+    let [Answer::Held { member, held }] = answers(&said)[..] else { panic!("{said:?}") };
+    assert_eq!((*member, held.len()), (Member::new(0), 3));
+    assert_eq!((&held[0].block[..], &held[1].block[..]), (&bytes[..256], &bytes[256..512]));
+    // No parity has the change yet: its bytes come along.
+    assert_eq!(held[0].changes.len(), 1);
+    assert_eq!(held[0].changes[0].bytes, bytes[..256]);
+    assert!(alarms(&said).contains(&Alarm::Healed { region: REGION, blocks: 1 }));
+    let refused = |said: &[Command]| match answers(said)[..] {
+        [Answer::Refused(error)] => error.clone(),
+        ref other => panic!("{other:?}"),
+    };
+    let said = hold(&mut desk, GroupId::new(8), vec![0]);
+    assert_eq!(refused(&said), TomeError::NoGroup { group: GroupId::new(8) });
+    let said = hold(&mut desk, GROUP, vec![180]);
+    assert!(matches!(refused(&said), TomeError::NoOffset { .. }));
+    let said = hold(&mut desk, GROUP, vec![0; PUT_BLOCKS_MAX + 1]);
+    assert!(matches!(refused(&said), TomeError::Count { .. }));
+    desk.spoil(3);
+    let said = hold(&mut desk, GROUP, vec![0]);
+    assert_eq!(refused(&said), TomeError::SegmentLost { bad: 3, parity: 2 });
 }
 
 fn delta(member: u8, version: u32, bytes: Vec<u8>) -> Message {

@@ -298,7 +298,9 @@ impl World {
             Answer::Deleted => {
                 self.objects.remove(&key);
             }
-            Answer::Checked { .. } | Answer::Adopted => panic!("an object is not checked"),
+            Answer::Checked { .. } | Answer::Adopted | Answer::Held { .. } | Answer::Scrubbed => {
+                panic!("an object is not checked")
+            }
             Answer::Refused(TomeError::Full { .. } | TomeError::Backlog { .. }) => {
                 self.objects.remove(&key);
             }

@@ -20,6 +20,15 @@ use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeI
 /// A block of this tome.
 pub(super) type At = (RegionIndex, Offset);
 
+/// Who asked what a member has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// Another member, with a number for the answer.
+    Tome(TomeId, u64),
+    /// Whoever brings back an object of a member that is lost.
+    Client(RequestId),
+}
+
 /// Something that takes a disk that turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Task {
@@ -43,11 +52,10 @@ pub(super) enum Task {
         version: Version,
         parity: u8,
     },
-    /// Another member is told what this one has of some offsets.
+    /// Somebody is told what this member has of some offsets.
     Hold {
-        to: TomeId,
+        to: Asker,
         group: GroupId,
-        round: u64,
         offsets: Vec<Offset>,
     },
     /// A segment of a source is added to a region that is made anew.
@@ -72,15 +80,17 @@ impl Task {
 
     /// Whether somebody waits to read.
     pub(super) const fn reads(&self) -> bool {
-        matches!(self, Self::Get { .. })
+        matches!(self, Self::Get { .. } | Self::Hold { to: Asker::Client(_), .. })
     }
 
     const fn request(&self) -> Option<RequestId> {
         match self {
-            Self::Put { request, .. } | Self::Get { request, .. } => Some(*request),
+            Self::Put { request, .. }
+            | Self::Get { request, .. }
+            | Self::Hold { to: Asker::Client(request), .. } => Some(*request),
             Self::Fold { .. }
             | Self::Send { .. }
-            | Self::Hold { .. }
+            | Self::Hold { to: Asker::Tome(..), .. }
             | Self::Build { .. }
             | Self::Scrub { .. } => None,
         }
@@ -381,10 +391,10 @@ impl Tome {
                 self.finish_send((region, version, parity), beside, &job.loaded, out);
                 Ok(())
             }
-            Task::Hold { to, group, round, offsets } => {
+            Task::Hold { to, group, offsets } => {
                 let spots = job.beside.iter().copied();
                 let beside = spots.zip(job.loaded_beside.iter().cloned()).collect();
-                self.finish_hold((*to, *group, *round), offsets, &job.loaded, beside, out);
+                self.finish_hold((*to, *group), offsets, &job.loaded, beside, out);
                 Ok(())
             }
             Task::Build { region, step, segment, blocks } => {
@@ -392,9 +402,7 @@ impl Tome {
             }
             Task::Scrub { next, .. } => {
                 if let Some(next) = *next {
-                    let scrubbed =
-                        self.scrub.reached(self.now, self.awake.scrubbed(), next, self.blocks());
-                    self.commit(vec![Row::Scrubbed(scrubbed)], out);
+                    self.scrubbed_to(next, out);
                 }
                 Ok(())
             }
@@ -469,7 +477,7 @@ impl Tome {
             out.push(Command::Answer { request, answer: Answer::Refused(error) });
         } else if let Task::Send { region, version, parity } = job.task {
             self.deltas.give_up(region, version, parity);
-        } else if let Task::Hold { to, group, round, .. } = job.task {
+        } else if let Task::Hold { to: Asker::Tome(to, round), group, .. } = job.task {
             let message = Message::Holdings { group, round, held: None };
             out.push(Command::Tell { to, message });
         } else if let Task::Build { region, .. } = job.task {

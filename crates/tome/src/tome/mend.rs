@@ -20,15 +20,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fulgurite_codes::{Signature, signature};
 use fulgurite_units::{Instant, Outbox};
 
-use super::jobs::{At, Task};
-use super::{Alarm, Command, Tome};
+use super::jobs::{Asker, At, Task};
+use super::{Alarm, Answer, Command, RequestId, Tome};
 use crate::alone::{self, Holding, xor};
 use crate::applied::Applied;
 use crate::awake::{Region, Role};
-use crate::limits::{HOLDS_MAX, MEND_BLOCKS_MAX, MEND_REST, MEND_WITHIN, RESEND};
+use crate::limits::{HOLDS_MAX, MEND_BLOCKS_MAX, MEND_REST, MEND_WITHIN, PUT_BLOCKS_MAX, RESEND};
 use crate::message::{Held, Message};
 use crate::standing::Standing;
-use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeId, Version};
+use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
 
 /// What is to be got back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -390,7 +390,7 @@ impl Tome {
             out.push(Command::Tell { to: from, message });
             return;
         }
-        let hold = Task::Hold { to: from, group, round, offsets };
+        let hold = Task::Hold { to: Asker::Tome(from, round), group, offsets };
         let is_there = self.mends.holds.contains(&hold)
             || self.job.as_ref().is_some_and(|job| *job.task() == hold);
         if !is_there && self.mends.holds.len() < HOLDS_MAX {
@@ -409,13 +409,19 @@ impl Tome {
     /// What this member has was read, and is told.
     pub(super) fn finish_hold(
         &self,
-        (to, group, round): (TomeId, GroupId, u64),
+        (to, group): (Asker, GroupId),
         offsets: &[Offset],
         loaded: &BTreeMap<At, Vec<u8>>,
         beside: BTreeMap<Spot, Option<Vec<u8>>>,
         out: &mut Outbox<Command>,
     ) {
-        let Some((index, region)) = self.awake.region_of(group) else { return };
+        let Some((index, region)) = self.awake.region_of(group) else {
+            if let Asker::Client(request) = to {
+                let answer = Answer::Refused(TomeError::NoGroup { group });
+                out.push(Command::Answer { request, answer });
+            }
+            return;
+        };
         let mut spots = beside;
         for offset in offsets {
             if let Some(spot) = region.spot(*offset) {
@@ -437,7 +443,36 @@ impl Tome {
         };
         let known = all.zip(offsets).map(|pair| is_known(&pair).then_some(pair.0));
         let all: Option<Vec<Held>> = known.map(|held| held?.ok().map(Held::from)).collect();
-        out.push(Command::Tell { to, message: Message::Holdings { group, round, held: all } });
+        out.push(match (to, all) {
+            (Asker::Tome(to, round), held) => {
+                Command::Tell { to, message: Message::Holdings { group, round, held } }
+            }
+            (Asker::Client(request), Some(held)) => {
+                Command::Answer { request, answer: Answer::Held { member: region.member(), held } }
+            }
+            (Asker::Client(request), None) => {
+                Command::Answer { request, answer: Answer::Refused(TomeError::Silent { group }) }
+            }
+        });
+    }
+
+    /// A client asks what this member has of some offsets.
+    pub(super) fn hold_for(
+        &mut self,
+        request: RequestId,
+        group: GroupId,
+        offsets: Vec<Offset>,
+    ) -> Result<()> {
+        let seated = self.awake.region_of(group).filter(|(_, region)| {
+            matches!(region.standing(), Standing::Member | Standing::Frozen(_))
+        });
+        seated.ok_or(TomeError::NoGroup { group })?;
+        let have = offsets.len();
+        if have > PUT_BLOCKS_MAX {
+            return Err(TomeError::Count { what: "offsets", have, need: PUT_BLOCKS_MAX });
+        }
+        offsets.iter().try_for_each(|o| self.awake.layout().in_segment(*o).map(drop))?;
+        self.queue(Task::Hold { to: Asker::Client(request), group, offsets })
     }
 }
 

@@ -2,16 +2,19 @@
 //!
 //! (Pergamum (FAST 2008), section 4.3.2.) A limited scrub reads some blocks drawn at random each
 //! time the disk turns. The full scrub goes on from where it was while the disk turns anyway, as
-//! much as is due by then; when it is a good part behind, the disk is woken for it. Not here: what
-//! SMART says of the disk, which its driver knows.
+//! much as is due by then; when it is a good part behind, the disk is woken for it. Somebody may
+//! want all of it read now: then the full scrub goes on at once, as fast as the disk reads, once
+//! round. Not here: what SMART says of the disk, which its driver knows.
 
-use fulgurite_units::{Duration, Instant, RandomStream};
+use fulgurite_units::{Duration, Instant, Outbox, RandomStream};
 
-use super::Tome;
 use super::jobs::{At, Task};
-use crate::awake::Scrubbed;
-use crate::limits::{FULL_SCRUB, LIMITED_SCRUB, SCRUB_BATCH, SCRUB_LATE, SCRUB_SCAN};
-use crate::{Offset, RegionIndex};
+use super::{Answer, Command, RequestId, Tome};
+use crate::awake::{Row, Scrubbed};
+use crate::limits::{
+    FULL_SCRUB, LIMITED_SCRUB, SCRUB_ASKERS_MAX, SCRUB_BATCH, SCRUB_LATE, SCRUB_SCAN,
+};
+use crate::{Offset, RegionIndex, TomeError};
 
 /// What is to be looked at.
 #[derive(Clone, Debug)]
@@ -21,12 +24,17 @@ pub(super) struct Scrub {
     limited: usize,
     /// When this pass of the full scrub began.
     began: Instant,
+    /// Places that are to be read now, as somebody asked for.
+    wanted: u64,
+    /// Who asked.
+    askers: Vec<RequestId>,
 }
 
 impl Scrub {
     pub(super) fn new(now: Instant, before: Scrubbed, stream: RandomStream) -> Self {
         let began = now.as_nanos().saturating_sub(before.spent.as_nanos());
-        Self { stream, limited: 0, began: Instant::from_nanos(began) }
+        let began = Instant::from_nanos(began);
+        Self { stream, limited: 0, began, wanted: 0, askers: Vec::new() }
     }
 
     /// The disk turns.
@@ -35,16 +43,16 @@ impl Scrub {
     }
 
     /// Blocks that should have been read by now in this pass.
-    fn due(&self, now: Instant, blocks: u64) -> u64 {
+    fn due(&self, now: Instant, next: u64, blocks: u64) -> u64 {
         let spent = u128::from(now.since(self.began).as_nanos());
         let due = u128::from(blocks) * spent / u128::from(FULL_SCRUB.as_nanos());
-        u64::try_from(due).unwrap_or(u64::MAX).min(blocks)
+        u64::try_from(due).unwrap_or(u64::MAX).max(next + self.wanted).min(blocks)
     }
 
     /// Whether the disk is to be woken.
     pub(super) fn is_late(&self, now: Instant, scrubbed: Scrubbed, blocks: u64) -> bool {
         let late = scrubbed.next + (blocks / SCRUB_LATE).max(1);
-        self.due(now, blocks) >= late.min(blocks)
+        self.wanted > 0 || self.due(now, scrubbed.next, blocks) >= late.min(blocks)
     }
 
     /// When it may become late next: looked at from time to time.
@@ -53,13 +61,7 @@ impl Scrub {
     }
 
     /// The blocks before `next` are read.
-    pub(super) fn reached(
-        &mut self,
-        now: Instant,
-        before: Scrubbed,
-        next: u64,
-        blocks: u64,
-    ) -> Scrubbed {
+    fn reached(&mut self, now: Instant, before: Scrubbed, next: u64, blocks: u64) -> Scrubbed {
         if next < blocks {
             return Scrubbed { next, spent: now.since(self.began), ..before };
         }
@@ -69,6 +71,40 @@ impl Scrub {
 }
 
 impl Tome {
+    /// Has all that was written read, once round. What is asked for while it goes on is read from
+    /// there on.
+    pub(super) fn scrub_all(&mut self, request: RequestId, out: &mut Outbox<Command>) {
+        if self.scrub.askers.len() >= SCRUB_ASKERS_MAX {
+            let answer = Answer::Refused(TomeError::Backlog { what: "scrubs" });
+            out.push(Command::Answer { request, answer });
+            return;
+        }
+        self.scrub.askers.push(request);
+        self.scrub.wanted = self.blocks();
+    }
+
+    /// Places that are left of what somebody wants read now.
+    #[must_use]
+    pub const fn to_scrub(&self) -> u64 {
+        self.scrub.wanted
+    }
+
+    /// The blocks before a place are read.
+    pub(super) fn scrubbed_to(&mut self, next: u64, out: &mut Outbox<Command>) {
+        let before = self.awake.scrubbed();
+        let scrubbed = self.scrub.reached(self.now, before, next, self.blocks());
+        self.commit(vec![Row::Scrubbed(scrubbed)], out);
+        if self.scrub.wanted == 0 {
+            return;
+        }
+        self.scrub.wanted = self.scrub.wanted.saturating_sub(next.saturating_sub(before.next));
+        if self.scrub.wanted == 0 {
+            for request in std::mem::take(&mut self.scrub.askers) {
+                out.push(Command::Answer { request, answer: Answer::Scrubbed });
+            }
+        }
+    }
+
     /// Blocks of the disk.
     pub(super) const fn blocks(&self) -> u64 {
         self.awake.layout().blocks()
@@ -85,7 +121,7 @@ impl Tome {
             return Some(Task::Scrub { blocks, next: None });
         }
         let next = self.awake.scrubbed().next;
-        let due = self.scrub.due(self.now, self.blocks());
+        let due = self.scrub.due(self.now, next, self.blocks());
         if due <= next {
             return None;
         }
