@@ -23,17 +23,17 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use fulgurite_disks::{Backend, Guard, LedgerFile};
+use fulgurite_disks::{Backend, Guard, LedgerFile, Wake};
 use fulgurite_tome::awake::Awake;
 use fulgurite_tome::group::{Group, Move};
-use fulgurite_tome::message::Message;
+use fulgurite_tome::message::{Held, Message};
 use fulgurite_tome::token::FromKeeper;
-use fulgurite_tome::{GroupId, RegionIndex, TomeId};
+use fulgurite_tome::{GroupId, Member, Offset, RegionIndex, TomeId};
 use fulgurite_units::{Clock, Seed};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub use seats::Seated;
 pub(crate) use seats::data_blocks;
+pub use seats::{Checked, Seated};
 pub use status::{Listed, Look, TomeStatus};
 
 use self::hand::Ended;
@@ -47,6 +47,9 @@ use crate::network::Network;
 use crate::piece_store::Placed;
 use crate::spin_gate::SpinGate;
 use crate::{Result, TomesError};
+
+/// Why a tome is given up that was taken out.
+pub(crate) const RETIRED: &str = "it is taken out: its seats go to others";
 
 /// Where an answer goes.
 pub type Reply<T> = oneshot::Sender<Result<T>>;
@@ -89,6 +92,15 @@ pub enum Ask {
     Status(oneshot::Sender<TomeStatus>),
     /// Answered at once with so many objects at most, by name, behind this one.
     Look { after: Option<String>, max: usize, reply: Reply<Look> },
+    /// Answered with what it has of some offsets of a group. Refused while its disk does not turn
+    /// when that may not be woken for it.
+    Hold { group: GroupId, offsets: Vec<Offset>, may_wake: bool, reply: Reply<(Member, Vec<Held>)> },
+    /// Answered when every block that was written was read.
+    Scrub { reply: Reply<()> },
+    /// Answered when the members of a group were compared.
+    Check { group: GroupId, reply: Reply<Checked> },
+    /// Answered at once with the last times that its disk was woken.
+    Wakes(oneshot::Sender<Vec<Wake>>),
     /// A region is to take a seat; answered when it has begun, or had.
     Rebuild { planned: Move, group: Group, reply: Reply<()> },
     /// Answered at once with how a region stands in a group.
@@ -111,7 +123,10 @@ impl Ask {
             Self::Rebuild { reply, .. } => drop(reply.send(Err(error))),
             Self::Seat { reply, .. } => drop(reply.send(Err(error))),
             Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
-            Self::Status(_) => {}
+            Self::Hold { reply, .. } => drop(reply.send(Err(error))),
+            Self::Scrub { reply } => drop(reply.send(Err(error))),
+            Self::Check { reply, .. } => drop(reply.send(Err(error))),
+            Self::Status(_) | Self::Wakes(_) => {}
         }
     }
 }
@@ -129,6 +144,8 @@ pub(crate) enum Letter {
     Stage(Ended),
     /// The hands of the clock were turned.
     Turned,
+    /// It is taken out of its set for good.
+    Retired,
     Stop,
 }
 
@@ -207,6 +224,13 @@ impl Driver {
             TrySendError::Full(_) => TomesError::Busy { tome: self.tome },
             TrySendError::Disconnected(_) => self.gone(),
         })
+    }
+
+    /// Gives it up for good: its disk is put down, and who waits is told so.
+    pub(crate) fn retire(&self) {
+        self.is_given_up.store(true, Ordering::Release);
+        // Of one whose thread is gone there is nothing left to put down.
+        let _ = self.inbox.send(Letter::Retired);
     }
 
     /// Has the disk put down, and ends the thread when it is; whoever waits is told so.

@@ -36,7 +36,7 @@ mod spin_gate;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
-pub use driver::{Ask, Done, Listed, Look, Reply, Seated, TomeStatus};
+pub use driver::{Ask, Checked, Done, Listed, Look, Reply, Seated, TomeStatus};
 pub use error::{Result, TomesError};
 pub use identity::{
     TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
@@ -48,7 +48,8 @@ pub use network::Network;
 pub use piece_store::Placed;
 pub use pulled::Pulled;
 pub use set::{
-    Charge, Entropy, LoneOptions, MoveStatus, Moves, RemoteSeat, SetOptions, SetStatus, TomeSet,
+    Charge, Entropy, GroupChecked, LoneOptions, MoveStatus, Moves, ReadAround, RemoteSeat,
+    SetOptions, SetStatus, TomeSet,
 };
 
 #[cfg(test)]

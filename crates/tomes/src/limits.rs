@@ -36,6 +36,9 @@ pub const GROUPS_MAX: usize = 65_536;
 pub const PUT_BYTES_MAX: ByteCount = ByteCount::mib(512);
 /// They are counted in grains of so many.
 pub const PUT_GRAIN_BYTES: ByteCount = ByteCount::kib(4);
+/// Bytes that members of groups told of objects whose own tomes are not asked. What would take more
+/// by itself waits for all of it.
+pub const AROUND_BYTES_MAX: ByteCount = ByteCount::mib(256);
 /// Objects that are being put to a tome by itself.
 pub const PUTS_MAX: usize = 256;
 /// A set is not well when something is unprotected for longer. The paper has what is written

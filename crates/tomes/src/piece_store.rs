@@ -159,6 +159,12 @@ impl PieceStore {
         each(&self.store, tome, of)
     }
 
+    /// Where an object of a tome lies.
+    pub(crate) fn get(&self, tome: TomeId, name: &str) -> Result<Option<Placed>> {
+        let row = row::get::<PieceRow>(&*self.store, PIECES, &piece_key(tome, name))?;
+        Ok(row.map(|PieceRow(placed)| placed))
+    }
+
     /// Keeps an object of a tome; it is on stable storage when this returns.
     pub(crate) async fn note(&self, tome: TomeId, name: &str, placed: Placed) -> Result<()> {
         let key = piece_key(tome, name);

@@ -20,9 +20,11 @@
 //! what is asked of it while it does not is refused. Not here: what carries messages between
 //! processes.
 
+mod around;
 mod local;
 mod moving;
 mod names;
+mod operated;
 mod options;
 mod remotes;
 mod start;
@@ -31,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, PlaceId, Power};
-use fulgurite_tome::{Layout, TomeError, TomeId};
+use fulgurite_tome::{Layout, Split, TomeError, TomeId};
 use fulgurite_units::{ByteCount, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -40,14 +42,19 @@ pub use options::{Entropy, LoneOptions, SetOptions};
 pub use remotes::{Charge, RemoteSeat};
 pub(crate) use start::{put_room, start_alone};
 
+use self::around::Around;
+pub use self::around::ReadAround;
 use self::moving::Mover;
 pub use self::moving::{MoveStatus, Moves};
 use self::names::Names;
+use self::operated::Closed;
+pub use self::operated::GroupChecked;
 use self::remotes::Remotes;
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
 use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
 use crate::piece_store::{PieceStore, Placed};
+use crate::set_store::SetStore;
 use crate::{Result, TomesError};
 
 /// A set of tomes.
@@ -55,12 +62,16 @@ use crate::{Result, TomesError};
 pub struct TomeSet {
     set: TomeSetId,
     layout: Layout,
+    split: Split,
+    store: Arc<SetStore>,
     tomes: Arc<BTreeMap<TomeId, Seat>>,
     names: Arc<Mutex<Names>>,
     guard: Guard,
     /// Bytes of objects that are being put, in grains.
     room: Arc<Semaphore>,
     pieces: Arc<PieceStore>,
+    around: Around,
+    closed: Closed,
     mover: Mover,
     keeper: KeeperDriver,
     remotes: Arc<Remotes>,
@@ -93,6 +104,8 @@ pub struct SetStatus {
     pub reasons: Vec<String>,
     /// Seats of lost tomes that move.
     pub moves: Moves,
+    /// Objects that were read without their tomes.
+    pub around: ReadAround,
 }
 
 impl SetStatus {
@@ -208,14 +221,22 @@ impl TomeSet {
         Ok(())
     }
 
-    /// The bytes of an object. Its disk is woken.
+    /// The bytes of an object. Its disk is woken, unless enough others of its group turn. When its
+    /// tome is lost, others of its group are woken.
     ///
     /// # Errors
-    /// Kind `NotFound`, `Unavailable` when its tome is given up, `Corrupt` when more of a segment
-    /// is bad than its parity brings back.
+    /// Kind `NotFound`, `Unavailable` when its tome and too many of its group are lost, `Corrupt`
+    /// when more of a segment is bad than its parity brings back.
     pub async fn get(&self, name: &str) -> Result<Vec<u8>> {
+        let tome = self.tome_of(name)?;
+        if let Some(bytes) = self.get_of_awake(tome, name).await {
+            return Ok(bytes);
+        }
         let of = name.to_owned();
-        self.asked(self.tome_of(name)?, |reply| Ask::Get { name: of, reply }).await
+        match self.asked(tome, |reply| Ask::Get { name: of, reply }).await {
+            Err(TomesError::GivenUp { why, .. }) => self.get_of_lost(tome, name, &why).await,
+            got => got,
+        }
     }
 
     /// Removes an object; returns when its name is gone for good.
@@ -238,31 +259,6 @@ impl TomeSet {
         let tome = self.tome_of(name)?;
         self.asked(tome, delete).await?;
         self.pieces.forget(tome, name).await
-    }
-
-    /// Has the seats of a lost tome move: each of its regions is made anew out of those of its
-    /// group, by a tome that the group does not have, and its objects are with that. Returns when
-    /// it is planned; [`Self::status`] says how far it is. What was planned goes on over starts. A
-    /// seat that finds no room waits for a tome that is added ([`Self::init`] with more roots).
-    ///
-    /// # Errors
-    /// Kind `Invalid` while the tome is here and does what it is asked for, or when it is in
-    /// another process; `NotFound` when there is none.
-    pub async fn rebuild(&self, tome: TomeId) -> Result<Moves> {
-        match self.tomes.get(&tome) {
-            None => return Err(TomeError::NoTome { tome }.into()),
-            Some(Seat::Remote(_)) => {
-                let what =
-                    format!("tome {tome} is in another process: nobody here knows its names");
-                return Err(TomesError::Invalid { what });
-            }
-            Some(Seat::Live(driver)) if !driver.is_given_up() => {
-                let what = format!("tome {tome} is not lost");
-                return Err(TomesError::Invalid { what });
-            }
-            Some(Seat::Live(_) | Seat::Lost(_)) => {}
-        }
-        self.mover.retire(tome).await
     }
 
     /// Returns when every parity of its groups has an object, whenever it was put.
@@ -356,12 +352,13 @@ impl TomeSet {
         }
         reasons.extend(self.keeper.trouble());
         reasons.extend(moves.reasons.iter().cloned());
-        SetStatus { tomes, reasons, moves }
+        SetStatus { tomes, reasons, moves, around: self.around.counts() }
     }
 
     /// Has all disks put down, and returns when they are. Who waits is told so.
     pub fn stop(&self) {
         self.room.close();
+        self.around.stop();
         self.mover.stop();
         for seat in self.tomes.values() {
             match seat {
@@ -381,7 +378,7 @@ impl TomeSet {
         passed: &BTreeMap<TomeId, TomesError>,
     ) -> Result<TomeId> {
         let is_live = |tome: TomeId| match self.tomes.get(&tome) {
-            _ if passed.contains_key(&tome) => false,
+            _ if passed.contains_key(&tome) || self.closed.has(tome) => false,
             Some(Seat::Live(driver)) => !driver.is_given_up(),
             Some(Seat::Remote(RemoteDriver(seat))) => seat.away().is_none(),
             Some(Seat::Lost(_)) | None => false,

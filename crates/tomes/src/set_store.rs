@@ -5,6 +5,7 @@
 //! set      "set"     SetRow: id, layout, groups' split, tomes
 //!          "made", tome   MadeRow: a tome was made, and is not made again
 //!          "left", tome   LeavingRow: its seats go to others, since it was lost or is taken out
+//!          "gone", tome   RetiredRow: it was taken out, and does not come back
 //! groups   group     GroupRow
 //! moves    group     MoveRow: a seat of it moves
 //! tokens   token     TokenRow: the epoch, and who has it
@@ -38,6 +39,7 @@ const SPACES: [Space; 4] = [SET, GROUPS, TOKENS, MOVES];
 const SET_KEY: &[u8] = b"set";
 const MADE_KEY: &[u8] = b"made";
 const LEAVING_KEY: &[u8] = b"left";
+const RETIRED_KEY: &[u8] = b"gone";
 /// The folder of the store itself.
 const STORE: &str = "set";
 
@@ -68,11 +70,19 @@ pub(crate) struct MadeRow(pub(crate) TomeId);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeavingRow(pub(crate) TomeId);
 
+/// That a tome was taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RetiredRow(pub(crate) TomeId);
+
 /// A seat that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MoveRow(pub(crate) Move);
 
 impl Row for LeavingRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for RetiredRow {
     const VERSION: u8 = 1;
 }
 
@@ -249,6 +259,21 @@ impl SetStore {
         Ok(self.store.apply(batch)?)
     }
 
+    /// A tome that is here is taken out: its seats are to go to others, and it does not come back.
+    pub(crate) fn retire_for_good(&self, tome: TomeId) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(SET, leaving_key(tome), row::encode(&LeavingRow(tome))?)?;
+        batch.put(SET, retired_key(tome), row::encode(&RetiredRow(tome))?)?;
+        Ok(self.store.apply(batch)?)
+    }
+
+    /// Tomes that were taken out.
+    pub(crate) fn retired(&self) -> Result<BTreeSet<TomeId>> {
+        let range = KeyRange::prefix(&KeyWriter::new().fixed(RETIRED_KEY).finish());
+        let rows = rows_in::<RetiredRow>(&self.store, SET, &range, TOMES_MAX as usize)?;
+        Ok(rows.into_iter().map(|(_, RetiredRow(tome))| tome).collect())
+    }
+
     /// Plans where the seats of a tome that leaves go, of those that are not planned yet; `targets`
     /// can take one. It is kept before anything moves.
     pub(crate) fn retire(
@@ -323,6 +348,10 @@ fn group_key(group: GroupId) -> Vec<u8> {
 
 fn leaving_key(tome: TomeId) -> Vec<u8> {
     KeyWriter::new().fixed(LEAVING_KEY).u32(tome.get()).finish()
+}
+
+fn retired_key(tome: TomeId) -> Vec<u8> {
+    KeyWriter::new().fixed(RETIRED_KEY).u32(tome.get()).finish()
 }
 
 fn made_key(tome: TomeId) -> Vec<u8> {

@@ -7,15 +7,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
 use fulgurite_disks::{Cause, Observed, PlaceId, Power, Wake};
 use fulgurite_tome::awake::Row;
+use fulgurite_tome::message::Held;
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{
-    Alarm, Answer, Command, Epoch, Event, RequestId, Spot, Tome, TomeError, TomeId,
+    Alarm, Answer, Command, Epoch, Event, Member, RequestId, Spot, Tome, TomeError, TomeId,
 };
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::hand::{Ended, Stage, begin};
-use super::seats::data_blocks;
+use super::seats::{Checked, data_blocks};
 use super::status::{Listed, Look, TomeStatus};
 use super::{Ask, Done, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
@@ -66,6 +67,9 @@ enum Due {
 enum Waiter {
     Put { name: String, done: Done<Option<Placed>>, held: OwnedSemaphorePermit },
     Get(Reply<Vec<u8>>),
+    Hold(Reply<(Member, Vec<Held>)>),
+    Scrub(Reply<()>),
+    Check(Reply<Checked>),
     Delete(Done),
     Adopt { reply: Reply<Vec<String>>, names: Vec<String> },
 }
@@ -157,6 +161,7 @@ impl Loop {
             Letter::Ask(ask) => self.asked(ask),
             Letter::Stage(ended) => self.ended(ended),
             Letter::Turned => {}
+            Letter::Retired => self.give_up_for(super::RETIRED.to_owned()),
             Letter::Stop => {
                 self.is_stopping = true;
                 self.put_down();
@@ -187,9 +192,11 @@ impl Loop {
             (Some(why), _) => Some(TomesError::GivenUp { tome: self.id(), why: why.clone() }),
             (None, false) => None,
         };
+        // Who asked may have gone.
         if let Ask::Status(reply) = ask {
-            // Who asked may have gone.
             let _ = reply.send(self.status());
+        } else if let Ask::Wakes(reply) = ask {
+            let _ = reply.send(self.parts.ledger.ledger().recent().cloned().collect());
         } else if let Some(error) = refusal {
             ask.refuse(error);
         } else {
@@ -208,6 +215,23 @@ impl Loop {
             Ask::Get { name, reply } => {
                 self.waiting.insert(request, Waiter::Get(reply));
                 self.step(Event::Get { request, name });
+            }
+            Ask::Hold { group, offsets, may_wake, reply } => {
+                if may_wake || self.power() == Power::Active {
+                    self.waiting.insert(request, Waiter::Hold(reply));
+                    self.step(Event::Hold { request, group, offsets });
+                } else {
+                    let (tome, why) = (self.id(), "its disk does not turn".to_owned());
+                    drop(reply.send(Err(TomesError::Away { tome, why })));
+                }
+            }
+            Ask::Scrub { reply } => {
+                self.waiting.insert(request, Waiter::Scrub(reply));
+                self.step(Event::Scrub { request });
+            }
+            Ask::Check { group, reply } => {
+                self.waiting.insert(request, Waiter::Check(reply));
+                self.step(Event::Check { request, group });
             }
             Ask::Delete { name, done } => {
                 self.waiting.insert(request, Waiter::Delete(done));
@@ -228,7 +252,7 @@ impl Loop {
                 self.waiting.insert(request, Waiter::Adopt { reply, names });
                 self.step(Event::Adopt { request, region, objects: whole });
             }
-            Ask::Status(_) => {}
+            Ask::Status(_) | Ask::Wakes(_) => {}
         }
     }
 
@@ -329,6 +353,13 @@ impl Loop {
                 drop(held);
             }
             (Waiter::Get(reply), Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
+            (Waiter::Hold(reply), Answer::Held { member, held }) => {
+                drop(reply.send(Ok((member, held))));
+            }
+            (Waiter::Scrub(reply), Answer::Scrubbed) => drop(reply.send(Ok(()))),
+            (Waiter::Check(reply), Answer::Checked { findings, exchanged }) => {
+                drop(reply.send(Ok(Checked { findings, exchanged })));
+            }
             (Waiter::Delete(done), Answer::Deleted) => done.tell(Ok(())),
             (Waiter::Adopt { reply, names }, Answer::Adopted) => {
                 let awake = self.tome.awake();
@@ -413,10 +444,11 @@ impl Loop {
     /// What the disk is woken for: who waited first, else what came from others, else a scrub.
     fn cause(&self) -> Cause {
         let of = |(request, waiter): (&RequestId, &Waiter)| match waiter {
-            Waiter::Put { .. } => Cause::Write(request.0),
-            Waiter::Get(_) => Cause::Request(request.0),
-            Waiter::Delete(_) => Cause::Delete(request.0),
-            Waiter::Adopt { .. } => Cause::Write(request.0),
+            Waiter::Put { .. } | Waiter::Adopt { .. } => Some(Cause::Write(request.0)),
+            Waiter::Get(_) | Waiter::Hold(_) => Some(Cause::Request(request.0)),
+            Waiter::Delete(_) => Some(Cause::Delete(request.0)),
+            // Others may want more of it meanwhile.
+            Waiter::Scrub(_) | Waiter::Check(_) => None,
         };
         let mut regions = self.tome.awake().regions();
         let has_deltas = regions.any(|(_, region)| {
@@ -424,7 +456,7 @@ impl Loop {
             has_pending || region.stored().any(|(_, _, stored)| !stored.is_folded)
         });
         let own = if has_deltas { Cause::Write(0) } else { Cause::Scrub };
-        self.waiting.first_key_value().map_or(own, of)
+        self.waiting.iter().find_map(of).unwrap_or(own)
     }
 
     fn begin(&mut self, stage: Stage) {
@@ -575,6 +607,8 @@ impl Loop {
             objects: awake.objects().count() as u64,
             unprotected: self.tome.unprotected(),
             scrubbed: awake.scrubbed(),
+            to_scrub: self.tome.to_scrub(),
+            blocks: awake.layout().blocks(),
             wakes: self.parts.ledger.ledger().of(place).map_or(0, |totals| totals.life()),
             healed: self.healed,
             trouble: self.trouble.clone(),
@@ -591,6 +625,9 @@ impl Waiter {
             Self::Put { done, .. } => done.tell(Err(error)),
             Self::Delete(done) => done.tell(Err(error)),
             Self::Get(reply) => drop(reply.send(Err(error))),
+            Self::Hold(reply) => drop(reply.send(Err(error))),
+            Self::Scrub(reply) => drop(reply.send(Err(error))),
+            Self::Check(reply) => drop(reply.send(Err(error))),
             Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
         }
     }

@@ -3,6 +3,7 @@
 //! Not here: what the core does about it, and which seats move (`crate::set::moving`).
 
 use fulgurite_tome::awake::{Awake, Object, Region};
+use fulgurite_tome::consistency::Finding;
 use fulgurite_tome::standing::Standing;
 use fulgurite_tome::{GroupId, RegionIndex};
 use fulgurite_units::Ratio;
@@ -22,6 +23,15 @@ pub enum Seated {
     Member,
     /// It was one.
     Left,
+}
+
+/// What came of a comparison of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Blocks that are not as its code word says.
+    pub findings: Vec<Finding>,
+    /// Signatures that members told for it.
+    pub exchanged: u64,
 }
 
 /// Data blocks of a tome that objects have or can have: of regions that are members, and of which

@@ -21,6 +21,10 @@ pub struct TomeStatus {
     pub unprotected: Unprotected,
     /// How far its disk was read to see whether it can be.
     pub scrubbed: Scrubbed,
+    /// Places that are left of what somebody wants read now.
+    pub to_scrub: u64,
+    /// Places of its disk; none when it is not here.
+    pub blocks: u64,
     /// Times that its disk was woken.
     pub wakes: u64,
     /// Blocks that were bad and were made anew, since it was opened.
@@ -44,6 +48,8 @@ impl TomeStatus {
             objects: 0,
             unprotected,
             scrubbed: Scrubbed::default(),
+            to_scrub: 0,
+            blocks: 0,
             wakes: 0,
             healed: 0,
             trouble: Some(why),

@@ -68,6 +68,11 @@ impl Names {
         Ok(tome)
     }
 
+    /// Whether something is being put to a tome now.
+    pub(super) fn is_putting(&self, tome: TomeId) -> bool {
+        self.asked.iter().any(|name| self.tome_of(name) == Some(tome))
+    }
+
     /// Objects of a region that was made anew are with another tome, but for those that are lost.
     pub(super) fn region_moved(
         &mut self,

@@ -14,9 +14,11 @@ use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
 use fulgurite_units::{Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
+use super::around::Around;
 use super::local::Local;
 use super::moving::{self, Mover};
 use super::names::Names;
+use super::operated::Closed;
 use super::options::LoneOptions;
 use super::remotes::{Charge, Remotes};
 use super::{RemoteDriver, Seat, SetOptions, TomeSet};
@@ -105,7 +107,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let (tomes, pieces) = (Arc::new(seats), Arc::new(pieces.start()?));
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
-        store,
+        store: Arc::clone(&store),
         pieces: Arc::clone(&pieces),
         tomes: Arc::clone(&tomes),
         names: Arc::clone(&names),
@@ -114,11 +116,15 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     Ok(TomeSet {
         set: row.set,
         layout: row.layout,
+        split: row.split,
+        store,
         tomes,
         names,
         guard: start.guard,
         room: put_room(),
         pieces,
+        around: Around::default(),
+        closed: Closed::default(),
         mover,
         keeper,
         remotes: start.remotes,
@@ -206,11 +212,15 @@ impl Start {
         is_new: bool,
     ) -> Result<BTreeMap<TomeId, Result<Opened, String>>> {
         let mut opened = BTreeMap::new();
-        let out = store.out()?;
+        let (out, retired) = (store.out()?, store.retired()?);
         for tome in self.options.roots.keys().copied() {
-            if out.contains(&tome) {
-                let why = "its seats are others': its disk may be taken away".to_owned();
-                opened.insert(tome, Err(why));
+            if out.contains(&tome) || retired.contains(&tome) {
+                let why = if out.contains(&tome) {
+                    "its seats are others': its disk may be taken away"
+                } else {
+                    crate::driver::RETIRED
+                };
+                opened.insert(tome, Err(why.to_owned()));
                 continue;
             }
             // One that was made and is not there is lost: an empty one in its seats would be worse.

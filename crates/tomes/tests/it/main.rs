@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod around;
 mod faults;
 mod kept;
+mod operated;
 mod pulled;
 mod rebuilt;
 mod shelf;

@@ -9,7 +9,7 @@ use fulgurite_units::{Duration, ErrorKind};
 use crate::shelf::{BLOCK, Shelf, awake, lose, noise, pull, recovered, root, tomes};
 
 /// Objects of one to eight blocks, all of them protected.
-async fn fill(shelf: &Shelf, set: &TomeSet, first: usize, count: usize) -> Vec<String> {
+pub(crate) async fn fill(shelf: &Shelf, set: &TomeSet, first: usize, count: usize) -> Vec<String> {
     let names: Vec<String> =
         (first..first + count).map(|number| format!("object {number}")).collect();
     for (number, name) in names.iter().enumerate() {
@@ -22,11 +22,11 @@ async fn fill(shelf: &Shelf, set: &TomeSet, first: usize, count: usize) -> Vec<S
     names
 }
 
-fn content(name: &str, number: usize) -> Vec<u8> {
+pub(crate) fn content(name: &str, number: usize) -> Vec<u8> {
     noise(name, (number % 8 + 1) * BLOCK - 5)
 }
 
-async fn all_there(shelf: &Shelf, set: &TomeSet, names: &[String]) {
+pub(crate) async fn all_there(shelf: &Shelf, set: &TomeSet, names: &[String]) {
     for (number, name) in names.iter().enumerate() {
         let read = shelf.wait(set.get(name)).await.unwrap();
         assert_eq!(read, content(name, number), "{name}");
@@ -34,7 +34,7 @@ async fn all_there(shelf: &Shelf, set: &TomeSet, names: &[String]) {
     shelf.settle(set).await;
 }
 
-fn busiest(set: &TomeSet, names: &[String]) -> TomeId {
+pub(crate) fn busiest(set: &TomeSet, names: &[String]) -> TomeId {
     let mut counts: BTreeMap<TomeId, usize> = BTreeMap::new();
     for name in names {
         *counts.entry(set.tome_of(name).unwrap()).or_default() += 1;
@@ -89,7 +89,7 @@ async fn a_lost_tome_is_made_anew_by_one_that_is_added() {
     let own: Vec<&String> =
         names.iter().filter(|name| set.tome_of(name).unwrap() == lost).collect();
     assert!(own.len() > 2, "what is lost is known");
-    let error = set.get(own[0]).await.unwrap_err();
+    let error = set.delete(own[0]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let planned = set.rebuild(lost).await.unwrap();
     assert!(!planned.under_way.is_empty());

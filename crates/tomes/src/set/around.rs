@@ -1,0 +1,239 @@
+//! An object that is read without its own tome, of the others of its group.
+//!
+//! ```text
+//! its tome is lost         as many members as the group has data are asked; those that turn first
+//!                          what comes out has not the noted signatures --> all are asked
+//! its tome sleeps, and     those are asked, and no disk is woken; if it does not come out,
+//! so many others turn      its own tome is woken
+//! ```
+//!
+//! Members answer at different times and may be written between: what they know to be on its way is
+//! added to those that lack it ([`fulgurite_tome::alone`]), and nothing is given to anybody that has
+//! not the signatures and the digest that were noted when it was put. Not here: regions that are
+//! made anew ([`super::moving`]), and members in other processes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_codes::{sector_checksum, signature};
+use fulgurite_disks::{PlaceId, Power};
+use fulgurite_tome::alone::{self, Holding};
+use fulgurite_tome::group::Group;
+use fulgurite_tome::{Member, Offset, RegionId, RegionIndex, TomeError, TomeId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::{Seat, TomeSet};
+use crate::driver::{Ask, Driver};
+use crate::limits::{AROUND_BYTES_MAX, PUT_GRAIN_BYTES};
+use crate::piece_store::Placed;
+use crate::{Result, TomesError};
+
+/// What is read without its tome, and how often it was.
+#[derive(Debug)]
+pub(super) struct Around {
+    /// Bytes of blocks that members told, in grains.
+    room: Arc<Semaphore>,
+    lost: AtomicU64,
+    awake: AtomicU64,
+}
+
+/// Objects that were read of the others of their groups since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadAround {
+    /// Their tomes were lost.
+    pub lost: u64,
+    /// Their tomes slept, and enough others turned.
+    pub awake: u64,
+}
+
+/// Blocks of an object that lie in one region.
+struct Part {
+    group: Group,
+    member: Member,
+    /// Which blocks of the object they are, and where.
+    blocks: Vec<(usize, Offset)>,
+}
+
+/// What members may be asked for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    /// Those whose disks turn.
+    Turning,
+    /// As many as are needed, those that turn first.
+    Enough,
+    /// Everybody.
+    All,
+}
+
+impl Default for Around {
+    fn default() -> Self {
+        let room = Arc::new(Semaphore::new(grains(AROUND_BYTES_MAX.get()) as usize));
+        Self { room, lost: AtomicU64::new(0), awake: AtomicU64::new(0) }
+    }
+}
+
+impl Around {
+    pub(super) fn counts(&self) -> ReadAround {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ReadAround { lost: of(&self.lost), awake: of(&self.awake) }
+    }
+
+    /// Who waits for room is told that the set stops.
+    pub(super) fn stop(&self) {
+        self.room.close();
+    }
+}
+
+impl TomeSet {
+    /// An object of a tome that is lost.
+    pub(super) async fn get_of_lost(&self, tome: TomeId, name: &str, why: &str) -> Result<Vec<u8>> {
+        let given_up = |why: String| TomesError::GivenUp { tome, why };
+        let Some(placed) = self.pieces.get(tome, name)? else {
+            return Err(given_up(format!("{why}; nobody else knows where its objects lie")));
+        };
+        for whom in [Whom::Enough, Whom::All] {
+            match self.read_around(tome, &placed, whom).await {
+                Ok(Some(bytes)) => {
+                    self.around.lost.fetch_add(1, Ordering::Relaxed);
+                    return Ok(bytes);
+                }
+                Ok(None) => {}
+                Err(TomesError::Tome(error @ TomeError::GroupLost { .. })) => {
+                    return Err(given_up(format!("{why}; {error}")));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(given_up(format!(
+            "{why}; \"{name}\" is not in its group as it was put: it was not in every parity when \
+             its tome was lost, or its group is being written"
+        )))
+    }
+
+    /// An object of a tome that sleeps, if enough others of its group turn. Nothing when its tome
+    /// is to be asked.
+    pub(super) async fn get_of_awake(&self, tome: TomeId, name: &str) -> Option<Vec<u8>> {
+        let need = self.split.data() as usize;
+        let powers = self.guard.powers().into_iter();
+        let turning = powers.filter(|(_, power)| *power == Power::Active).count();
+        if self.turns(tome) || turning < need {
+            return None;
+        }
+        // Whatever goes wrong here, its own tome is asked next, and says.
+        let placed = self.pieces.get(tome, name).ok()??;
+        let bytes = self.read_around(tome, &placed, Whom::Turning).await.ok()??;
+        self.around.awake.fetch_add(1, Ordering::Relaxed);
+        Some(bytes)
+    }
+
+    fn turns(&self, tome: TomeId) -> bool {
+        self.guard.power(PlaceId::new(tome.get())) == Some(Power::Active)
+    }
+
+    /// Nothing when what comes out is not what was put.
+    async fn read_around(
+        &self,
+        tome: TomeId,
+        placed: &Placed,
+        whom: Whom,
+    ) -> Result<Option<Vec<u8>>> {
+        let object = &placed.object;
+        let mut found: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        for part in self.parts(tome, placed)? {
+            let _held = self.hold_room(&part).await?;
+            let told = self.holdings(tome, &part, whom).await?;
+            for (at, (block, _)) in part.blocks.iter().enumerate() {
+                let of_block: Vec<Holding> = told.iter().map(|all| all[at].clone()).collect();
+                let (group, split) = (part.group.id(), part.group.split());
+                let made = alone::recover(group, split, part.member, &of_block)?;
+                if signature(&made).0 != placed.signatures[*block] {
+                    return Ok(None);
+                }
+                found.insert(*block, made);
+            }
+        }
+        let mut bytes: Vec<u8> = found.into_values().flatten().collect();
+        bytes.truncate(usize::try_from(object.bytes).unwrap_or(usize::MAX));
+        Ok((sector_checksum(&bytes) == object.digest).then_some(bytes))
+    }
+
+    /// The blocks of an object, by the groups that they are in.
+    fn parts(&self, tome: TomeId, placed: &Placed) -> Result<Vec<Part>> {
+        let mut by_region: BTreeMap<RegionIndex, Vec<(usize, Offset)>> = BTreeMap::new();
+        for (at, (index, offset)) in placed.object.blocks.iter().enumerate() {
+            by_region.entry(*index).or_default().push((at, *offset));
+        }
+        let groups = self.store.groups()?;
+        let part = |(index, blocks): (RegionIndex, Vec<(usize, Offset)>)| {
+            let region = RegionId { tome, index };
+            let mut all = groups.iter();
+            let found = all.find_map(|group| group.member(region).map(|member| (group, member)));
+            let (group, member) = found.ok_or(TomeError::NoRegion { region })?;
+            Ok(Part { group: group.clone(), member, blocks })
+        };
+        by_region.into_iter().map(part).collect()
+    }
+
+    /// Room in memory for what all members tell of some blocks.
+    async fn hold_room(&self, part: &Part) -> Result<OwnedSemaphorePermit> {
+        let members = u64::from(part.group.split().total());
+        let bytes = members * part.blocks.len() as u64 * self.layout.block_bytes();
+        let grains = grains(bytes.min(AROUND_BYTES_MAX.get()));
+        let held = Arc::clone(&self.around.room).acquire_many_owned(grains).await;
+        held.map_err(|_| TomesError::Stopped)
+    }
+
+    /// What other members of a group have, as many as are needed at least.
+    async fn holdings(&self, lost: TomeId, part: &Part, whom: Whom) -> Result<Vec<Vec<Holding>>> {
+        let (group, need) = (part.group.id(), part.group.split().data() as usize);
+        let offsets: Vec<Offset> = part.blocks.iter().map(|(_, offset)| *offset).collect();
+        let others = part.group.seats().iter().map(|seat| seat.tome).filter(|tome| *tome != lost);
+        let (turning, still): (Vec<TomeId>, Vec<TomeId>) = others.partition(|t| self.turns(*t));
+        let still = if whom == Whom::Turning { Vec::new() } else { still };
+        let mut left: VecDeque<&Driver> =
+            turning.into_iter().chain(still).filter_map(|tome| self.usable(tome)).collect();
+        let wanted = if whom == Whom::All { left.len() } else { need };
+        let (mut asked, mut all, mut refused) = (VecDeque::new(), Vec::new(), None);
+        loop {
+            while all.len() + asked.len() < wanted
+                && let Some(driver) = left.pop_front()
+            {
+                let (reply, answer) = oneshot::channel();
+                let (offsets, may_wake) = (offsets.clone(), whom != Whom::Turning);
+                match driver.ask(Ask::Hold { group, offsets, may_wake, reply }) {
+                    Ok(()) => asked.push_back((driver, answer)),
+                    Err(error) => refused = Some(error),
+                }
+            }
+            let Some((driver, answer)) = asked.pop_front() else { break };
+            match answer.await.unwrap_or_else(|_| Err(driver.gone())) {
+                Ok((member, held)) if held.len() == offsets.len() => {
+                    all.push(held.into_iter().map(|held| held.holding(member)).collect());
+                }
+                Ok(_) => {}
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused {
+            // Too much waits there, which passes.
+            Some(error) if all.len() < need && error.is_backlog() => Err(error),
+            _ if all.len() < need => {
+                Err(TomeError::GroupLost { group, have: all.len(), need }.into())
+            }
+            _ => Ok(all),
+        }
+    }
+
+    /// A tome that is here and does what it is asked for.
+    fn usable(&self, tome: TomeId) -> Option<&Driver> {
+        match self.tomes.get(&tome)? {
+            Seat::Live(driver) => Some(driver).filter(|driver| !driver.is_given_up()),
+            Seat::Remote(_) | Seat::Lost(_) => None,
+        }
+    }
+}
+
+fn grains(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PUT_GRAIN_BYTES.get())).unwrap_or(u32::MAX)
+}

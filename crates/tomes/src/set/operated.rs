@@ -1,0 +1,236 @@
+//! What an operator has a set do: seats that move, disks that are read whole, groups that are
+//! compared, and who woke which disk.
+//!
+//! Not here: how any of it is done.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fulgurite_disks::Wake;
+use fulgurite_tome::consistency::Finding;
+use fulgurite_tome::{GroupId, Member, TomeError, TomeId};
+use fulgurite_units::error_chain;
+use tokio::sync::oneshot;
+
+use super::{Moves, Seat, TomeSet, lock};
+use crate::driver::{Ask, Checked, Driver};
+use crate::{Result, TomesError};
+
+/// How often a tome that is to leave is asked whether all of it is protected.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Tomes that take no new objects since they are to leave.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Closed(Arc<Mutex<BTreeSet<TomeId>>>);
+
+/// One of them, until whoever asked for it has gone.
+struct Closing {
+    closed: Closed,
+    tome: TomeId,
+}
+
+impl Closed {
+    pub(super) fn has(&self, tome: TomeId) -> bool {
+        self.tomes().contains(&tome)
+    }
+
+    fn tomes(&self) -> MutexGuard<'_, BTreeSet<TomeId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.closed.tomes().remove(&self.tome);
+    }
+}
+
+/// A group whose members were compared by what they keep awake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupChecked {
+    /// Which.
+    pub group: GroupId,
+    /// The tomes that have its seats, in the order of its members.
+    pub tomes: Vec<TomeId>,
+    /// Blocks that are not as its code word says; nothing where all agree.
+    pub findings: Vec<Finding>,
+    /// Signatures that members told for it.
+    pub exchanged: u64,
+    /// Why it could not be compared, if so.
+    pub trouble: Option<String>,
+}
+
+impl GroupChecked {
+    /// The tome of a member.
+    #[must_use]
+    pub fn tome_of(&self, member: Member) -> Option<TomeId> {
+        self.tomes.get(member.as_usize()).copied()
+    }
+}
+
+impl TomeSet {
+    /// Has the seats of a lost tome move: each of its regions is made anew out of those of its
+    /// group, by a tome that the group does not have, and its objects are with that. Returns when
+    /// it is planned; [`Self::status`] says how far it is. What was planned goes on over starts. A
+    /// seat that finds no room waits for a tome that is added ([`Self::init`] with more roots).
+    ///
+    /// # Errors
+    /// Kind `Invalid` while the tome is here and does what it is asked for, or when it is in
+    /// another process; `NotFound` when there is none.
+    pub async fn rebuild(&self, tome: TomeId) -> Result<Moves> {
+        if self.live(tome)?.is_some() {
+            let what = format!("tome {tome} is not lost: to take it out, retire it");
+            return Err(TomesError::Invalid { what });
+        }
+        self.mover.retire(tome).await
+    }
+
+    /// Takes a tome out that is here: it takes nothing new, and when all that it has is protected
+    /// it is put down for good and its seats move as those of a lost one. Returns when that is
+    /// planned. Its objects are read of their groups meanwhile. Who stops waiting before has it go
+    /// on as it was.
+    ///
+    /// # Errors
+    /// As [`Self::rebuild`]; `Invalid` while another tome is lost or leaves, since its groups have
+    /// less redundancy already.
+    pub async fn retire(&self, tome: TomeId) -> Result<Moves> {
+        let Some(driver) = self.live(tome)? else {
+            return self.mover.retire(tome).await;
+        };
+        self.closed.tomes().insert(tome);
+        let _closing = Closing { closed: self.closed.clone(), tome };
+        loop {
+            if let Some(other) = self.other_lost(tome) {
+                let what = format!(
+                    "tome {other} is lost or leaves, so groups have less redundancy already: have \
+                     it rebuilt before tome {tome} is taken out"
+                );
+                return Err(TomesError::Invalid { what });
+            }
+            if !lock(&self.names).is_putting(tome) && self.is_protected(tome, driver).await? {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        self.store.retire_for_good(tome)?;
+        driver.retire();
+        self.mover.retire(tome).await
+    }
+
+    /// A tome that is here and does what it is asked for; nothing when it is lost.
+    fn live(&self, tome: TomeId) -> Result<Option<&Driver>> {
+        match self.tomes.get(&tome) {
+            None => Err(TomeError::NoTome { tome }.into()),
+            Some(Seat::Remote(_)) => {
+                let what =
+                    format!("tome {tome} is in another process: nobody here knows its names");
+                Err(TomesError::Invalid { what })
+            }
+            Some(Seat::Live(driver)) => Ok(Some(driver).filter(|driver| !driver.is_given_up())),
+            Some(Seat::Lost(_)) => Ok(None),
+        }
+    }
+
+    /// Another tome that has seats and cannot be asked for what it has.
+    fn other_lost(&self, tome: TomeId) -> Option<TomeId> {
+        let Moves { leaving, out, .. } = self.mover.moves();
+        let is_lost = |seat: &Seat| match seat {
+            Seat::Live(driver) => driver.is_given_up(),
+            Seat::Remote(remote) => remote.0.away().is_some(),
+            Seat::Lost(_) => true,
+        };
+        let lost = self.tomes.iter().filter(|(_, seat)| is_lost(seat)).map(|(tome, _)| *tome);
+        lost.chain(leaving).find(|other| *other != tome && !out.contains(other))
+    }
+
+    async fn is_protected(&self, tome: TomeId, driver: &Driver) -> Result<bool> {
+        let status = super::status_of(tome, driver).await;
+        match status.trouble {
+            Some(why) => Err(TomesError::GivenUp { tome, why }),
+            None => Ok(status.unprotected.bytes.get() == 0),
+        }
+    }
+
+    /// Has every block that was ever written to a disk read now; returns when they were. What is
+    /// bad is made anew on the way. [`Self::status`] says how far it is; a start forgets it.
+    ///
+    /// # Errors
+    /// Kind `NotFound`; `Unavailable` when the tome is lost, or too many ask for the same.
+    pub async fn scrub(&self, tome: TomeId) -> Result<()> {
+        self.asked(tome, |reply| Ask::Scrub { reply }).await
+    }
+
+    /// Compares the members of each group by what they keep awake; no disk is woken. Tells each
+    /// group as it was compared.
+    ///
+    /// # Errors
+    /// When groups cannot be read.
+    pub async fn verify(&self, mut told: impl FnMut(GroupChecked)) -> Result<()> {
+        for group in self.store.groups()? {
+            let tomes: Vec<TomeId> = group.seats().iter().map(|seat| seat.tome).collect();
+            let mut checked = GroupChecked {
+                group: group.id(),
+                tomes: tomes.clone(),
+                findings: Vec::new(),
+                exchanged: 0,
+                trouble: None,
+            };
+            match self.check(group.id(), &tomes).await {
+                Ok(Checked { findings, exchanged }) => {
+                    (checked.findings, checked.exchanged) = (findings, exchanged);
+                }
+                Err(error) => checked.trouble = Some(error_chain(&error)),
+            }
+            told(checked);
+        }
+        Ok(())
+    }
+
+    /// Groups that there are.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn groups(&self) -> Result<usize> {
+        Ok(self.store.groups()?.len())
+    }
+
+    /// Has a member of a group compare it, if nobody of it is lost.
+    async fn check(&self, group: GroupId, tomes: &[TomeId]) -> Result<Checked> {
+        let mut asked = None;
+        for tome in tomes {
+            match self.tomes.get(tome) {
+                Some(Seat::Live(driver)) if !driver.is_given_up() => {
+                    asked = asked.or(Some((*tome, driver)));
+                }
+                Some(Seat::Remote(remote)) if remote.0.away().is_none() => {}
+                Some(Seat::Live(_) | Seat::Remote(_) | Seat::Lost(_)) | None => {
+                    let what = format!("tome {tome} is lost or away");
+                    return Err(TomesError::Invalid { what });
+                }
+            }
+        }
+        let Some((_, driver)) = asked else {
+            let what = "all of its tomes are in other processes".to_owned();
+            return Err(TomesError::Invalid { what });
+        };
+        let (reply, answer) = oneshot::channel();
+        driver.ask(Ask::Check { group, reply })?;
+        answer.await.unwrap_or_else(|_| Err(driver.gone()))
+    }
+
+    /// The last wakes of each tome of this process, the latest last.
+    pub async fn wakes(&self) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        for seat in self.tomes.values() {
+            let Seat::Live(driver) = seat else { continue };
+            let (reply, answer) = oneshot::channel();
+            // One that is given up says what it noted before, and one that ended nothing.
+            if driver.ask(Ask::Wakes(reply)).is_ok() {
+                wakes.extend(answer.await.unwrap_or_default());
+            }
+        }
+        wakes.sort_by_key(|wake| (wake.at, wake.places.clone()));
+        wakes
+    }
+}
