@@ -4,9 +4,13 @@
 
 use std::time::Duration;
 
+use fulgurite_units::ByteCount;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::output::{bytes, is_watched, rate};
+
+/// How often a bar is moved of work that tells how far it is.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A bar that counts bytes, names what is done and says how long it will take.
 pub(crate) fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar {
@@ -17,6 +21,31 @@ pub(crate) fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> Progr
 /// A bar of bytes of which a server tells now and then; it moves by itself meanwhile.
 pub(crate) fn told_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
     ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
+}
+
+/// Has work done and shows how far it says it is: bytes that are done, and of how many.
+pub(crate) async fn watched<T>(
+    what: &'static str,
+    is_quiet: bool,
+    told: impl Fn() -> (ByteCount, ByteCount),
+    work: impl Future<Output = T>,
+) -> T {
+    let bar = told_bar(what, is_quiet);
+    let mut work = std::pin::pin!(work);
+    let mut ticks = tokio::time::interval(LOOK);
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done,
+            _ = ticks.tick() => {
+                let (done, total) = told();
+                bar.set_length(total.get());
+                bar.set_position(done.get());
+                bar.set_message("");
+            }
+        }
+    };
+    bar.finish_and_clear();
+    done
 }
 
 /// Counts bytes of which nobody knows how many come.

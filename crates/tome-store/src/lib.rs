@@ -14,7 +14,7 @@
 //! index     which objects there are, and of which pieces     pieces   where bytes of an object are
 //! header    what an object's last piece says of it           store    puts, removals, a loss
 //! objects   `object_store`'s trait over these                upload   the same, in parts
-//! snapshot  what it says of itself
+//! snapshot  what it says of itself                       operated  what an operator has done
 //! ```
 //!
 //! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).
@@ -26,6 +26,7 @@ mod header;
 mod index;
 pub mod limits;
 mod objects;
+mod operated;
 mod pieces;
 mod pins;
 mod reading;
@@ -34,5 +35,7 @@ mod store;
 mod upload;
 
 pub use error::{Result, StoreError};
-pub use snapshot::{Snapshot, TomeSnapshot};
+pub use fulgurite_tome::TomeId;
+pub use operated::{Compared, Rebuilt, Scrubbed, Work};
+pub use snapshot::{MoveSnapshot, Snapshot, TomeSnapshot};
 pub use store::{Found, Promise, StoreOptions, TomeStore, Totals};

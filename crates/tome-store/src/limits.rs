@@ -22,5 +22,7 @@ pub const PROTECTED_WITHIN: Duration = Duration::from_secs(3600);
 pub(crate) const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 /// What could not be removed, since its tome did not answer, is tried again after so long.
 pub const SWEEP_REST: Duration = Duration::from_secs(600);
+/// Problems of groups that are told one by one.
+pub const PROBLEMS_MAX: usize = 256;
 /// Parts of an upload. S3 has as many.
 pub const PARTS_MAX: usize = 10_000;

@@ -1,7 +1,7 @@
 //! What a set of tomes says of itself, for programs and people to read. No disk is asked.
 
 use fulgurite_disks::{Draw, Power};
-use fulgurite_tomes::TomeStatus;
+use fulgurite_tomes::{MoveStatus, TomeStatus};
 use fulgurite_units::{ByteCount, TomeSetId};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,32 @@ pub struct Snapshot {
     pub watts: f64,
     /// Each tome.
     pub tomes: Vec<TomeSnapshot>,
+    /// Seats that move to other tomes, since theirs were lost or are taken out.
+    pub moves: Vec<MoveSnapshot>,
+    /// Tomes whose seats go to others.
+    pub leaving: Vec<u32>,
+    /// Tomes that have no seat any more: their disks may be taken away.
+    pub out: Vec<u32>,
+    /// Pieces that were read of their groups since their tomes are lost, since the start.
+    pub read_without_lost: u64,
+    /// Pieces that were read of others that turned while their tomes slept on, since the start.
+    pub read_without_asleep: u64,
+}
+
+/// A seat that moves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MoveSnapshot {
+    /// Of which group.
+    pub group: u32,
+    /// Whose it was.
+    pub from: u32,
+    /// Whose it is to be.
+    pub to: u32,
+    /// How much of what is to be read for it was, from 0 to 1.
+    pub done: f64,
+    /// Why it does not go on, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// One tome at one moment.
@@ -56,6 +82,8 @@ pub struct TomeSnapshot {
     pub healed: u64,
     /// Times that its whole disk was read by the full scrub.
     pub scrubs: u64,
+    /// Bytes of its disk that are left of a scrub that somebody asked for.
+    pub to_scrub_bytes: u64,
     /// Why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
@@ -73,6 +101,7 @@ impl TomeStore {
     /// When the index cannot be read.
     pub async fn snapshot(&self) -> Result<Snapshot> {
         let (status, totals) = (self.status().await, self.totals()?);
+        let block = self.set().layout().block_bytes();
         let draw = |tome: &TomeStatus| match tome.away {
             Some(_) => 0,
             None => DRAW.of(tome.power),
@@ -89,14 +118,31 @@ impl TomeStore {
             unprotected_bytes: unprotected.get(),
             unprotected_seconds: ages.fold(0.0, f64::max),
             watts: milliwatts as f64 / 1000.0,
-            tomes: status.tomes.into_iter().map(TomeSnapshot::from).collect(),
+            tomes: status.tomes.into_iter().map(|tome| TomeSnapshot::of(tome, block)).collect(),
+            moves: status.moves.under_way.into_iter().map(MoveSnapshot::from).collect(),
+            leaving: status.moves.leaving.iter().map(|tome| tome.get()).collect(),
+            out: status.moves.out.iter().map(|tome| tome.get()).collect(),
+            read_without_lost: status.around.lost,
+            read_without_asleep: status.around.awake,
             reasons: status.reasons,
         })
     }
 }
 
-impl From<TomeStatus> for TomeSnapshot {
-    fn from(status: TomeStatus) -> Self {
+impl From<MoveStatus> for MoveSnapshot {
+    fn from(MoveStatus { planned, done, trouble }: MoveStatus) -> Self {
+        Self {
+            group: planned.group.get(),
+            from: planned.from.tome.get(),
+            to: planned.to.tome.get(),
+            done: done.get(),
+            trouble,
+        }
+    }
+}
+
+impl TomeSnapshot {
+    fn of(status: TomeStatus, block_bytes: u64) -> Self {
         Self {
             tome: status.tome.get(),
             power: status.power,
@@ -106,6 +152,7 @@ impl From<TomeStatus> for TomeSnapshot {
             wakes: status.wakes,
             healed: status.healed,
             scrubs: status.scrubbed.passes,
+            to_scrub_bytes: status.to_scrub * block_bytes,
             trouble: status.trouble,
             away: status.away,
             alarms: status.alarms,

@@ -29,6 +29,17 @@ pub enum Verdict {
     Unnamed,
 }
 
+impl Verdict {
+    /// Who is wrong, if that is known.
+    #[must_use]
+    pub const fn culprit(&self) -> Option<Member> {
+        match self {
+            Self::Wrong(member) => Some(*member),
+            Self::Consistent | Self::Unnamed => None,
+        }
+    }
+}
+
 /// The checks of a word: one signature for each parity.
 ///
 /// # Errors

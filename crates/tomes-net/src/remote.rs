@@ -245,6 +245,8 @@ fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
             spent: Duration::from_nanos(told.scrub_spent_ns),
             passes: told.scrub_passes,
         },
+        to_scrub: told.to_scrub,
+        blocks: told.blocks,
         wakes: told.wakes,
         healed: told.healed,
         trouble: told.trouble,

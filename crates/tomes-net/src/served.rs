@@ -266,6 +266,8 @@ fn told_status(status: TomeStatus) -> StatusReply {
         scrub_passes: status.scrubbed.passes,
         wakes: status.wakes,
         healed: status.healed,
+        to_scrub: status.to_scrub,
+        blocks: status.blocks,
         trouble: status.trouble,
         alarms: status.alarms,
     }

@@ -99,6 +99,10 @@ pub(crate) struct StatusReply {
     pub(crate) trouble: Option<String>,
     #[prost(string, repeated, tag = "12")]
     pub(crate) alarms: Vec<String>,
+    #[prost(uint64, tag = "13")]
+    pub(crate) to_scrub: u64,
+    #[prost(uint64, tag = "14")]
+    pub(crate) blocks: u64,
 }
 
 /// A page of names is wanted.

@@ -63,6 +63,7 @@ pub struct TomeSet {
     set: TomeSetId,
     layout: Layout,
     split: Split,
+    added: u32,
     store: Arc<SetStore>,
     tomes: Arc<BTreeMap<TomeId, Seat>>,
     names: Arc<Mutex<Names>>,
@@ -141,6 +142,24 @@ impl TomeSet {
     #[must_use]
     pub const fn id(&self) -> TomeSetId {
         self.set
+    }
+
+    /// How its disks are divided.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Tomes that this start has taken in beside those that the set had.
+    #[must_use]
+    pub const fn added(&self) -> u32 {
+        self.added
+    }
+
+    /// Which seats move, and which tomes have none any more.
+    #[must_use]
+    pub fn moves(&self) -> Moves {
+        self.mover.moves()
     }
 
     /// Puts an object, and returns when it is `local`; says which tome has it.

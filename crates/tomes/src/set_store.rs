@@ -115,11 +115,16 @@ pub(crate) struct SetStore {
 
 impl SetStore {
     /// Opens the store of a set; with `is_new`, makes one where none is, or takes in more tomes.
+    /// Says how many it has taken in beside those of a set that was there.
     ///
     /// # Errors
     /// [`TomesError::InUse`] when another process has it, [`TomesError::Invalid`] when there is
     /// none, or it is of a set that is divided otherwise.
-    pub(crate) fn open(folder: &Path, wanted: &SetRow, is_new: bool) -> Result<(Self, SetRow)> {
+    pub(crate) fn open(
+        folder: &Path,
+        wanted: &SetRow,
+        is_new: bool,
+    ) -> Result<(Self, SetRow, u32)> {
         if is_new {
             std::fs::create_dir_all(folder).map_err(TomesError::io("make", folder))?;
         }
@@ -151,12 +156,13 @@ impl SetStore {
         match found {
             Some(row) if row.tomes < wanted.tomes => {
                 let grown = this.grow(&row, wanted.tomes)?;
-                Ok((this, grown))
+                let added = grown.tomes - row.tomes;
+                Ok((this, grown, added))
             }
-            Some(row) => Ok((this, row)),
+            Some(row) => Ok((this, row, 0)),
             None => {
                 this.make(wanted)?;
-                Ok((this, wanted.clone()))
+                Ok((this, wanted.clone(), 0))
             }
         }
     }

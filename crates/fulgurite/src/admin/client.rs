@@ -206,12 +206,20 @@ impl AdminClient {
         self.get("tomes", &[]).await
     }
 
-    /// Looks through all tomes for objects that the index does not know.
-    pub(crate) async fn tomes_recover(
+    /// Their last wakes, the latest first.
+    pub(crate) async fn tomes_ledger(&self) -> anyhow::Result<Vec<Wake>> {
+        self.get("tomes-ledger", &[]).await
+    }
+
+    /// A long call of the tomes: `tomes-verify` and the like.
+    pub(crate) async fn tomes_work<T: DeserializeOwned>(
         &self,
+        call: &'static str,
+        tome: Option<fulgurite_tome_store::TomeId>,
         is_quiet: bool,
-    ) -> anyhow::Result<fulgurite_tome_store::Found> {
-        self.follow("tomes-recover", "tomes-recover", &[], is_quiet).await
+    ) -> anyhow::Result<T> {
+        let query: Vec<_> = tome.map(|tome| ("tome", tome.get().to_string())).into_iter().collect();
+        self.follow(call, call, &query, is_quiet).await
     }
 
     /// Whether a server answers at all.

@@ -2,17 +2,13 @@
 //! opened by this process, which lets nobody else have it meanwhile.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use fulgurite_disks::{PlaceId, Wake};
 use fulgurite_stacks::{Found, RackStore, RepairProgress, Report, Result, Snapshot};
 
 use super::{RackArgs, open};
 use crate::admin::AdminClient;
-use crate::progress::told_bar;
-
-/// How often a bar is moved.
-const LOOK: Duration = Duration::from_millis(200);
+use crate::progress::watched;
 
 /// A rack that can be asked.
 #[derive(Debug)]
@@ -67,7 +63,7 @@ impl Asked {
             Self::Server(server) => server.rack_work("rack-verify", None, is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
-                watched("verify", is_quiet, async move |told| store.verify_telling(&told).await)
+                followed("verify", is_quiet, async move |told| store.verify_telling(&told).await)
                     .await
             }
         }
@@ -81,7 +77,7 @@ impl Asked {
                 let work = async move |told: Arc<RepairProgress>| {
                     store.rebuild_telling(place, &told).await
                 };
-                watched("rebuild", is_quiet, work).await
+                followed("rebuild", is_quiet, work).await
             }
         }
     }
@@ -94,7 +90,7 @@ impl Asked {
                 let work = async move |told: Arc<RepairProgress>| {
                     store.replace_telling(place, &told).await
                 };
-                watched("replace", is_quiet, work).await
+                followed("replace", is_quiet, work).await
             }
         }
     }
@@ -108,25 +104,12 @@ impl Asked {
 }
 
 /// Has work done and shows how far it is.
-async fn watched<T>(
+async fn followed<T>(
     what: &'static str,
     is_quiet: bool,
     work: impl AsyncFnOnce(Arc<RepairProgress>) -> Result<T>,
 ) -> anyhow::Result<T> {
-    let (bar, progress) = (told_bar(what, is_quiet), Arc::<RepairProgress>::default());
-    let mut work = std::pin::pin!(work(Arc::clone(&progress)));
-    let mut ticks = tokio::time::interval(LOOK);
-    let done = loop {
-        tokio::select! {
-            done = &mut work => break done,
-            _ = ticks.tick() => {
-                let (done, total) = progress.bytes();
-                bar.set_length(total.get());
-                bar.set_position(done.get());
-                bar.set_message("");
-            }
-        }
-    };
-    bar.finish_and_clear();
-    Ok(done?)
+    let told = Arc::<RepairProgress>::default();
+    let working = work(Arc::clone(&told));
+    Ok(watched(what, is_quiet, || told.bytes(), working).await?)
 }

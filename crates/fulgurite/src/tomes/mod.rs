@@ -2,22 +2,24 @@
 //!
 //! ```text
 //! open    what the configuration says, as a set that is made or opened
+//! asked   a set behind a running server, or one that this process opened
 //! show    what people see of it
 //! ```
 
+mod asked;
 mod open;
 mod show;
 
 use std::path::PathBuf;
 
-use fulgurite_tome_store::{Found, Snapshot, TomeStore};
+use fulgurite_tome_store::{Compared, Found, Rebuilt, Scrubbed, TomeId};
 
+use self::asked::Asked;
 pub(crate) use self::open::{close, is_fail_point, open, open_now, to_serve};
-use crate::admin::AdminClient;
 use crate::config::{Config, Overrides, Tomes, of_process};
 use crate::exit::{Coded, Exit};
 use crate::objects::counted;
-use crate::output::Output;
+use crate::output::{Output, hint, note};
 use crate::process::keep_private;
 use crate::remote::RemoteArgs;
 
@@ -26,8 +28,39 @@ use crate::remote::RemoteArgs;
 pub(crate) enum TomesCommand {
     /// Make the set that the configuration describes: its awake stores, and a file on each disk
     Init(TomesArgs),
-    /// Show whether all is well, what each tome does and what is not protected
+    /// Take in the tomes that the configuration names and the set does not have yet; no server may
+    /// have the set meanwhile
+    Add(TomesArgs),
+    /// Show whether all is well, what each tome does and what is not protected; wakes no disk
     Status(TomesArgs),
+    /// Show the last wakes: when which disk was woken, and why; wakes no disk
+    Ledger(TomesArgs),
+    /// Compare all groups by the signatures that tomes keep awake; wakes no disk
+    Verify(TomesArgs),
+    /// Read every block of a disk, or of all, and make anew what is bad
+    Scrub {
+        /// Number of the tome; all if none is given
+        #[arg(value_name = "TOME")]
+        tome: Option<u32>,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
+    /// Make what a lost tome had anew on others of the set
+    Rebuild {
+        /// Number of the tome
+        #[arg(value_name = "TOME")]
+        tome: u32,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
+    /// Take out a tome that is here: what it has is made anew on others, and it does not come back
+    Retire {
+        /// Number of the tome
+        #[arg(value_name = "TOME")]
+        tome: u32,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
     /// Look through all tomes for objects that the index does not know, as when it was lost
     Recover(TomesArgs),
 }
@@ -43,14 +76,6 @@ pub(crate) struct TomesArgs {
     tomes: Option<u32>,
     #[command(flatten)]
     remote: RemoteArgs,
-}
-
-/// A set that can be asked.
-enum Asked {
-    /// That of a running server.
-    Server(AdminClient),
-    /// One that this process has open.
-    Store(TomeStore),
 }
 
 impl TomesArgs {
@@ -69,36 +94,6 @@ impl TomesArgs {
             Coded::new(Exit::Config, message).into()
         })
     }
-
-    /// Has `act` ask the set, and lets go of it.
-    async fn with(
-        &self,
-        act: impl AsyncFnOnce(&Asked) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        if let Some(server) = AdminClient::serving(&self.remote, || self.data()).await? {
-            return act(&Asked::Server(server)).await;
-        }
-        let store = open(&self.configured()?, &self.data()?).await?;
-        let done = act(&Asked::Store(store.clone())).await;
-        close(store).await;
-        done
-    }
-}
-
-impl Asked {
-    async fn status(&self) -> anyhow::Result<Snapshot> {
-        match self {
-            Self::Server(server) => server.tomes().await,
-            Self::Store(store) => Ok(store.snapshot().await?),
-        }
-    }
-
-    async fn recover(&self, is_quiet: bool) -> anyhow::Result<Found> {
-        match self {
-            Self::Server(server) => server.tomes_recover(is_quiet).await,
-            Self::Store(store) => Ok(store.recover().await?),
-        }
-    }
 }
 
 /// Runs `tomes`.
@@ -106,16 +101,55 @@ pub(crate) async fn tomes(command: &TomesCommand, out: &Output) -> anyhow::Resul
     keep_private();
     match command {
         TomesCommand::Init(args) => init(args, out).await,
+        TomesCommand::Add(args) => add(args, out).await,
         TomesCommand::Status(args) => {
-            args.with(async |set: &Asked| {
+            asked::with(args, async |set: &Asked| {
                 let snapshot = set.status().await?;
                 out.json(&snapshot)?;
                 out.text(show::snapshot(&snapshot))
             })
             .await
         }
+        TomesCommand::Ledger(args) => {
+            asked::with(args, async |set: &Asked| {
+                for wake in set.ledger().await? {
+                    out.json(&wake)?;
+                    out.text(show::wake(&wake))?;
+                }
+                Ok(())
+            })
+            .await
+        }
+        TomesCommand::Verify(args) => {
+            asked::with(args, async |set: &Asked| {
+                judge_compared(&set.verify(out.is_json()).await?, out)
+            })
+            .await
+        }
+        TomesCommand::Scrub { tome, args } => {
+            let tome = tome.map(TomeId::new);
+            asked::with(args, async |set: &Asked| {
+                judge_scrubbed(&set.scrub(tome, out.is_json()).await?, out)
+            })
+            .await
+        }
+        TomesCommand::Rebuild { tome, args } => {
+            asked::with(args, async |set: &Asked| {
+                judge_moved(&set.rebuild(TomeId::new(*tome), out.is_json()).await?, out)
+            })
+            .await
+        }
+        TomesCommand::Retire { tome, args } => {
+            asked::with(args, async |set: &Asked| {
+                judge_moved(&set.retire(TomeId::new(*tome), out.is_json()).await?, out)
+            })
+            .await
+        }
         TomesCommand::Recover(args) => {
-            args.with(async |set: &Asked| show_found(&set.recover(out.is_json()).await?, out)).await
+            asked::with(args, async |set: &Asked| {
+                show_found(&set.recover(out.is_json()).await?, out)
+            })
+            .await
         }
     }
 }
@@ -129,16 +163,80 @@ async fn init(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!("set {} {what}, of {}", made.set, counted(made.tomes as u64, "tome")))
 }
 
+async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+    let (tomes, data) = (args.configured()?, args.data()?);
+    if !open::is_made(&tomes, &data) {
+        let message = "there is no set to add tomes to: make it with `fulgurite tomes init`";
+        return Err(Coded::new(Exit::Config, message).into());
+    }
+    let made = open::make(&tomes, &data).await?;
+    out.json(&made)?;
+    let (all, added) = (counted(made.tomes as u64, "tome"), u64::from(made.added));
+    out.text(format_args!("set {} has {all}, {} of them new", made.set, added))?;
+    if added == 0 && !out.is_json() {
+        note(hint("name more in the configuration: count of [tomes], or --tomes COUNT"));
+    }
+    Ok(())
+}
+
+/// Tells problems, and that there are some.
+fn judge(
+    problems: &[String],
+    more: u64,
+    exit: Exit,
+    what: &str,
+    out: &Output,
+) -> anyhow::Result<()> {
+    for problem in problems {
+        out.text(format_args!("problem: {problem}"))?;
+    }
+    let count = problems.len() as u64 + more;
+    if count == 0 {
+        return Ok(());
+    }
+    Err(Coded::new(exit, format!("{}: {what}", counted(count, "problem"))).into())
+}
+
+/// Says whether all groups agree.
+fn judge_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
+    out.json(compared)?;
+    let Compared { groups, agree, signatures, problems, more_problems } = compared;
+    out.text(format_args!(
+        "{agree} of {} agree, by {}; no disk was woken",
+        counted(*groups, "group"),
+        counted(*signatures, "signature")
+    ))?;
+    let what = "groups are not as their code words say, or cannot be compared";
+    judge(problems, *more_problems, Exit::Corrupt, what, out)
+}
+
+/// Says whether all disks were read.
+fn judge_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
+    out.json(scrubbed)?;
+    let Scrubbed { tomes, healed, problems } = scrubbed;
+    out.text(format_args!(
+        "{} read whole, {} made anew",
+        counted(*tomes, "tome"),
+        counted(*healed, "block")
+    ))?;
+    judge(problems, 0, Exit::Partial, "not everything could be read", out)
+}
+
+/// Says whether all seats have moved.
+fn judge_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
+    out.json(rebuilt)?;
+    let Rebuilt { tome, seats, of, problems } = rebuilt;
+    out.text(format_args!("tome {tome}: {seats} of {} moved", counted(*of, "seat")))?;
+    judge(problems, 0, Exit::Partial, "what waits goes on by itself", out)?;
+    if !out.is_json() {
+        note(hint("its disk may be taken away; its number is not used again"));
+    }
+    Ok(())
+}
+
 fn show_found(found: &Found, out: &Output) -> anyhow::Result<()> {
     out.json(found)?;
     let Found { objects, known, problems } = found;
     out.text(format_args!("{} found; {known} known already", counted(*objects, "object")))?;
-    for problem in problems {
-        out.text(format_args!("problem: {problem}"))?;
-    }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let count = counted(problems.len() as u64, "problem");
-    Err(Coded::new(Exit::Partial, format!("{count}: each was named")).into())
+    judge(problems, 0, Exit::Partial, "each was named", out)
 }

@@ -73,7 +73,7 @@ pub(crate) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
         }
         let (count, elsewhere) = (options.roots.len(), options.remotes.len());
         let set = TomeSet::init(options).map_err(|error| opening(&tomes, &data, error))?;
-        let made = Made { set: set.id(), tomes: count + elsewhere };
+        let made = Made { set: set.id(), tomes: count + elsewhere, added: set.added() };
         let store = over(set, &tomes, &data)?;
         // Those elsewhere are made when they answer; a set that goes on without them would wait
         // for ever.
@@ -94,6 +94,8 @@ pub(crate) struct Made {
     pub(crate) set: TomeSetId,
     /// How many tomes it has, those in other processes too.
     pub(crate) tomes: usize,
+    /// How many of them are new in a set that was there.
+    pub(crate) added: u32,
 }
 
 /// Returns when every tome of another process has answered.

@@ -1,7 +1,9 @@
 //! What people see of a set of tomes: a line for each.
 
-use fulgurite_tome_store::{Snapshot, TomeSnapshot};
+use fulgurite_disks::Wake;
+use fulgurite_tome_store::{MoveSnapshot, Snapshot, TomeSnapshot};
 
+use crate::inspect::timestamp;
 use crate::objects::counted;
 use crate::output::{bytes, grouped};
 use crate::style::{self, Tone};
@@ -24,9 +26,28 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
         style::out(Tone::Strong, HEAD).to_string(),
     ];
     lines.extend(set.tomes.iter().map(tome));
+    lines.extend(set.moves.iter().map(seat));
+    if !set.out.is_empty() {
+        let out: Vec<String> = set.out.iter().map(ToString::to_string).collect();
+        lines.push(format!("out          {}: no seat is theirs any more", out.join(", ")));
+    }
     let reasons = set.reasons.iter().map(|why| format!("reason       {why}"));
     lines.extend(reasons.map(|line| style::out(Tone::Notice, line).to_string()));
     lines.join("\n")
+}
+
+/// A seat that moves.
+fn seat(moving: &MoveSnapshot) -> String {
+    let MoveSnapshot { group, from, to, done, trouble } = moving;
+    let trouble = trouble.as_ref().map_or_else(String::new, |why| format!("; waits: {why}"));
+    let done = done * 100.0;
+    format!("moves        seat of group {group}: tome {from} to {to}, {done:.0} %{trouble}")
+}
+
+/// A wake.
+pub(super) fn wake(wake: &Wake) -> String {
+    let tomes: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
+    format!("{:<24}  {:<14}  tome {}", timestamp(wake.at), wake.cause.to_string(), tomes.join(" "))
 }
 
 fn tome(tome: &TomeSnapshot) -> String {

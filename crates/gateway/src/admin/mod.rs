@@ -11,8 +11,9 @@
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
 //!   GET  /-/admin/rack, rack-ledger        the rack of cold disks: see `rack`
-//!   GET  /-/admin/tomes                    the set of tomes: see `tomes`
-//!   POST /-/admin/tomes-recover
+//!   GET  /-/admin/tomes, tomes-ledger      the set of tomes: see `tomes`
+//!   POST /-/admin/tomes-verify, tomes-scrub[?tome=N], tomes-rebuild?tome=N, tomes-retire?tome=N,
+//!        tomes-recover
 //!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
 //! ```
 //!
@@ -182,7 +183,7 @@ impl Admin {
             }
             Call::Move => self.reclassify(slot, query),
             Call::Rack(call) => self.serve_rack(call, query, slot).await,
-            Call::Tomes(call) => self.serve_tomes(call, slot).await,
+            Call::Tomes(call) => self.serve_tomes(call, query, slot).await,
         }
     }
 

@@ -22,6 +22,11 @@ pub(super) enum Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TomesCall {
     Status,
+    Ledger,
+    Verify,
+    Scrub,
+    Rebuild,
+    Retire,
     Recover,
 }
 
@@ -43,7 +48,7 @@ pub(crate) const EVENTS: &str = "/-/events";
 pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 18] = [
+const ROUTES: [(Method, &str, Call); 23] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -61,6 +66,11 @@ const ROUTES: [(Method, &str, Call); 18] = [
     (Method::POST, "/-/admin/rack-replace", Call::Rack(RackCall::Replace)),
     (Method::POST, "/-/admin/rack-recover", Call::Rack(RackCall::Recover)),
     (Method::GET, "/-/admin/tomes", Call::Tomes(TomesCall::Status)),
+    (Method::GET, "/-/admin/tomes-ledger", Call::Tomes(TomesCall::Ledger)),
+    (Method::POST, "/-/admin/tomes-verify", Call::Tomes(TomesCall::Verify)),
+    (Method::POST, "/-/admin/tomes-scrub", Call::Tomes(TomesCall::Scrub)),
+    (Method::POST, "/-/admin/tomes-rebuild", Call::Tomes(TomesCall::Rebuild)),
+    (Method::POST, "/-/admin/tomes-retire", Call::Tomes(TomesCall::Retire)),
     (Method::POST, "/-/admin/tomes-recover", Call::Tomes(TomesCall::Recover)),
 ];
 

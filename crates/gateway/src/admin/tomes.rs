@@ -1,8 +1,10 @@
 //! The operator's calls of the set of tomes.
 //!
-//! What shows it touches no disk; what wakes disks is a POST.
+//! What shows it touches no disk; what wakes disks is a POST, and so is what takes long.
 
-use fulgurite_tome_store::TomeStore;
+use std::sync::Arc;
+
+use fulgurite_tome_store::{TomeId, TomeStore, Work};
 use http::{Response, StatusCode};
 use s3s::Body;
 use serde_json::{Value, json};
@@ -10,14 +12,47 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::routes::TomesCall;
 use super::{Admin, Failure, Told, answer, refuse};
+use crate::percent::query_value;
 
 /// How long a call of the set has gone on, and how much there is.
-struct ToldByTomes(TomeStore);
+struct ToldByIndex(TomeStore);
 
-impl Told for ToldByTomes {
+impl Told for ToldByIndex {
     async fn tell(&self, seconds: f64) -> Option<Value> {
         let totals = self.0.totals().ok()?;
         Some(json!({ "seconds": seconds, "objects": totals.objects }))
+    }
+}
+
+/// How far a call of the set is.
+struct ToldByTomes(Arc<Work>);
+
+impl Told for ToldByTomes {
+    async fn tell(&self, seconds: f64) -> Option<Value> {
+        let (bytes_done, bytes_total) = self.0.bytes();
+        Some(json!({
+            "seconds": seconds,
+            "bytes_done": bytes_done.get(),
+            "bytes_total": bytes_total.get(),
+        }))
+    }
+}
+
+/// Whether a call names a tome.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    None,
+    Maybe,
+    One,
+}
+
+impl TomesCall {
+    const fn names(self) -> Names {
+        match self {
+            Self::Status | Self::Ledger | Self::Verify | Self::Recover => Names::None,
+            Self::Scrub => Names::Maybe,
+            Self::Rebuild | Self::Retire => Names::One,
+        }
     }
 }
 
@@ -26,20 +61,57 @@ impl Admin {
     pub(super) async fn serve_tomes(
         &self,
         call: TomesCall,
+        query: &str,
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
         let Some(tomes) = self.cold.tomes.clone() else {
             let message = "this server has no tomes: [tomes] of the configuration describes some";
             return refuse(StatusCode::NOT_FOUND, "NotFound", message);
         };
+        let tome = match (query_value(query, "tome").map(|text| text.parse()), call.names()) {
+            (Some(_), Names::None) => {
+                let message = "this call is of the whole set and takes no tome";
+                return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+            }
+            (Some(Err(_)), Names::Maybe | Names::One) | (None, Names::One) => {
+                let message = "tome must be given: the number of a tome of the set";
+                return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+            }
+            (Some(Ok(tome)), Names::Maybe | Names::One) => Some(TomeId::new(tome)),
+            (None, Names::None | Names::Maybe) => None,
+        };
         match call {
             TomesCall::Status => answer(tomes.snapshot().await),
+            TomesCall::Ledger => answer(Ok::<_, Failure>(tomes.ledger().await)),
             TomesCall::Recover => {
-                let told = ToldByTomes(tomes.clone());
+                let told = ToldByIndex(tomes.clone());
                 self.stream(slot, told, async move {
                     Ok::<Value, Failure>(json!(tomes.recover().await?))
                 })
             }
+            TomesCall::Verify | TomesCall::Scrub | TomesCall::Rebuild | TomesCall::Retire => {
+                let work = Arc::<Work>::default();
+                let told = ToldByTomes(Arc::clone(&work));
+                self.stream(slot, told, async move { done(call, tome, &tomes, &work).await })
+            }
         }
     }
+}
+
+/// What comes of a call that takes long.
+async fn done(
+    call: TomesCall,
+    tome: Option<TomeId>,
+    tomes: &TomeStore,
+    work: &Work,
+) -> Result<Value, Failure> {
+    let one = tome.unwrap_or_default();
+    Ok(match call {
+        TomesCall::Scrub => json!(tomes.scrub(tome, work).await?),
+        TomesCall::Rebuild => json!(tomes.rebuild(one, work).await?),
+        TomesCall::Retire => json!(tomes.retire(one, work).await?),
+        TomesCall::Verify | TomesCall::Status | TomesCall::Ledger | TomesCall::Recover => {
+            json!(tomes.compare(work).await?)
+        }
+    })
 }

@@ -25,6 +25,16 @@ fn write_set(page: &mut String, set: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_tomes_bytes";
     head(page, name, "gauge", "Bytes of these objects, without redundancy.")?;
     writeln!(page, "{name} {}", set.bytes)?;
+    let name = "fulgurite_tomes_moving_seats";
+    head(page, name, "gauge", "Seats of groups that move since their tomes are lost or leave.")?;
+    writeln!(page, "{name} {}", set.moves.len())?;
+    let name = "fulgurite_tomes_leaving";
+    head(page, name, "gauge", "Tomes whose seats go to others.")?;
+    writeln!(page, "{name} {}", set.leaving.len())?;
+    let name = "fulgurite_tomes_read_around_total";
+    head(page, name, "counter", "Pieces read without their own tome, since the start.")?;
+    writeln!(page, "{name}{{own=\"lost\"}} {}", set.read_without_lost)?;
+    writeln!(page, "{name}{{own=\"asleep\"}} {}", set.read_without_asleep)?;
     let name = "fulgurite_tomes_watts";
     head(page, name, "gauge", "Estimated draw of the tomes; nothing is measured.")?;
     writeln!(page, "{name} {:.2}", set.watts)

@@ -66,7 +66,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         split: options.split,
         tomes,
     };
-    let (store, row) = SetStore::open(&options.directory, &wanted, is_new)?;
+    let (store, row, added) = SetStore::open(&options.directory, &wanted, is_new)?;
     if let Some(set) = options.set.filter(|set| *set != row.set) {
         let what = format!("the set is {}, and {set} is asked for", row.set);
         return Err(TomesError::Invalid { what });
@@ -117,6 +117,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         set: row.set,
         layout: row.layout,
         split: row.split,
+        added,
         store,
         tomes,
         names,
