@@ -93,6 +93,13 @@ pub const MEND_WITHIN: Duration = Duration::from_secs(3600);
 pub const MEND_REST: Duration = Duration::from_secs(600);
 /// A rebuild waits so long for members that do not answer, if enough of them do.
 pub const BUILD_WAIT: Duration = Duration::from_secs(3600);
+/// Segments of a source that a rebuild asks for at a time, and bytes of them that it keeps in memory
+/// until they are written.
+pub const BUILD_WINDOW_MAX: u32 = 16;
+/// See [`BUILD_WINDOW_MAX`].
+pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);
+/// How long those that came wait for the others.
+pub const BUILD_GATHER: Duration = Duration::from_secs(300);
 /// Before a rebuild asks the next source, the one before has so long to put its disk down.
 pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
 /// Questions of other members for blocks that wait at a tome.
@@ -117,6 +124,7 @@ const _: () = assert!(LEASE_GRACE.as_nanos() * 100 >= LEASE.as_nanos(), "clocks 
 const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "a whole object may wait");
 const _: () = assert!(RESEND.as_nanos() * 10 < MEND_WITHIN.as_nanos(), "a question may be lost");
 const _: () = assert!(MEND_BLOCKS_MAX > 0 && HOLDS_MAX > 0, "what is bad is got back");
+const _: () = assert!((BUILD_WINDOW_MAX as usize) < HOLDS_MAX, "a source takes all questions");
 const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
 const _: () = assert!(IDLE_WANTED.as_nanos() < IDLE.as_nanos(), "others wait less");
 const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! settle    all others frozen and quiet, or enough of them for an hour     Freeze, Ready
-//! stream    one source after the other, a segment at a time                HoldingsWanted
+//! stream    one source after the other, some segments at a time            HoldingsWanted
 //!           sum += factor * block; the commit that writes it is the checkpoint
 //! verify    roots of the sources against that of the sum                   Freeze, Ready
 //! seat      the region is a member, and says so                            Moved
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.3.2.) The source and the target turn, and no other disk. What
-//! comes twice is known by the number of the question, and a segment is added once since the
+//! (Pergamum (FAST 2008), section 4.3.2.) The source and the target turn, and no other disk. Where
+//! one token is all there is they turn in turn: so segments that came are gathered in memory, and
+//! written when all that were asked for are there. What comes twice is known by the number of the question, and a segment is added once since the
 //! checkpoint is in the same commit. A source that is lost before its first segment has those in
 //! the sum spin again with the difference of their factors; later the rebuild begins anew. Not
 //! here: what members do ([`super::seats`]).
@@ -24,7 +25,10 @@ use super::{Alarm, Bits, Command, Tome};
 use crate::awake::{Region, Row};
 use crate::consistency::{Folded, Report, Side};
 use crate::group::{Group, Move};
-use crate::limits::{BUILD_PAUSE, BUILD_WAIT, MEND_WITHIN, RESEND};
+use crate::limits::{
+    BUILD_GATHER, BUILD_GATHER_BYTES, BUILD_PAUSE, BUILD_WAIT, BUILD_WINDOW_MAX, MEND_WITHIN,
+    RESEND,
+};
 use crate::message::{Held, Message};
 use crate::rebuild::{Mending, Rebuild, Step};
 use crate::scaled::Scaled;
@@ -41,25 +45,17 @@ pub(super) struct Builds {
     reports: BTreeMap<Member, Report>,
     /// The source before has until then to put its disk down.
     pause: Option<Instant>,
-    /// The question for a segment.
-    round: Option<u64>,
-    /// A segment that came and is to be added.
-    piece: Option<Task>,
+    /// Questions for segments that have no answer yet.
+    rounds: BTreeMap<u64, u32>,
+    /// Segments that came and are to be added, and since when the first of them waits.
+    pieces: BTreeMap<u32, Vec<Vec<u8>>>,
+    gathering: Option<Instant>,
 }
 
 impl Builds {
-    /// Whether the disk is needed.
-    pub(super) const fn has_piece(&self) -> bool {
-        self.piece.is_some()
-    }
-
-    pub(super) fn next(&mut self) -> Option<Task> {
-        self.piece.take()
-    }
-
     /// Whether an answer is to a question of a rebuild.
     pub(super) fn asked(&self, round: u64) -> bool {
-        self.round == Some(round)
+        self.rounds.contains_key(&round)
     }
 }
 
@@ -98,12 +94,38 @@ impl Tome {
         self.awake.regions().find_map(|(index, region)| Some((index, region, region.building()?)))
     }
 
+    /// Whether the disk is needed: all segments that were asked for are there, or have been waited
+    /// for long enough.
+    pub(super) fn has_piece(&self) -> bool {
+        let is_long = |since| self.now.since(since) >= BUILD_GATHER;
+        let is_next = |building: &Building| self.builds.pieces.contains_key(&building.segment);
+        (self.builds.rounds.is_empty() || self.builds.gathering.is_some_and(is_long))
+            && self.build().is_some_and(|(_, _, building)| is_next(building))
+    }
+
+    /// The next segment of those that came.
+    pub(super) fn next_piece(&mut self) -> Option<Task> {
+        let (region, _, building) = self.build()?;
+        let (step, segment) = (building.plan.as_ref()?.next()?, building.segment);
+        let blocks = self.builds.pieces.remove(&segment)?;
+        self.builds.gathering.take_if(|_| self.builds.pieces.is_empty());
+        Some(Task::Build { region, step, segment, blocks })
+    }
+
+    /// Segments that are asked for at a time.
+    fn window(&self) -> u32 {
+        let layout = self.awake.layout();
+        let bytes = u64::from(layout.segment().data()) * layout.block_bytes();
+        let count = BUILD_GATHER_BYTES.get() / bytes;
+        u32::try_from(count).unwrap_or(u32::MAX).clamp(1, BUILD_WINDOW_MAX)
+    }
+
     /// Asks for what the rebuild needs next, while no client waits for the disk.
     pub(super) fn go_on_building(&mut self, out: &mut Outbox<Command>) {
         let Some((index, _, building)) = self.build() else { return };
         let works = self.job.as_ref().is_some_and(|job| matches!(job.task(), Task::Build { .. }));
         let pauses = self.builds.pause.is_some_and(|until| self.now < until);
-        if works || pauses || self.builds.has_piece() || !self.tasks.is_empty() {
+        if works || pauses || !self.tasks.is_empty() {
             return;
         }
         let step = building.plan.as_ref().and_then(Rebuild::next);
@@ -116,33 +138,54 @@ impl Tome {
         if step.is_none() && self.now.since(since) >= BUILD_WAIT {
             self.settled(index, out);
         }
-        if self.builds.asked.is_some_and(|at| self.now.since(at) < RESEND) {
-            return;
+        let is_again = self.builds.asked.is_none_or(|at| self.now.since(at) >= RESEND);
+        if is_again {
+            self.builds.asked = Some(self.now);
         }
-        self.builds.asked = Some(self.now);
         match step {
-            Some(step) => self.ask_segment(index, step, out),
-            None => self.ask_ready(index, out),
+            Some(step) => self.ask_segments(index, step, is_again, out),
+            None if is_again => self.ask_ready(index, out),
+            None => {}
         }
     }
 
     pub(super) fn build_deadline(&self) -> Option<Instant> {
-        self.build().filter(|_| self.tasks.is_empty() && !self.builds.has_piece())?;
+        self.build().filter(|_| self.tasks.is_empty() && !self.has_piece())?;
         let asks = self.builds.asked.map_or(self.now, |at| at + RESEND);
         Some(self.builds.pause.map_or(asks, |until| asks.max(until)))
     }
 
-    fn ask_segment(&mut self, index: RegionIndex, step: Step, out: &mut Outbox<Command>) {
-        self.rounds += 1;
+    /// Asks for the segments ahead that nobody was asked for, and again for those that did not
+    /// come.
+    fn ask_segments(
+        &mut self,
+        index: RegionIndex,
+        step: Step,
+        is_again: bool,
+        out: &mut Outbox<Command>,
+    ) {
         let Some(region) = self.awake.region(index) else { return };
         let Some(building) = region.building() else { return };
-        // A question that is said again is the same one.
-        let round = *self.builds.round.get_or_insert(self.rounds);
-        let offsets = self.data_offsets(building.segment);
         let to = region.group().seats()[step.source.as_usize()].tome;
         let group = region.group().id();
-        let message = Message::HoldingsWanted { group, round, offsets, is_whole: true };
-        out.push(Command::Tell { to, message });
+        let end = self.awake.layout().parts().segments.min(building.segment + self.window());
+        for segment in building.segment..end {
+            let asked = self.builds.rounds.iter().find(|(_, of)| **of == segment);
+            // A question that is said again is the same one.
+            let round = match asked {
+                Some((round, _)) if is_again => *round,
+                Some(_) => continue,
+                None if self.builds.pieces.contains_key(&segment) => continue,
+                None => {
+                    self.rounds += 1;
+                    self.builds.rounds.insert(self.rounds, segment);
+                    self.rounds
+                }
+            };
+            let offsets = self.data_offsets(segment);
+            let message = Message::HoldingsWanted { group, round, offsets, is_whole: true };
+            out.push(Command::Tell { to, message });
+        }
     }
 
     fn data_offsets(&self, segment: u32) -> Vec<Offset> {
@@ -209,7 +252,7 @@ impl Tome {
             let plan = Rebuild::new(group.id(), group.split(), member, &available);
             let Ok(plan) = plan else { return };
             (building.plan, building.latest, building.available) = (Some(plan), latest, available);
-            self.checkpoint(index, building, Vec::new(), out);
+            self.turn(index, building, out);
             return;
         };
         if !plan.sources().all(|source| available.contains(&source)) {
@@ -272,7 +315,13 @@ impl Tome {
     ) {
         rows.push(Row::Building { region, building });
         self.commit(rows, out);
+        (self.builds.asked, self.builds.since) = (None, None);
+    }
+
+    /// The same where nothing that was asked for is wanted any more.
+    fn turn(&mut self, region: RegionIndex, building: Building, out: &mut Outbox<Command>) {
         self.builds = Builds::default();
+        self.checkpoint(region, building, Vec::new(), out);
     }
 
     /// What was made so far is thrown away.
@@ -287,6 +336,7 @@ impl Tome {
         known.spots().for_each(|spot| self.spots.give_back(spot.get() as usize));
         (building.plan, building.segment) = (plan, 0);
         self.broken.retain(|(of, _), _| *of != region);
+        self.builds = Builds::default();
         self.checkpoint(region, building, vec![Row::Cleared { region }], out);
     }
 
@@ -301,7 +351,7 @@ impl Tome {
         };
         match plan.lost(&building.available) {
             Ok(Mending::None | Mending::Again(_)) => {
-                self.checkpoint(region, building, Vec::new(), out);
+                self.turn(region, building, out);
             }
             Ok(Mending::Anew) => {
                 let plan = building.plan.take();
@@ -332,6 +382,7 @@ impl Tome {
     pub(super) fn came_of_build(
         &mut self,
         from: TomeId,
+        round: u64,
         held: Option<Vec<Held>>,
         out: &mut Outbox<Command>,
     ) {
@@ -340,15 +391,16 @@ impl Tome {
         if region.group().seats()[step.source.as_usize()].tome != from {
             return;
         }
-        let (segment, count) = (building.segment, self.awake.layout().segment().data() as usize);
+        let count = self.awake.layout().segment().data() as usize;
+        let Some(segment) = self.builds.rounds.get(&round).copied() else { return };
         let fits = |held: &Vec<Held>| {
             held.len() == count && held.iter().all(|held| held.block.len() == self.block_len())
         };
         match held.filter(fits) {
             Some(held) => {
-                let blocks = held.into_iter().map(|held| held.block).collect();
-                let piece = Task::Build { region: index, step, segment, blocks };
-                (self.builds.piece, self.builds.round) = (Some(piece), None);
+                self.builds.rounds.remove(&round);
+                self.builds.pieces.insert(segment, held.into_iter().map(|h| h.block).collect());
+                self.builds.gathering.get_or_insert(self.now);
             }
             None => self.source_lost(index, step.source, out),
         }
@@ -383,7 +435,13 @@ impl Tome {
         }
         let staged = self.stage(&BTreeMap::from([(index, changes)]), loaded, out)?;
         let is_last = building.segment == 0;
+        if is_last {
+            self.builds = Builds::default();
+        }
+        let asked = self.builds.asked;
         self.checkpoint(index, building, staged.rows, out);
+        // What was asked for ahead is not late since this was added.
+        self.builds.asked = asked.filter(|_| !is_last);
         self.builds.pause = is_last.then(|| self.now + BUILD_PAUSE);
         for (region, spots) in &staged.left {
             self.leave(*region, spots);

@@ -231,7 +231,7 @@ impl Tome {
             if let Message::Holdings { round, held, .. } = message
                 && self.builds.asked(round)
             {
-                self.came_of_build(from, held, out);
+                self.came_of_build(from, round, held, out);
             }
             return;
         }

@@ -132,7 +132,7 @@ impl Tome {
             .or_else(|| self.next_fold())
             .or_else(|| self.next_send())
             .or_else(|| self.next_mend())
-            .or_else(|| self.builds.next())
+            .or_else(|| self.next_piece())
             .or_else(|| self.next_scrub())
     }
 

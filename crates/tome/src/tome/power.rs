@@ -112,7 +112,7 @@ impl Tome {
         let folds = self.folds();
         let sends = self.deltas.to_send();
         let pending = self.tasks.len() + folds + sends + usize::from(self.job.is_some());
-        let pending = pending + self.mends.pending() + usize::from(self.builds.has_piece());
+        let pending = pending + self.mends.pending() + usize::from(self.has_piece());
         if pending == 0 && !self.scrub.is_late(self.now, self.awake.scrubbed(), self.blocks()) {
             return None;
         }
@@ -120,7 +120,7 @@ impl Tome {
         let oldest_change = (folds + sends > 0).then(|| self.unprotected().age);
         Some(Need {
             age: oldest_task.max(oldest_change).unwrap_or(Duration::ZERO),
-            rebuild: self.builds.has_piece(),
+            rebuild: self.has_piece(),
             read: self.tasks.iter().any(|(_, task)| task.reads()),
             pending: u32::try_from(pending).unwrap_or(u32::MAX),
             still: self.rest.still.map(|still| self.now.since(still)),
