@@ -11,7 +11,8 @@ use tonic_prost::ProstCodec;
 
 use crate::limits::WIRE_BYTES_MAX;
 use crate::wire::{
-    Bytes, FromSet, Letter, ListReply, ListRequest, Named, Nothing, PutPart, StatusReply, ToSet,
+    Bytes, FromSet, Letter, ListReply, ListRequest, Named, Nothing, PutPart, PutReply, StatusReply,
+    ToSet,
 };
 
 pub(crate) const LETTERS: &str = "/fulgurite.tome.v1.Tome/Letters";
@@ -22,10 +23,12 @@ pub(crate) const DELETE: &str = "/fulgurite.tome.v1.Tome/Delete";
 pub(crate) const PROTECTED: &str = "/fulgurite.tome.v1.Tome/Protected";
 pub(crate) const STATUS: &str = "/fulgurite.tome.v1.Tome/Status";
 pub(crate) const LIST: &str = "/fulgurite.tome.v1.Tome/List";
+pub(crate) const ASK: &str = "/fulgurite.tome.v1.Tome/Ask";
 
 /// All of them, for the test that reads the file.
 #[cfg(test)]
-pub(crate) const CALLS: [&str; 8] = [LETTERS, SESSION, PUT, GET, DELETE, PROTECTED, STATUS, LIST];
+pub(crate) const CALLS: [&str; 9] =
+    [LETTERS, SESSION, PUT, GET, DELETE, PROTECTED, STATUS, LIST, ASK];
 
 /// Who calls.
 #[derive(Clone, Debug)]
@@ -59,12 +62,12 @@ impl Client {
         Ok(self.0.streaming(Request::new(said), path, codec).await?.into_inner())
     }
 
-    pub(crate) async fn put<S>(&mut self, parts: S) -> Answered<Nothing>
+    pub(crate) async fn put<S>(&mut self, parts: S) -> Answered<PutReply>
     where
         S: Stream<Item = PutPart> + Send + 'static,
     {
         self.ready().await?;
-        let codec = ProstCodec::<PutPart, Nothing>::default();
+        let codec = ProstCodec::<PutPart, PutReply>::default();
         let path = PathAndQuery::from_static(PUT);
         Ok(self.0.client_streaming(Request::new(parts), path, codec).await?.into_inner())
     }
@@ -75,6 +78,16 @@ impl Client {
         let path = PathAndQuery::from_static(GET);
         let named = Request::new(Named { name });
         Ok(self.0.server_streaming(named, path, codec).await?.into_inner())
+    }
+
+    pub(crate) async fn ask<S>(&mut self, parts: S) -> Answered<Streaming<Bytes>>
+    where
+        S: Stream<Item = Bytes> + Send + 'static,
+    {
+        self.ready().await?;
+        let codec = ProstCodec::<Bytes, Bytes>::default();
+        let path = PathAndQuery::from_static(ASK);
+        Ok(self.0.streaming(Request::new(parts), path, codec).await?.into_inner())
     }
 
     pub(crate) async fn delete(&mut self, name: String) -> Answered<Nothing> {

@@ -5,7 +5,7 @@
 
 use fulgurite_tome::group::Group;
 use fulgurite_tome::message::Message;
-use fulgurite_tomes::Introduction;
+use fulgurite_tomes::{Introduction, Question};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -54,6 +54,22 @@ pub(crate) fn message(bytes: &[u8]) -> Result<Message> {
         | Message::Holdings { .. } => {}
     }
     Ok(message)
+}
+
+/// What a set asks.
+pub(crate) fn question(bytes: &[u8]) -> Result<Question> {
+    let question: Question = decode("a question", bytes)?;
+    match &question {
+        Question::Rebuild { group, .. } => checked("a question", group)?,
+        Question::Hold { .. }
+        | Question::Scrub
+        | Question::Check { .. }
+        | Question::Wakes
+        | Question::Seat { .. }
+        | Question::Adopt { .. }
+        | Question::DataBlocks => {}
+    }
+    Ok(question)
 }
 
 /// What a set says first.

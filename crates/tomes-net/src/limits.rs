@@ -16,8 +16,11 @@ pub const LETTER_BYTES_MAX: usize = WIRE_BYTES_MAX - 4096;
 pub const WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes of an object in one message.
 pub const PART_BYTES: usize = 1 << 20;
+/// Bytes of a question or an answer that travels in parts: what a member has of the largest object,
+/// or where all objects of a region lie.
+pub const SAID_BYTES_MAX: usize = 512 << 20;
 /// Names in one page.
-pub const PAGE_MAX: usize = 1024;
+pub const PAGE_MAX: usize = 256;
 /// Questions to one tome that wait for answers.
 pub const ASKS_MAX: usize = 256;
 /// Connections that a tome takes.

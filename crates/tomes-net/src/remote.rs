@@ -12,20 +12,21 @@ use fulgurite_tome::message::Message;
 use fulgurite_tome::token::{FromKeeper, TokenId};
 use fulgurite_tome::{TomeId, Unprotected};
 use fulgurite_tomes::limits::PUT_BYTES_MAX;
-use fulgurite_tomes::{Ask, Charge, RemoteSeat, TomeStatus, TomesError};
+use fulgurite_tomes::{Ask, Charge, Placed, Question, RemoteSeat, Said, TomeStatus, TomesError};
 use fulgurite_units::{ByteCount, Clock, Duration};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::client::Client;
 use crate::dial::Rests;
-use crate::encoding::encode;
+use crate::encoding::{decode, encode};
 use crate::failure::error;
 use crate::limits::{ASKS_MAX, PART_BYTES, ROUTE_MAX};
 use crate::post::letter;
+use crate::served::gathered;
 use crate::session::{Here, Seat, State, run};
 use crate::tls::Tls;
-use crate::wire::{FromSet, PutPart, StatusReply};
+use crate::wire::{Bytes, FromSet, PutPart, StatusReply};
 
 /// Where a tome is, and as whom it is asked.
 #[derive(Debug)]
@@ -150,7 +151,7 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
     match ask {
         Ask::Put { name, bytes, held, done } => {
             let put = put(tome, &mut client, session, name, bytes);
-            done.tell(until(tome, over, put).await.map(|()| None));
+            done.tell(until(tome, over, put).await);
             drop(held);
         }
         Ask::Get { name, reply } => {
@@ -170,11 +171,28 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
                 let _ = reply.send(status_of(tome, told));
             }
         }
-        other => {
-            let what = "it cannot be asked for that from here".to_owned();
-            other.refuse(TomesError::Invalid { what });
-        }
+        other => match other.into_question() {
+            Ok((question, asker)) => {
+                asker.tell(until(tome, over, said(tome, &mut client, question)).await);
+            }
+            Err(other) => {
+                let what = "it cannot be asked for that from here".to_owned();
+                other.refuse(TomesError::Invalid { what });
+            }
+        },
     }
+}
+
+/// What comes of a question.
+async fn said(tome: TomeId, client: &mut Client, question: Question) -> Result<Said, TomesError> {
+    let unanswered = |why: String| TomesError::Unanswered { tome, why };
+    let bytes = encode("a question", &question).map_err(|e| unanswered(e.to_string()))?;
+    let parts: Vec<Bytes> =
+        bytes.chunks(PART_BYTES).map(|part| Bytes { bytes: part.to_vec() }).collect();
+    let told = client.ask(tokio_stream::iter(parts)).await;
+    let mut told = told.map_err(|e| error(tome, &e))?;
+    let bytes = gathered(&mut told).await.map_err(|e| error(tome, &e))?;
+    decode("an answer", &bytes).map_err(|e| unanswered(e.to_string()))
 }
 
 /// What comes of a call while the session goes on.
@@ -198,7 +216,7 @@ async fn put(
     session: u64,
     name: String,
     bytes: Vec<u8>,
-) -> Result<(), TomesError> {
+) -> Result<Option<Placed>, TomesError> {
     let first = PutPart { session, name, length: bytes.len() as u64, bytes: Vec::new() };
     let mut at = 0;
     let mut first = Some(first);
@@ -213,7 +231,9 @@ async fn put(
         (!part.bytes.is_empty()).then_some(part)
     });
     let done = client.put(tokio_stream::iter(parts)).await;
-    done.map(drop).map_err(|e| error(tome, &e))
+    let placed = done.map_err(|e| error(tome, &e))?.placed;
+    // One of a version that does not say it can be read, and not be made again.
+    Ok(decode("where an object lies", &placed).ok())
 }
 
 async fn get(tome: TomeId, client: &mut Client, name: String) -> Result<Vec<u8>, TomesError> {

@@ -19,12 +19,12 @@ use tonic::{Request, Status, Streaming};
 
 use crate::encoding::{self, decode, encode};
 use crate::failure::status;
-use crate::limits::{PAGE_MAX, PART_BYTES, ROUTE_MAX};
+use crate::limits::{PAGE_MAX, PART_BYTES, ROUTE_MAX, SAID_BYTES_MAX};
 use crate::post::Post;
 use crate::tls::Name;
 use crate::wire::{
-    Bytes, FromSet, Letter, ListReply, ListRequest, Listed, Named, Nothing, PutPart, StatusReply,
-    ToSet,
+    Bytes, FromSet, Letter, ListReply, ListRequest, Listed, Named, Nothing, PutPart, PutReply,
+    StatusReply, ToSet,
 };
 use crate::{NetError, Result};
 
@@ -160,7 +160,7 @@ impl Served {
         }
     }
 
-    pub(crate) async fn put(&self, parts: Request<Streaming<PutPart>>) -> Answered<Nothing> {
+    pub(crate) async fn put(&self, parts: Request<Streaming<PutPart>>) -> Answered<PutReply> {
         let lone = self.asked(&parts)?;
         let mut parts = parts.into_inner();
         let first = parts.message().await?.ok_or_else(|| refused("nothing is put"))?;
@@ -177,7 +177,21 @@ impl Served {
             return Err(Status::invalid_argument("less comes than was said"));
         }
         let done = lone.put(Session(first.session), first.name, bytes, held).await;
-        done.map(|()| Nothing {}).map_err(|e| status(&e))
+        let placed = done.map_err(|e| status(&e))?;
+        let placed = placed.map(|placed| encode("where an object lies", &placed)).transpose();
+        Ok(PutReply { placed: placed.map_err(invalid)?.unwrap_or_default() })
+    }
+
+    /// Whatever else the set asks.
+    pub(crate) async fn ask(
+        &self,
+        parts: Request<Streaming<Bytes>>,
+    ) -> Answered<mpsc::Receiver<Answered<Bytes>>> {
+        let lone = self.asked(&parts)?;
+        let question = gathered(&mut parts.into_inner()).await?;
+        let question = encoding::question(&question).map_err(invalid)?;
+        let said = lone.answer(question).await.map_err(|e| status(&e))?;
+        Ok(in_parts(encode("an answer", &said).map_err(invalid)?))
     }
 
     pub(crate) async fn get(
@@ -186,16 +200,7 @@ impl Served {
     ) -> Answered<mpsc::Receiver<Answered<Bytes>>> {
         let lone = self.asked(&named)?;
         let object = lone.get(named.into_inner().name).await.map_err(|e| status(&e))?;
-        let (parts, stream) = mpsc::channel(1);
-        tokio::spawn(async move {
-            for part in object.chunks(PART_BYTES) {
-                // Who asked may have gone.
-                if parts.send(Ok(Bytes { bytes: part.to_vec() })).await.is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(stream)
+        Ok(in_parts(object))
     }
 
     pub(crate) async fn delete(&self, named: Request<Named>) -> Answered<Nothing> {
@@ -219,8 +224,12 @@ impl Served {
         let max = usize::try_from(max).unwrap_or(PAGE_MAX).min(PAGE_MAX);
         let look = lone.look(after, max).await.map_err(|e| status(&e))?;
         let objects = look.objects.into_iter();
-        let listed = objects.map(|object| Listed { name: object.name, blocks: object.blocks });
-        Ok(ListReply { objects: listed.collect() })
+        let listed = |object: fulgurite_tomes::Listed| {
+            let placed = object.placed.map(|placed| encode("where an object lies", &placed));
+            let placed = placed.transpose().map_err(invalid)?.unwrap_or_default();
+            Ok(Listed { name: object.name, blocks: object.blocks, placed })
+        };
+        Ok(ListReply { objects: objects.map(listed).collect::<Answered<_>>()? })
     }
 
     /// The tome, if it is the set that asks.
@@ -230,6 +239,32 @@ impl Served {
         let away = TomesError::Away { tome: self.tome, why };
         self.lone().ok_or_else(|| status(&away))
     }
+}
+
+/// Bytes as they travel.
+fn in_parts(bytes: Vec<u8>) -> mpsc::Receiver<Answered<Bytes>> {
+    let (parts, stream) = mpsc::channel(1);
+    tokio::spawn(async move {
+        for part in bytes.chunks(PART_BYTES) {
+            // Who asked may have gone.
+            if parts.send(Ok(Bytes { bytes: part.to_vec() })).await.is_err() {
+                return;
+            }
+        }
+    });
+    stream
+}
+
+/// The same where they have come, as many as may.
+pub(crate) async fn gathered(parts: &mut Streaming<Bytes>) -> Answered<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(part) = parts.message().await? {
+        if bytes.len() + part.bytes.len() > SAID_BYTES_MAX {
+            return Err(Status::resource_exhausted("more comes than anything is long"));
+        }
+        bytes.extend(part.bytes);
+    }
+    Ok(bytes)
 }
 
 /// Who sent it, by its certificate.

@@ -13,11 +13,12 @@ use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use crate::client::{DELETE, GET, LETTERS, LIST, PROTECTED, PUT, SESSION, STATUS};
+use crate::client::{ASK, DELETE, GET, LETTERS, LIST, PROTECTED, PUT, SESSION, STATUS};
 use crate::limits::WIRE_BYTES_MAX;
 use crate::served::Served;
 use crate::wire::{
-    Bytes, FromSet, Letter, ListReply, ListRequest, Named, Nothing, PutPart, StatusReply, ToSet,
+    Bytes, FromSet, Letter, ListReply, ListRequest, Named, Nothing, PutPart, PutReply, StatusReply,
+    ToSet,
 };
 
 /// Who answers.
@@ -70,7 +71,7 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
                 let served = Arc::clone(&served);
                 async move { served.put(parts).await.map(Response::new) }
             });
-            grpc::<Nothing, PutPart>().client_streaming(call, request).await
+            grpc::<PutReply, PutPart>().client_streaming(call, request).await
         }
         GET => {
             let call = tower::service_fn(move |named: Request<Named>| {
@@ -78,6 +79,13 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
                 async move { served.get(named).await.map(ReceiverStream::new).map(Response::new) }
             });
             grpc::<Bytes, Named>().server_streaming(call, request).await
+        }
+        ASK => {
+            let call = tower::service_fn(move |parts: Request<Streaming<Bytes>>| {
+                let served = Arc::clone(&served);
+                async move { served.ask(parts).await.map(ReceiverStream::new).map(Response::new) }
+            });
+            grpc::<Bytes, Bytes>().streaming(call, request).await
         }
         SESSION => {
             let call = tower::service_fn(move |said: Request<Streaming<FromSet>>| {

@@ -22,7 +22,7 @@ use crate::dial::{Rest, Rests, dial};
 use crate::encoding::{self, decode, encode};
 use crate::limits::{ASKS_MAX, PAGE_MAX, ROUTE_MAX};
 use crate::tls::{Name, Tls};
-use crate::wire::{FromSet, ListRequest, ToSet};
+use crate::wire::{FromSet, ListRequest, Listed as Wire, ToSet};
 use crate::{NetError, Result};
 
 /// A tome elsewhere.
@@ -154,8 +154,13 @@ async fn list(seat: &Seat, client: &mut Client) -> Result<Vec<Listed>> {
         if first.is_some_and(|first| after.is_some_and(|after| first <= after)) {
             return Err(NetError::Undecoded { what: "a page of names" });
         }
-        let listed = page.into_iter().map(|o| Listed { name: o.name, blocks: o.blocks });
-        objects.extend(listed);
+        for Wire { name, blocks, placed } in page {
+            let placed = match &placed[..] {
+                [] => None,
+                placed => Some(decode("where an object lies", placed)?),
+            };
+            objects.push(Listed { name, blocks, placed });
+        }
         if is_last {
             return Ok(objects);
         }

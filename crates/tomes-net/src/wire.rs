@@ -58,6 +58,13 @@ pub(crate) struct PutPart {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Where what was put lies; empty when that is not said.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PutReply {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) placed: Vec<u8>,
+}
+
 /// An object.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Named {
@@ -128,6 +135,8 @@ pub(crate) struct Listed {
     pub(crate) name: String,
     #[prost(uint64, tag = "2")]
     pub(crate) blocks: u64,
+    #[prost(bytes = "vec", tag = "3")]
+    pub(crate) placed: Vec<u8>,
 }
 
 /// Why something was not done.

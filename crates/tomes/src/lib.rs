@@ -29,6 +29,7 @@ mod lone;
 mod network;
 mod piece_store;
 mod pulled;
+mod question;
 mod rows;
 mod set;
 mod set_store;
@@ -47,6 +48,7 @@ pub use lone::{LoneTome, Session};
 pub use network::Network;
 pub use piece_store::Placed;
 pub use pulled::Pulled;
+pub use question::{Asker, Question, Said};
 pub use set::{
     Charge, Entropy, GroupChecked, LoneOptions, MoveStatus, Moves, ReadAround, RemoteSeat,
     SetOptions, SetStatus, TomeSet,

@@ -20,6 +20,7 @@ use crate::identity::TomeIdentity;
 use crate::introduction::{Greeting, Introduction};
 use crate::limits::{PUT_BYTES_MAX, PUT_GRAIN_BYTES, PUTS_MAX};
 use crate::piece_store::Placed;
+use crate::question::{Question, Said};
 use crate::set::{Local, LoneOptions, put_room, start_alone};
 use crate::{Result, TomesError};
 
@@ -99,7 +100,7 @@ impl LoneTome {
         held.map_err(|_| TomesError::Stopped)
     }
 
-    /// Puts an object of a session; it is `local` when this returns.
+    /// Puts an object of a session; it is `local` when this returns, and lies as it says.
     ///
     /// # Errors
     /// As those of [`crate::TomeSet::put`], and [`TomesError::Away`] when the session is over.
@@ -109,7 +110,7 @@ impl LoneTome {
         name: String,
         bytes: Vec<u8>,
         held: OwnedSemaphorePermit,
-    ) -> Result<()> {
+    ) -> Result<Option<Placed>> {
         self.begin_put(session, &name)?;
         let (puts, named) = (Arc::clone(&self.puts), name.clone());
         let put = |reply: Reply<Option<Placed>>| {
@@ -125,7 +126,7 @@ impl LoneTome {
             // It was not asked for.
             lock(&self.puts).under_way.remove(&name);
         }
-        done.map(drop)
+        done
     }
 
     /// The bytes of an object. The disk is woken.
@@ -155,6 +156,49 @@ impl LoneTome {
     /// As those of [`crate::TomeSet::protected`].
     pub async fn protected(&self, name: String) -> Result<()> {
         self.asked(|reply| Ask::Protected { name, reply }).await
+    }
+
+    /// Whatever else its set asks.
+    ///
+    /// # Errors
+    /// As what is asked has them, and kind `Unavailable` when it is given up or stopped.
+    pub async fn answer(&self, question: Question) -> Result<Said> {
+        Ok(match question {
+            Question::Hold { group, offsets, may_wake } => {
+                let hold = |reply| Ask::Hold { group, offsets, may_wake, reply };
+                let (member, held) = self.asked(hold).await?;
+                Said::Held(member, held)
+            }
+            Question::Scrub => {
+                self.asked(|reply| Ask::Scrub { reply }).await?;
+                Said::Done
+            }
+            Question::Check { group } => {
+                Said::Checked(self.asked(|reply| Ask::Check { group, reply }).await?)
+            }
+            Question::Wakes => {
+                let (reply, answer) = oneshot::channel();
+                self.driver.ask(Ask::Wakes(reply))?;
+                let wakes = answer.await.map_err(|_| self.driver.gone())?;
+                Said::Wakes(
+                    wakes.into_iter().map(|wake| (wake.at, wake.places, wake.cause)).collect(),
+                )
+            }
+            Question::Rebuild { planned, group } => {
+                self.asked(|reply| Ask::Rebuild { planned, group, reply }).await?;
+                Said::Done
+            }
+            Question::Seat { region, group } => {
+                Said::Seat(self.asked(|reply| Ask::Seat { region, group, reply }).await?)
+            }
+            Question::Adopt { region, objects } => {
+                Said::Names(self.asked(|reply| Ask::Adopt { region, objects, reply }).await?)
+            }
+            Question::DataBlocks => {
+                let look = self.look(None, 0).await?;
+                Said::Room { data_blocks: look.data_blocks, regions: look.regions }
+            }
+        })
     }
 
     /// So many objects at most, by name, behind this one; no disk is woken.

@@ -104,16 +104,10 @@ impl OpenedPieces {
     /// Takes over what a tome says of itself; says how many rows were otherwise.
     pub(crate) fn agree(&self, awake: &Awake) -> Result<usize> {
         let tome = awake.id();
-        let mut said: BTreeMap<String, Placed> = awake
-            .objects()
-            .map(|(name, object)| (name.to_owned(), Placed::of(awake, object)))
-            .collect();
-        let mut changes: Vec<(String, Option<Placed>)> = Vec::new();
-        self.each(tome, |name, kept| match said.remove(&name) {
-            Some(placed) if placed == kept => {}
-            other => changes.push((name, other)),
-        })?;
-        changes.extend(said.into_iter().map(|(name, placed)| (name, Some(placed))));
+        let objects = awake.objects();
+        let said =
+            objects.map(|(name, object)| (name.to_owned(), Placed::of(awake, object))).collect();
+        let changes = disagreeing(&self.0, tome, said)?;
         for some in changes.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
             for (name, placed) in some {
@@ -140,6 +134,21 @@ impl OpenedPieces {
     }
 }
 
+/// What is kept of a tome otherwise than it says itself, as it is to be.
+fn disagreeing(
+    store: &FjallStore,
+    tome: TomeId,
+    mut said: BTreeMap<String, Placed>,
+) -> Result<Vec<(String, Option<Placed>)>> {
+    let mut changes: Vec<(String, Option<Placed>)> = Vec::new();
+    each(store, tome, |name, kept| match said.remove(&name) {
+        Some(placed) if placed == kept => {}
+        other => changes.push((name, other)),
+    })?;
+    changes.extend(said.into_iter().map(|(name, placed)| (name, Some(placed))));
+    Ok(changes)
+}
+
 fn each(store: &FjallStore, tome: TomeId, mut of: impl FnMut(String, Placed)) -> Result<()> {
     let all = KeyRange::prefix(&tome_key(tome));
     let mut range = all.clone();
@@ -163,6 +172,19 @@ impl PieceStore {
     pub(crate) fn get(&self, tome: TomeId, name: &str) -> Result<Option<Placed>> {
         let row = row::get::<PieceRow>(&*self.store, PIECES, &piece_key(tome, name))?;
         Ok(row.map(|PieceRow(placed)| placed))
+    }
+
+    /// Takes over what a tome in another process says of itself. What is being put is noted by
+    /// whoever puts it.
+    pub(crate) fn agree(
+        &self,
+        tome: TomeId,
+        said: BTreeMap<String, Placed>,
+        under_way: &[String],
+    ) -> Result<()> {
+        let changes = disagreeing(&self.store, tome, said)?.into_iter();
+        let changes = changes.filter(|(name, _)| !under_way.contains(name));
+        self.change(changes.map(|(name, placed)| (tome, name, placed)).collect())
     }
 
     /// Keeps an object of a tome; it is on stable storage when this returns.

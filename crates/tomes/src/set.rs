@@ -32,7 +32,7 @@ mod start;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_disks::{Guard, PlaceId, Power};
+use fulgurite_disks::{Guard, Power};
 use fulgurite_tome::{Layout, Split, TomeError, TomeId};
 use fulgurite_units::{ByteCount, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
@@ -253,7 +253,14 @@ impl TomeSet {
         }
         let of = name.to_owned();
         match self.asked(tome, |reply| Ask::Get { name: of, reply }).await {
-            Err(TomesError::GivenUp { why, .. }) => self.get_of_lost(tome, name, &why).await,
+            Err(TomesError::GivenUp { why, .. }) => {
+                let lost = |why| TomesError::GivenUp { tome, why };
+                self.get_of_lost(tome, name, &why, lost).await
+            }
+            Err(TomesError::Away { why, .. } | TomesError::Unanswered { why, .. }) => {
+                let lost = |why| TomesError::Away { tome, why };
+                self.get_of_lost(tome, name, &why, lost).await
+            }
             got => got,
         }
     }
@@ -296,7 +303,9 @@ impl TomeSet {
     /// Kind `NotFound`, or `Unavailable` while a tome that has not answered yet may have it.
     pub fn tome_of(&self, name: &str) -> Result<TomeId> {
         let names = lock(&self.names);
-        match (names.tome_of(name), names.unlisted().first().copied()) {
+        let mut unlisted = names.unlisted().iter().copied();
+        let unlisted = unlisted.find(|tome| !self.mover.moves().out.contains(tome));
+        match (names.tome_of(name), unlisted) {
             (Some(tome), _) => Ok(tome),
             (None, None) => Err(TomeError::NoObject { name: name.to_owned() }.into()),
             (None, Some(tome)) => {
@@ -402,26 +411,27 @@ impl TomeSet {
             Some(Seat::Remote(RemoteDriver(seat))) => seat.away().is_none(),
             Some(Seat::Lost(_)) | None => false,
         };
-        let turns = |tome: TomeId| {
-            let power = self.guard.power(PlaceId::new(tome.get()));
-            power == Some(Power::Active) || self.remotes.holds(tome)
-        };
-        Ok(lock(&self.names).reserve(name, blocks, is_live, turns)?)
+        Ok(lock(&self.names).reserve(name, blocks, is_live, |tome| self.turns(tome))?)
     }
 
     async fn asked<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let driver = match self.tomes.get(&tome) {
-            Some(Seat::Live(driver)) => driver,
-            Some(Seat::Remote(RemoteDriver(seat))) => {
-                seat.ask(ask(reply));
-                return answer.await.unwrap_or(Err(TomesError::Stopped));
-            }
+        self.ask(tome, ask(reply))?;
+        answer.await.unwrap_or_else(|_| match self.tomes.get(&tome) {
+            Some(Seat::Live(driver)) => Err(driver.gone()),
+            Some(Seat::Remote(_) | Seat::Lost(_)) | None => Err(TomesError::Stopped),
+        })
+    }
+
+    /// Asks a tome, wherever it is.
+    fn ask(&self, tome: TomeId, ask: Ask) -> Result<()> {
+        match self.tomes.get(&tome) {
+            Some(Seat::Live(driver)) => driver.ask(ask)?,
+            Some(Seat::Remote(RemoteDriver(seat))) => seat.ask(ask),
             Some(Seat::Lost(why)) => return Err(TomesError::GivenUp { tome, why: why.clone() }),
             None => return Err(TomeError::NoTome { tome }.into()),
-        };
-        driver.ask(ask(reply))?;
-        answer.await.unwrap_or_else(|_| Err(driver.gone()))
+        }
+        Ok(())
     }
 }
 

@@ -91,7 +91,7 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
     let before = world.keep(&set, "before", noise("before", 3 * BLOCK)).await;
     let other = TomeId::new((before.get() + 1) % 6);
     world.stop(before).await;
-    // What it has is asked for in vain, and what others put is not protected without it, if it is
+    // It is asked in vain, and what others put is not protected without it, if it is
     // in their groups: of six tomes in groups of five a group has all but one.
     let away = async {
         while set.status().await.tomes[before.get() as usize].away.is_none() {
@@ -99,9 +99,12 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
         }
     };
     world.wait(away).await;
-    let refused = set.get("before").await.unwrap_err();
+    let refused = set.delete("before").await.unwrap_err();
     assert!(matches!(refused, TomesError::Away { .. }), "{refused}");
     assert!(!set.status().await.is_well());
+    // The others have it as well.
+    assert_eq!(world.wait(set.get("before")).await.unwrap(), noise("before", 3 * BLOCK));
+    assert_eq!(set.status().await.around.lost, 1);
     let tome = world.wait(set.put("meanwhile", noise("meanwhile", 4 * BLOCK))).await.unwrap();
     assert_ne!(tome, before, "it goes to one that answers");
     world.stop(other).await;
@@ -121,6 +124,85 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
     }
     let status = world.wait(set.status()).await;
     assert!(status.is_well(), "{:?}", status.reasons);
+}
+
+/// Waits until all tomes answer but these.
+async fn answer_but(set: &TomeSet, away: &[TomeId]) {
+    let is_so = |status: &TomeStatus| status.away.is_some() == away.contains(&status.tome);
+    while !set.status().await.tomes.iter().all(is_so) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tome_that_is_lost_elsewhere_is_made_anew_elsewhere() {
+    let mut world = World::new(8, 1).await;
+    world.serve_all().await;
+    let new = TomeId::new(7);
+    let mut seven = world.options();
+    seven.remotes.remove(&new);
+    let set = TomeSet::init(seven).unwrap();
+    world.wait(answer_but(&set, &[])).await;
+    let mut objects = BTreeMap::new();
+    for number in 0..16 {
+        let name = format!("object {number}");
+        let tome = world.keep(&set, &name, noise(&name, (number % 5 + 1) * BLOCK - 9)).await;
+        objects.insert(name, (tome, (number % 5 + 1) * BLOCK - 9));
+    }
+    let lost = objects.values().map(|(tome, _)| *tome).find(|tome| tome.get() > 0).unwrap();
+    let here = set.rebuild(lost).await.unwrap_err();
+    assert_eq!(here.kind(), ErrorKind::Invalid, "{here}");
+    let refused = set.retire(lost).await.unwrap_err();
+    assert!(refused.to_string().contains("in another process"), "{refused}");
+    world.wait(set.scrub(lost)).await.unwrap();
+    assert!(set.wakes().await.iter().any(|wake| wake.places[0].get() == lost.get()));
+    let mut groups = 0;
+    let count = |checked: fulgurite_tomes::GroupChecked| {
+        assert_eq!((checked.findings.len(), checked.trouble), (0, None));
+        groups += 1;
+    };
+    world.wait(set.verify(count)).await.unwrap();
+    assert_eq!(groups, set.groups().unwrap());
+    set.stop();
+    drop(set);
+    world.stop(lost).await;
+    std::fs::remove_dir_all(world.root(lost)).unwrap();
+    std::fs::remove_dir_all(world.directory(lost)).unwrap();
+
+    let set = TomeSet::init(world.options()).unwrap();
+    assert_eq!(set.added(), 1);
+    world.wait(answer_but(&set, &[lost])).await;
+    for (name, (tome, length)) in &objects {
+        assert_eq!(set.tome_of(name).unwrap(), *tome, "known before it answers");
+        let read = world.wait(set.get(name)).await.unwrap();
+        assert_eq!(read, noise(name, *length), "{name}");
+    }
+    let planned = set.rebuild(lost).await.unwrap();
+    assert!(planned.under_way.iter().any(|moving| moving.planned.to.tome == new), "{planned:?}");
+    let moved = async {
+        while !set.status().await.moves.out.contains(&lost) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    world.wait(moved).await;
+    let status = world.wait(set.status()).await;
+    assert!(status.is_well(), "{:?}", status.reasons);
+    for (name, (_, length)) in &objects {
+        assert_ne!(set.tome_of(name).unwrap(), lost);
+        assert_eq!(world.wait(set.get(name)).await.unwrap(), noise(name, *length), "{name}");
+    }
+    let none = set.get("nothing").await.unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::NotFound, "nobody is waited for: {none}");
+    world.keep(&set, "after", noise("after", BLOCK)).await;
+    set.stop();
+    drop(set);
+    let set = TomeSet::open(world.options()).unwrap();
+    world.wait(answer_but(&set, &[lost])).await;
+    assert_eq!(world.wait(set.status()).await.reasons, [] as [&str; 0]);
+    for (name, (_, length)) in &objects {
+        assert_eq!(world.wait(set.get(name)).await.unwrap(), noise(name, *length), "{name}");
+    }
+    set.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -223,8 +305,10 @@ async fn a_tome_that_lost_what_was_awake_is_not_made_again() {
     };
     world.wait(told).await;
     assert!(!world.directory(tome).join("tome-0000").join("awake").exists());
-    let unknown = set.get("first").await.unwrap_err();
+    let unknown = set.get("second").await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Unavailable, "it may be at the tome that is away");
+    let read = world.wait(set.get("first")).await.unwrap();
+    assert_eq!(read, noise("first", BLOCK), "of its group");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

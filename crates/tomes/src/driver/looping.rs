@@ -590,6 +590,7 @@ impl Loop {
         let listed = |(name, object): (&str, &fulgurite_tome::awake::Object)| Listed {
             name: name.to_owned(),
             blocks: object.blocks.len() as u64,
+            placed: Some(Placed::of(awake, object)),
         };
         Look {
             data_blocks: data_blocks(awake),

@@ -7,13 +7,14 @@ use fulgurite_tome::consistency::Finding;
 use fulgurite_tome::standing::Standing;
 use fulgurite_tome::{GroupId, RegionIndex};
 use fulgurite_units::Ratio;
+use serde::{Deserialize, Serialize};
 
 use super::looping::Loop;
 use crate::piece_store::Placed;
 use crate::{Result, TomesError};
 
 /// How a region stands in a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Seated {
     /// It is in none, or in another one.
     Not,
@@ -26,7 +27,7 @@ pub enum Seated {
 }
 
 /// What came of a comparison of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// Blocks that are not as its code word says.
     pub findings: Vec<Finding>,

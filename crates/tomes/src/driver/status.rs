@@ -6,6 +6,8 @@ use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{TomeId, Unprotected};
 use fulgurite_units::{ByteCount, Duration};
 
+use crate::piece_store::Placed;
+
 /// What one tome does, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TomeStatus {
@@ -90,4 +92,6 @@ pub struct Listed {
     pub name: String,
     /// Data blocks that it takes.
     pub blocks: u64,
+    /// Where they lie, and what they are known by.
+    pub placed: Option<Placed>,
 }

@@ -10,7 +10,7 @@
 //! Members answer at different times and may be written between: what they know to be on its way is
 //! added to those that lack it ([`fulgurite_tome::alone`]), and nothing is given to anybody that has
 //! not the signatures and the digest that were noted when it was put. Not here: regions that are
-//! made anew ([`super::moving`]), and members in other processes.
+//! made anew ([`super::moving`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,8 +23,9 @@ use fulgurite_tome::group::Group;
 use fulgurite_tome::{Member, Offset, RegionId, RegionIndex, TomeError, TomeId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::{Seat, TomeSet};
-use crate::driver::{Ask, Driver};
+use super::TomeSet;
+use super::operated::is_lost;
+use crate::driver::Ask;
 use crate::limits::{AROUND_BYTES_MAX, PUT_GRAIN_BYTES};
 use crate::piece_store::Placed;
 use crate::{Result, TomesError};
@@ -86,9 +87,14 @@ impl Around {
 }
 
 impl TomeSet {
-    /// An object of a tome that is lost.
-    pub(super) async fn get_of_lost(&self, tome: TomeId, name: &str, why: &str) -> Result<Vec<u8>> {
-        let given_up = |why: String| TomesError::GivenUp { tome, why };
+    /// An object of a tome that is lost or away, of which `given_up` makes an error.
+    pub(super) async fn get_of_lost(
+        &self,
+        tome: TomeId,
+        name: &str,
+        why: &str,
+        given_up: impl Fn(String) -> TomesError,
+    ) -> Result<Vec<u8>> {
         let Some(placed) = self.pieces.get(tome, name)? else {
             return Err(given_up(format!("{why}; nobody else knows where its objects lie")));
         };
@@ -115,8 +121,7 @@ impl TomeSet {
     /// is to be asked.
     pub(super) async fn get_of_awake(&self, tome: TomeId, name: &str) -> Option<Vec<u8>> {
         let need = self.split.data() as usize;
-        let powers = self.guard.powers().into_iter();
-        let turning = powers.filter(|(_, power)| *power == Power::Active).count();
+        let turning = self.tomes.keys().filter(|other| self.turns(**other)).count();
         if self.turns(tome) || turning < need {
             return None;
         }
@@ -127,8 +132,9 @@ impl TomeSet {
         Some(bytes)
     }
 
-    fn turns(&self, tome: TomeId) -> bool {
+    pub(super) fn turns(&self, tome: TomeId) -> bool {
         self.guard.power(PlaceId::new(tome.get())) == Some(Power::Active)
+            || self.remotes.holds(tome)
     }
 
     /// Nothing when what comes out is not what was put.
@@ -191,23 +197,23 @@ impl TomeSet {
         let others = part.group.seats().iter().map(|seat| seat.tome).filter(|tome| *tome != lost);
         let (turning, still): (Vec<TomeId>, Vec<TomeId>) = others.partition(|t| self.turns(*t));
         let still = if whom == Whom::Turning { Vec::new() } else { still };
-        let mut left: VecDeque<&Driver> =
-            turning.into_iter().chain(still).filter_map(|tome| self.usable(tome)).collect();
+        let mut left: VecDeque<TomeId> =
+            turning.into_iter().chain(still).filter(|tome| self.is_usable(*tome)).collect();
         let wanted = if whom == Whom::All { left.len() } else { need };
         let (mut asked, mut all, mut refused) = (VecDeque::new(), Vec::new(), None);
         loop {
             while all.len() + asked.len() < wanted
-                && let Some(driver) = left.pop_front()
+                && let Some(tome) = left.pop_front()
             {
                 let (reply, answer) = oneshot::channel();
                 let (offsets, may_wake) = (offsets.clone(), whom != Whom::Turning);
-                match driver.ask(Ask::Hold { group, offsets, may_wake, reply }) {
-                    Ok(()) => asked.push_back((driver, answer)),
+                match self.ask(tome, Ask::Hold { group, offsets, may_wake, reply }) {
+                    Ok(()) => asked.push_back(answer),
                     Err(error) => refused = Some(error),
                 }
             }
-            let Some((driver, answer)) = asked.pop_front() else { break };
-            match answer.await.unwrap_or_else(|_| Err(driver.gone())) {
+            let Some(answer) = asked.pop_front() else { break };
+            match answer.await.unwrap_or(Err(TomesError::Stopped)) {
                 Ok((member, held)) if held.len() == offsets.len() => {
                     all.push(held.into_iter().map(|held| held.holding(member)).collect());
                 }
@@ -225,12 +231,9 @@ impl TomeSet {
         }
     }
 
-    /// A tome that is here and does what it is asked for.
-    fn usable(&self, tome: TomeId) -> Option<&Driver> {
-        match self.tomes.get(&tome)? {
-            Seat::Live(driver) => Some(driver).filter(|driver| !driver.is_given_up()),
-            Seat::Remote(_) | Seat::Lost(_) => None,
-        }
+    /// Whether a tome does what it is asked for.
+    fn is_usable(&self, tome: TomeId) -> bool {
+        self.tomes.get(&tome).is_some_and(|seat| !is_lost(seat))
     }
 }
 

@@ -9,7 +9,7 @@
 //! Every step may be done twice, and a start goes on wherever the one before ended. One seat of a
 //! group moves at a time. A tome that comes back while a seat of it is made anew keeps it: the
 //! region that was to have it says so, and the plan is dropped. Not here: how a region is made anew
-//! (`fulgurite_tome`), and seats of and for tomes in other processes.
+//! (`fulgurite_tome`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -75,7 +75,11 @@ pub(super) struct Shared {
 impl Shared {
     /// Whether a tome is here and does what it is asked for.
     fn is_usable(&self, tome: TomeId) -> bool {
-        matches!(self.tomes.get(&tome), Some(Seat::Live(driver)) if !driver.is_given_up())
+        match self.tomes.get(&tome) {
+            Some(Seat::Live(driver)) => !driver.is_given_up(),
+            Some(Seat::Remote(remote)) => remote.0.away().is_none(),
+            Some(Seat::Lost(_)) | None => false,
+        }
     }
 }
 
@@ -339,13 +343,21 @@ impl Loop {
     }
 
     fn ask<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
-        let Some(Seat::Live(driver)) = self.shared.tomes.get(&tome) else {
-            let why = "its region was to take a seat, and it is not here".to_owned();
-            return Err(TomesError::Away { tome, why });
-        };
         let (reply, answer) = oneshot::channel();
-        driver.ask(ask(reply))?;
-        answer.blocking_recv().unwrap_or_else(|_| Err(driver.gone()))
+        match self.shared.tomes.get(&tome) {
+            Some(Seat::Live(driver)) => {
+                driver.ask(ask(reply))?;
+                answer.blocking_recv().unwrap_or_else(|_| Err(driver.gone()))
+            }
+            Some(Seat::Remote(remote)) => {
+                remote.0.ask(ask(reply));
+                answer.blocking_recv().unwrap_or(Err(TomesError::Stopped))
+            }
+            Some(Seat::Lost(_)) | None => {
+                let why = "its region was to take a seat, and it is not here".to_owned();
+                Err(TomesError::Away { tome, why })
+            }
+        }
     }
 }
 

@@ -76,10 +76,14 @@ impl TomeSet {
     /// seat that finds no room waits for a tome that is added ([`Self::init`] with more roots).
     ///
     /// # Errors
-    /// Kind `Invalid` while the tome is here and does what it is asked for, or when it is in
-    /// another process; `NotFound` when there is none.
+    /// Kind `Invalid` while the tome is here and does what it is asked for; `NotFound` when there is
+    /// none.
     pub async fn rebuild(&self, tome: TomeId) -> Result<Moves> {
-        if self.live(tome)?.is_some() {
+        let is_here = match self.tomes.get(&tome) {
+            None => return Err(TomeError::NoTome { tome }.into()),
+            Some(seat) => !is_lost(seat),
+        };
+        if is_here {
             let what = format!("tome {tome} is not lost: to take it out, retire it");
             return Err(TomesError::Invalid { what });
         }
@@ -93,7 +97,7 @@ impl TomeSet {
     ///
     /// # Errors
     /// As [`Self::rebuild`]; `Invalid` while another tome is lost or leaves, since its groups have
-    /// less redundancy already.
+    /// less redundancy already, and when it is in another process, which is to be stopped first.
     pub async fn retire(&self, tome: TomeId) -> Result<Moves> {
         let Some(driver) = self.live(tome)? else {
             return self.mover.retire(tome).await;
@@ -123,8 +127,10 @@ impl TomeSet {
         match self.tomes.get(&tome) {
             None => Err(TomeError::NoTome { tome }.into()),
             Some(Seat::Remote(_)) => {
-                let what =
-                    format!("tome {tome} is in another process: nobody here knows its names");
+                let what = format!(
+                    "tome {tome} is in another process: stop that when all is protected, and have \
+                     the tome rebuilt"
+                );
                 Err(TomesError::Invalid { what })
             }
             Some(Seat::Live(driver)) => Ok(Some(driver).filter(|driver| !driver.is_given_up())),
@@ -135,11 +141,6 @@ impl TomeSet {
     /// Another tome that has seats and cannot be asked for what it has.
     fn other_lost(&self, tome: TomeId) -> Option<TomeId> {
         let Moves { leaving, out, .. } = self.mover.moves();
-        let is_lost = |seat: &Seat| match seat {
-            Seat::Live(driver) => driver.is_given_up(),
-            Seat::Remote(remote) => remote.0.away().is_some(),
-            Seat::Lost(_) => true,
-        };
         let lost = self.tomes.iter().filter(|(_, seat)| is_lost(seat)).map(|(tome, _)| *tome);
         lost.chain(leaving).find(|other| *other != tome && !out.contains(other))
     }
@@ -197,40 +198,38 @@ impl TomeSet {
 
     /// Has a member of a group compare it, if nobody of it is lost.
     async fn check(&self, group: GroupId, tomes: &[TomeId]) -> Result<Checked> {
-        let mut asked = None;
-        for tome in tomes {
-            match self.tomes.get(tome) {
-                Some(Seat::Live(driver)) if !driver.is_given_up() => {
-                    asked = asked.or(Some((*tome, driver)));
-                }
-                Some(Seat::Remote(remote)) if remote.0.away().is_none() => {}
-                Some(Seat::Live(_) | Seat::Remote(_) | Seat::Lost(_)) | None => {
-                    let what = format!("tome {tome} is lost or away");
-                    return Err(TomesError::Invalid { what });
-                }
-            }
-        }
-        let Some((_, driver)) = asked else {
-            let what = "all of its tomes are in other processes".to_owned();
+        let lost = tomes.iter().find(|tome| self.tomes.get(tome).is_none_or(is_lost));
+        if let Some(tome) = lost {
+            let what = format!("tome {tome} is lost or away");
             return Err(TomesError::Invalid { what });
-        };
-        let (reply, answer) = oneshot::channel();
-        driver.ask(Ask::Check { group, reply })?;
-        answer.await.unwrap_or_else(|_| Err(driver.gone()))
+        }
+        let Some(first) = tomes.first() else { return Err(TomeError::NoGroup { group }.into()) };
+        self.asked(*first, |reply| Ask::Check { group, reply }).await
     }
 
-    /// The last wakes of each tome of this process, the latest last.
+    /// The last wakes of each tome that answers, the latest last.
     pub async fn wakes(&self) -> Vec<Wake> {
         let mut wakes = Vec::new();
         for seat in self.tomes.values() {
-            let Seat::Live(driver) = seat else { continue };
             let (reply, answer) = oneshot::channel();
-            // One that is given up says what it noted before, and one that ended nothing.
-            if driver.ask(Ask::Wakes(reply)).is_ok() {
-                wakes.extend(answer.await.unwrap_or_default());
+            match seat {
+                // One that is given up says what it noted before, and one that ended nothing.
+                Seat::Live(driver) => drop(driver.ask(Ask::Wakes(reply))),
+                Seat::Remote(remote) => remote.0.ask(Ask::Wakes(reply)),
+                Seat::Lost(_) => continue,
             }
+            wakes.extend(answer.await.unwrap_or_default());
         }
         wakes.sort_by_key(|wake| (wake.at, wake.places.clone()));
         wakes
+    }
+}
+
+/// Whether a tome cannot be asked for what it has.
+pub(super) fn is_lost(seat: &Seat) -> bool {
+    match seat {
+        Seat::Live(driver) => driver.is_given_up(),
+        Seat::Remote(remote) => remote.0.away().is_some(),
+        Seat::Lost(_) => true,
     }
 }

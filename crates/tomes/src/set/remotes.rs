@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use fulgurite_tome::TomeId;
+use fulgurite_tome::group::Group;
 use fulgurite_tome::message::Message;
 use fulgurite_tome::token::{FromKeeper, ToKeeper};
+use fulgurite_tome::{RegionId, TomeId};
 
 use super::local::Local;
 use super::names::Names;
@@ -23,6 +24,7 @@ use crate::driver::{Ask, Letter, Listed};
 use crate::introduction::{Greeting, Introduction};
 use crate::keeper::Note;
 use crate::network::Network;
+use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::SetStore;
 use crate::{Result, TomesError};
 
@@ -105,6 +107,7 @@ pub struct Charge {
     pub(super) introduction: Introduction,
     pub(super) store: Weak<SetStore>,
     pub(super) names: Weak<Mutex<Names>>,
+    pub(super) pieces: Weak<PieceStore>,
     pub(super) local: Weak<Local>,
     pub(super) remotes: Weak<Remotes>,
 }
@@ -116,8 +119,12 @@ impl Charge {
     /// [`TomesError::Stopped`] when the set is gone, and when what was kept of it cannot be read.
     pub fn introduction(&self) -> Result<Introduction> {
         let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
-        let may_make = self.introduction.may_make && !store.is_made(self.introduction.tome)?;
-        Ok(Introduction { may_make, ..self.introduction.clone() })
+        let tome = self.introduction.tome;
+        let may_make = self.introduction.may_make && !store.is_made(tome)?;
+        // Seats may have moved since the set was opened.
+        let mut groups = store.groups()?;
+        groups.retain(|group| group.seats().iter().any(|seat| seat.tome == tome));
+        Ok(Introduction { may_make, groups, ..self.introduction.clone() })
     }
 
     /// The tome answered, and all that it has is this.
@@ -136,7 +143,18 @@ impl Charge {
         for name in twice {
             tracing::error!(%tome, name, "another tome has an object of this name as well");
         }
-        Ok(())
+        // One of a version that does not say where they lie can be read, and not be made again.
+        let placed = |object: &Listed| Some((object.name.clone(), object.placed.clone()?));
+        let groups = store.groups()?;
+        let seats: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
+        let is_here = |(_, placed): &(String, Placed)| {
+            let mut blocks = placed.object.blocks.iter();
+            // What lies in a region whose seat has moved is with the tome that has it.
+            blocks.all(|(index, _)| seats.contains(&RegionId { tome, index: *index }))
+        };
+        let said = objects.iter().filter_map(placed).filter(is_here).collect();
+        let pieces = self.pieces.upgrade().ok_or(TomesError::Stopped)?;
+        pieces.agree(tome, said, &greeting.under_way)
     }
 
     /// The tome tells a tome that is in the process of the set.

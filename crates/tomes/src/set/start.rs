@@ -30,7 +30,7 @@ use crate::introduction::Introduction;
 use crate::keeper::KeeperDriver;
 use crate::limits::{BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, TOMES_MAX};
 use crate::network::Network;
-use crate::piece_store::OpenedPieces;
+use crate::piece_store::{OpenedPieces, PieceStore};
 use crate::set_store::{SetRow, SetStore};
 use crate::spin_gate::SpinGate;
 use crate::{Result, TomesError};
@@ -98,13 +98,22 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     )?;
     let pieces = OpenedPieces::open(&start.options.directory)?;
     let (mut names, mut seats) = start.drive_all(opened, &pieces)?;
-    start.remotes.seats().for_each(|(tome, _)| names.await_tome(tome));
-    let names = Arc::new(Mutex::new(names));
+    let out = store.out()?;
+    for (tome, _) in start.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
+        names.await_tome(tome);
+        // What it had is known before it answers.
+        pieces.each(tome, |name, placed| {
+            names.add(&name, tome, placed.object.blocks.len() as u64);
+        })?;
+    }
+    let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
     for (tome, seat) in start.remotes.seats() {
-        seat.begin(start.charge(tome, is_new, &store, &names));
+        if !out.contains(&tome) {
+            seat.begin(start.charge(tome, is_new, &store, (&names, &pieces)));
+        }
         seats.insert(tome, Seat::Remote(RemoteDriver(Arc::clone(seat))));
     }
-    let (tomes, pieces) = (Arc::new(seats), Arc::new(pieces.start()?));
+    let tomes = Arc::new(seats);
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
         store: Arc::clone(&store),
@@ -337,7 +346,7 @@ impl Start {
         tome: TomeId,
         may_make: bool,
         store: &Arc<SetStore>,
-        names: &Arc<Mutex<Names>>,
+        (names, pieces): (&Arc<Mutex<Names>>, &Arc<PieceStore>),
     ) -> Charge {
         let has_seat = |group: &&Group| group.seats().iter().any(|seat| seat.tome == tome);
         Charge {
@@ -350,6 +359,7 @@ impl Start {
             },
             store: Arc::downgrade(store),
             names: Arc::downgrade(names),
+            pieces: Arc::downgrade(pieces),
             local: Arc::downgrade(&self.network),
             remotes: Arc::downgrade(&self.remotes),
         }

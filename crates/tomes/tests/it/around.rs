@@ -1,11 +1,12 @@
 //! Objects that are read without their own tome: it is lost, or others of its group turn anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use fulgurite_disks::Power;
+use fulgurite_disks::{PlaceId, Power, Simulated, Times};
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::{Failing, GroupChecked, ReadAround, SetOptions, TomeSet};
-use fulgurite_units::ErrorKind;
+use fulgurite_units::{ErrorKind, Ratio, Seed};
 
 use crate::rebuilt::{busiest, content, fill};
 use crate::shelf::{Shelf, awake, lose, noise, root, tomes};
@@ -150,7 +151,10 @@ fn many(shelf: &Shelf) -> SetOptions {
 
 #[tokio::test]
 async fn an_object_of_a_disk_that_sleeps_is_read_of_others_that_turn() {
-    let shelf = Shelf::of(60);
+    let mut shelf = Shelf::new();
+    let places = (0..60).map(PlaceId::new);
+    let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1));
+    shelf.disks = Arc::new(disks);
     let set = TomeSet::init(many(&shelf)).unwrap();
     let names = fill(&shelf, &set, 0, 120).await;
     let by_tome = |tome: TomeId| of(&set, &names, tome);

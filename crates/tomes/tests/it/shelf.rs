@@ -63,13 +63,6 @@ impl Shelf {
         Self { _made: Some(made), ..shelf }
     }
 
-    /// With disks for so many tomes; whoever opens it says which.
-    pub(crate) fn of(tomes: u32) -> Self {
-        let places = (0..tomes).map(PlaceId::new);
-        let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1));
-        Self { disks: Arc::new(disks), ..Self::new() }
-    }
-
     pub(crate) fn at(folder: &Path) -> Self {
         let places = (0..TOMES + ADDED_MAX).map(PlaceId::new);
         let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1));

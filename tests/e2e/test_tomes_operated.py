@@ -1,0 +1,122 @@
+"""What an operator does with a set of tomes: one is lost and made anew, another is taken out.
+
+The set has a single group of five, and three tomes beside it, whose disks are simulated and take no
+time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from harness import KEYS, Server, binary, read, wait_until
+from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, ask, body, told, wakes
+from test_tomes import make as make  # noqa: PLC0414
+
+# Exit codes of docs/operating.md.
+USAGE, NOT_FOUND, UNAVAILABLE, CORRUPT, PARTIAL = 2, 4, 7, 8, 10
+SHAPE = {"segments": 2, "regions": 1, "spares": 512}
+# Three disks are read one after the other, with a pause behind each.
+REBUILT_WITHIN = 600
+
+
+def begin(server: Server) -> Any:
+    """Make the set, start, put all objects, and wait until the tomes have them."""
+    assert told(server, "init") | {"set": "any"} == {"set": "any", "tomes": 8, "added": 0}
+    s3 = server.start().s3()
+    s3.create_bucket(Bucket=BUCKET)
+    for name in SIZES:
+        s3.put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass="GLACIER_IR")
+    wait_until("all is on tomes", lambda: server.status()["objects_staged"] == 0, MOVED_WITHIN)
+    return s3
+
+
+def done(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `fulgurite tomes VERB --json` with what it acts on."""
+    verb, *rest = arguments
+    return ask(server, verb, *rest, "--json")
+
+
+def report(run: subprocess.CompletedProcess[str]) -> Any:
+    """Return the last object that was printed."""
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def all_there(s3: Any) -> None:
+    """Read every object."""
+    for name in SIZES:
+        assert read(s3, BUCKET, name) == body(name), name
+
+
+def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
+    make: Make, tmp_path: Path
+) -> None:
+    """Lose the tome with most pieces; read, rebuild, compare, scrub, add, retire."""
+    server = make(tmp_path, **SHAPE)
+    s3 = begin(server)
+    before = wakes(server)
+    compared = report(done(server, "verify"))
+    assert (compared["groups"], compared["agree"], compared["problems"]) == (1, 1, []), compared
+    assert compared["signatures"] == 5
+    assert wakes(server) == before, "comparing wakes nobody"
+    ledger = [json.loads(line) for line in done(server, "ledger").stdout.splitlines()]
+    causes = [wake["cause"] for wake in ledger]
+    named = {cause if isinstance(cause, str) else next(iter(cause)) for cause in causes}
+    assert named >= {"init", "write"}, named
+    assert [wake["at"] for wake in ledger] == sorted((w["at"] for w in ledger), reverse=True)
+    pieces = {tome["tome"]: tome["pieces"] for tome in told(server, "status")["tomes"]}
+    lost = max(pieces, key=lambda tome: pieces[tome])
+    here = done(server, "rebuild", str(lost))
+    assert here.returncode == USAGE and "retire" in here.stderr, here.stderr
+    assert done(server, "rebuild", "77").returncode == NOT_FOUND
+    assert done(server, "scrub", "77").returncode == NOT_FOUND
+
+    server.stop()
+    shutil.rmtree(server.data / "tomes" / "disks" / str(lost))
+    shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}")
+    s3 = server.start().s3()
+    all_there(s3)
+    seen = told(server, "status")
+    assert seen["read_without_lost"] >= pieces[lost] > 0 and not seen["is_well"], seen
+    compared = done(server, "verify")
+    assert compared.returncode == CORRUPT and "is lost or away" in compared.stdout, compared.stdout
+    assert done(server, "scrub", str(lost)).returncode == UNAVAILABLE
+
+    page = server.fetch("/metrics")[1].decode()
+    assert 'fulgurite_tomes_read_around_total{own="lost"}' in page
+    command = [binary(), "tomes", "rebuild", str(lost), "--data", str(server.data)]
+    rebuilding = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | KEYS)
+    wait_until("its seat moves", lambda: told(server, "status")["moves"] != [], 60)
+    assert told(server, "status")["leaving"] == [lost]
+    shown = ask(server, "status").stdout
+    assert f"seat of group 0: tome {lost} to " in shown, shown
+    refused = done(server, "retire", str((lost + 1) % 8))
+    assert refused.returncode == USAGE and "rebuilt before" in refused.stderr, refused.stderr
+    # Whoever leaves stops nothing, and what is planned goes on over a start.
+    rebuilding.kill()
+    rebuilding.wait()
+    server.kill()
+    s3 = server.start().s3()
+    all_there(s3)
+    wait_until("its seat has moved", lambda: told(server, "status")["out"], REBUILT_WITHIN)
+    rebuilt = done(server, "rebuild", str(lost))
+    assert rebuilt.returncode == 0, f"{rebuilt.stdout}{rebuilt.stderr}"
+    assert report(rebuilt) == {"tome": lost, "seats": 0, "of": 0, "problems": []}
+    seen = told(server, "status")
+    assert (seen["is_well"], seen["out"], seen["moves"]) == (True, [lost], []), seen
+    all_there(s3)
+    compared = report(done(server, "verify"))
+    assert (compared["agree"], compared["problems"]) == (1, []), compared
+    scrubbed = report(done(server, "scrub"))
+    assert scrubbed == {"tomes": 7, "healed": 0, "problems": []}, scrubbed
+
+    server.stop()
+    server.config["tomes"]["count"] = 9
+    added = report(done(server, "add"))
+    assert (added["tomes"], added["added"]) == (9, 1), added
+    server.start()
+    assert len(told(server, "status")["tomes"]) == 9
