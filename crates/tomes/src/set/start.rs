@@ -11,7 +11,7 @@ use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
 use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
-use fulgurite_units::{Seed, TomeSetId, error_chain};
+use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
 use super::local::Local;
@@ -26,7 +26,9 @@ use crate::fail_point::FailPoints;
 use crate::identity::{self, TomeIdentity};
 use crate::introduction::Introduction;
 use crate::keeper::KeeperDriver;
-use crate::limits::{BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, TOMES_MAX};
+use crate::limits::{
+    BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, SPIN_UP_TRIES_MAX, TOMES_MAX,
+};
 use crate::network::Network;
 use crate::piece_store::OpenedPieces;
 use crate::set_store::{SetRow, SetStore};
@@ -303,10 +305,15 @@ impl Start {
         };
         match open() {
             Ok(mut opened) => {
-                if is_new {
-                    self.make_disk(&mut opened, is_made)?;
+                let made = if is_new { self.make_disk(&mut opened, is_made) } else { Ok(()) };
+                match made {
+                    // One that was made is lost without its disk; another's is not to be used.
+                    Err(error) if is_made && error.kind() != ErrorKind::Conflict => {
+                        tracing::error!(%tome, "not opened: {}", error_chain(&error));
+                        Ok(Err(error_chain(&error)))
+                    }
+                    made => made.map(|()| Ok(opened)),
                 }
-                Ok(Ok(opened))
             }
             Err(error) if !is_new || is_made => {
                 tracing::error!(%tome, "not opened: {}", error_chain(&error));
@@ -351,7 +358,7 @@ impl Start {
         let at = self.options.clock.now();
         ledger.note(Wake { at, group: None, places: vec![place], cause: Cause::Init })?;
         self.guard.turn(place, Power::SpinningUp)?;
-        let up = backend.spin_up(place).and_then(|_| backend.mount(place, 0));
+        let up = self.spin_up(place).and_then(|_| backend.mount(place, 0));
         let made = match up {
             Ok(_) => {
                 self.guard.turn(place, Power::Active)?;
@@ -371,6 +378,20 @@ impl Start {
         backend.spin_down(place)?;
         self.guard.turn(place, Power::Standby)?;
         made
+    }
+
+    /// Has a disk turn; one that does not is told to again, so many times.
+    fn spin_up(&self, place: PlaceId) -> fulgurite_disks::Result<Duration> {
+        let mut tries = 1;
+        loop {
+            match self.options.backend.spin_up(place) {
+                Err(error) if tries < SPIN_UP_TRIES_MAX => {
+                    tracing::warn!(%place, "{}", error_chain(&error));
+                    tries += 1;
+                }
+                up => return up,
+            }
+        }
     }
 
     /// Starts a tome, with its seats in groups noted.
