@@ -57,6 +57,8 @@ pub struct TomeSet {
     layout: Layout,
     tomes: Arc<BTreeMap<TomeId, Seat>>,
     names: Arc<Mutex<Names>>,
+    /// Lost tomes of whose objects some may not be known.
+    unnamed: BTreeSet<TomeId>,
     guard: Guard,
     /// Bytes of objects that are being put, in grains.
     room: Arc<Semaphore>,
@@ -353,6 +355,12 @@ impl TomeSet {
             let bytes = tome.unprotected.bytes;
             let age = tome.unprotected.age.as_secs_f64() / 3600.0;
             reasons.push(format!("tome {}: {bytes} unprotected for {age:.0} h", tome.tome));
+        }
+        for tome in self.unnamed.difference(&moves.out) {
+            reasons.push(format!(
+                "tome {tome}: which objects it had is not known for sure: what the set keeps of \
+                 them is missing or an older copy"
+            ));
         }
         reasons.extend(self.keeper.trouble());
         reasons.extend(moves.reasons.iter().cloned());
