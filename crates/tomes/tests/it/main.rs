@@ -7,5 +7,6 @@ mod faults;
 mod kept;
 mod pulled;
 mod rebuilt;
+mod refused;
 mod shelf;
 mod traced;
