@@ -20,6 +20,10 @@ use crate::Tally;
 pub(crate) const TOMES: u32 = 200;
 /// Tomes that are added for lost ones.
 const ADDED_MAX: u32 = 800;
+/// Files that are in memory.
+const MEMORY: &str = "/dev/shm";
+/// Bytes that a short run has room for there: it takes a quarter of them.
+const FREE_MIN: u64 = 256 << 20;
 /// What a block has.
 pub(crate) const BLOCK: usize = 512;
 /// How far the hands are turned when all tomes have done what there was for them.
@@ -54,6 +58,8 @@ pub(crate) struct World {
     clock: ManualClock,
     /// Tomes that the set is opened with, those that were lost among them.
     tomes: u32,
+    /// Those of them that were made: the set was opened with them.
+    made: u32,
     pub(crate) lost: BTreeSet<TomeId>,
     /// Tomes with a bad block since all was read the last time.
     bad: BTreeSet<TomeId>,
@@ -64,15 +70,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: Seed) -> Self {
+    pub(crate) fn new(seed: Seed, is_short: bool) -> Self {
         let places = (0..TOMES + ADDED_MAX).map(PlaceId::new);
         let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, seed.child(b"disks"));
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: if is_short { folder_in_memory() } else { tempfile::tempdir().unwrap() },
             disks: Arc::new(disks),
             injected: Injected::default(),
             clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)),
             tomes: TOMES,
+            made: 0,
             lost: BTreeSet::new(),
             bad: BTreeSet::new(),
             untold: BTreeSet::new(),
@@ -100,6 +107,7 @@ impl World {
             fail: FailPoints::default(),
             injected: self.injected.clone(),
         };
+        self.made = self.tomes;
         Arc::new(TomeSet::init(options).unwrap())
     }
 
@@ -194,7 +202,7 @@ impl World {
     /// A tome that is not lost, at random.
     pub(crate) fn any_tome(&mut self) -> TomeId {
         let here: Vec<TomeId> =
-            (0..self.tomes).map(TomeId::new).filter(|tome| !self.lost.contains(tome)).collect();
+            (0..self.made).map(TomeId::new).filter(|tome| !self.lost.contains(tome)).collect();
         here[usize::try_from(self.random.below(here.len() as u64)).unwrap()]
     }
 
@@ -236,6 +244,13 @@ impl World {
         file.write_all_at(&[byte[0] ^ 1 << self.random.below(8)], at).unwrap();
         true
     }
+}
+
+/// A folder in memory if there is room for it.
+fn folder_in_memory() -> TempDir {
+    let free = rustix::fs::statvfs(MEMORY).map_or(0, |of| of.f_bavail * of.f_frsize);
+    let made = if free >= FREE_MIN { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() };
+    made.unwrap()
 }
 
 fn layout() -> Layout {
