@@ -46,7 +46,9 @@ use self::names::Names;
 use self::remotes::Remotes;
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
-use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
+use crate::limits::{
+    NAME_BYTES_MAX, NAMES_TOLD, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX,
+};
 use crate::piece_store::{PieceStore, Placed};
 use crate::{Result, TomesError};
 
@@ -360,6 +362,15 @@ impl TomeSet {
             reasons.push(format!(
                 "tome {tome}: which objects it had is not known for sure: what the set keeps of \
                  them is missing or an older copy"
+            ));
+        }
+        for (tome, hidden) in lock(&self.names).hidden() {
+            let some: Vec<&str> = hidden.iter().take(NAMES_TOLD).map(String::as_str).collect();
+            reasons.push(format!(
+                "tome {tome}: {} objects are not read, since another tome has those of their \
+                 names: {}",
+                hidden.len(),
+                some.join(", ")
             ));
         }
         reasons.extend(self.keeper.trouble());

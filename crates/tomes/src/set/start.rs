@@ -438,6 +438,7 @@ impl Start {
         names.add_tome(tome, data_blocks(&awake));
         for (name, object) in awake.objects() {
             if !names.add(name, tome, object.blocks.len() as u64) {
+                names.hide(name, tome);
                 tracing::error!(%tome, name, "another tome has an object of this name as well");
             }
         }

@@ -399,3 +399,43 @@ async fn a_set_store_that_is_missing_or_older_is_refused_and_changes_no_tome() {
     let _: TomeId = set.tome_of("object 00").unwrap();
     close(set);
 }
+
+#[tokio::test]
+async fn an_object_whose_name_another_tome_has_by_now_is_told_and_neither_is_written_over() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    fill(&shelf, &set, 0..4).await;
+    let name = "object 00";
+    let first = set.tome_of(name).unwrap();
+    close(set);
+    // Nobody knows what it has while it is away.
+    let aside = tempfile::tempdir().unwrap();
+    for (at, place) in [root(&shelf.folder, first), awake(&shelf.folder, first)].iter().enumerate()
+    {
+        copy(place, &aside.path().join(at.to_string()));
+        fs::remove_dir_all(place).unwrap();
+    }
+    fs::remove_dir_all(pieces(&shelf)).unwrap();
+    let set = shelf.open();
+    let second = shelf.wait(set.put(name, b"other".to_vec())).await.unwrap();
+    assert_ne!(second, first);
+    close(set);
+    for (at, place) in [root(&shelf.folder, first), awake(&shelf.folder, first)].iter().enumerate()
+    {
+        copy(&aside.path().join(at.to_string()), place);
+    }
+    let set = shelf.open();
+    let told = reasons(&set).await;
+    let (read, hidden) = (first.min(second), first.max(second));
+    assert_eq!(set.tome_of(name).unwrap(), read);
+    let said = format!("tome {hidden}: 1 objects are not read");
+    assert!(told.len() == 1 && told[0].starts_with(&said), "{told:?}");
+    assert!(told[0].ends_with(name), "{told:?}");
+    let got = shelf.wait(set.get(name)).await.unwrap();
+    shelf.settle(&set).await;
+    close(set);
+    for (tome, content) in [(first, content(name)), (second, b"other".to_vec())] {
+        assert!(tome != read || got == content);
+        assert_eq!(crate::shelf::pull(&shelf.folder, tome).object(name).unwrap(), content);
+    }
+}
