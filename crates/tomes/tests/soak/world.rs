@@ -31,7 +31,7 @@ const STEP: Duration = Duration::from_secs(2);
 /// Turns of the hands that anything may take.
 const TURNS_MAX: u32 = 20_000;
 /// Bad blocks that are told when something is beyond its parity.
-const FLIPPED_KEPT: usize = 400;
+const FLIPPED_KEPT: usize = 4096;
 /// Spin-ups in a row that fail and are borne.
 const SPIN_UPS_BORNE: u32 = 2;
 
