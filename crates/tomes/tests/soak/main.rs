@@ -13,9 +13,10 @@
 //! for what a lost tome had; what was deleted stays so; an end that nobody knew is one of both.
 //! Nothing stays unprotected. The memory of the process has a bound.
 //!
-//! One round is done unless `FULGURITE_SOAK_SECONDS` says for how long, in memory where there is room
-//! for it, since 200 tomes that are made are 20 s of syncs. `FULGURITE_SOAK_SEED` is where all choices
-//! come from but those of the scheduler. It is a process of its own since its memory is looked at.
+//! One round is done unless `FULGURITE_SOAK_SECONDS` says for how long, in memory where there is
+//! room for it, since 200 tomes that are made are 20 s of syncs. `FULGURITE_SOAK_SEED` is where all
+//! choices come from but those of the scheduler. It is a process of its own since its memory is
+//! looked at.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -49,8 +50,8 @@ const READ_TRIES: u32 = 5;
 const READ_REST_TURNS: u32 = 320;
 /// Files that are open at a time, with some to spare.
 const OPEN_FILES: u64 = 8192;
-/// By how much more a process may have of memory in the end than with 200 tomes that were made. The last
-/// 4,096 wakes of each tome, some 100 bytes each, are 82 MiB of it; the rest is for what stores
+/// By how much more a process may have of memory in the end than with 200 tomes that were made. The
+/// last 4,096 wakes of each tome, some 100 bytes each, are 82 MiB of it; the rest is for what stores
 /// keep of their tables and of rows that are in none yet, and for the allocator.
 const GROWTH_MAX: ByteCount = ByteCount::mib(192);
 

@@ -71,8 +71,8 @@ impl Start {
     }
 }
 
-/// Counts a start of what the set keeps of objects, which is what tomes say by now. If it was behind
-/// and names of lost tomes may be missing, it stays what it is; says of which.
+/// Counts a start of what the set keeps of objects, which is what tomes say by now. If it was
+/// behind and names of lost tomes may be missing, it stays what it is; says of which.
 pub(super) fn count_pieces(
     store: &SetStore,
     pieces: &OpenedPieces,
