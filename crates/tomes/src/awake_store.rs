@@ -33,9 +33,10 @@ use crate::identity::TomeIdentity;
 use crate::limits::{AWAKE_BLOCK_CACHE, AWAKE_WRITE_BUFFER, LOAD_PAGE_MAX};
 use crate::rows::{
     BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow,
-    SCRUB, SCRUB_KEY, SEATS, SPACES, ScrubRow, SeatRow, TOME, TOME_KEY, TomeRow, block_key,
-    delta_key, member_key, object_key, pending_key, region_key,
+    SCRUB, SCRUB_KEY, SEATS, SPACES, START_KEY, ScrubRow, SeatRow, TOME, TOME_KEY, TomeRow,
+    block_key, delta_key, member_key, object_key, pending_key, region_key,
 };
+use crate::starts::StartRow;
 use crate::{Result, TomesError, load};
 
 /// The file that a process locks while it has the store.
@@ -115,6 +116,18 @@ impl AwakeStore {
     /// [`TomesError::Awake`] when the rows do not fit each other.
     pub fn load(&self, identity: &TomeIdentity) -> Result<Awake> {
         load::awake(&*self.store.snapshot(), identity.tome, identity.layout)
+    }
+
+    /// The latest start of its set that it knows of.
+    pub(crate) fn start_number(&self) -> Result<StartRow> {
+        Ok(row::get(&self.store, TOME, START_KEY)?.unwrap_or_default())
+    }
+
+    /// Keeps the number of a start.
+    pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(TOME, START_KEY, row::encode(&number)?)?;
+        Ok(self.store.apply(batch)?)
     }
 
     /// Keeps rows of the core, all or none; they are on stable storage when it returns.

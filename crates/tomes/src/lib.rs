@@ -6,7 +6,7 @@
 //! pulled       a tome read alone            driver       does what the core of a tome says
 //! network      between tomes                spin_gate    what a spin-up has to pass
 //! keeper       of tokens                    set_store    what a set knows of itself
-//! piece_store  where objects lie
+//! piece_store  where objects lie           starts       what an older copy is known by
 //! lone         a tome by itself                introduction  what it is told of its set
 //! set          the whole, to be asked for objects
 //! ```
@@ -34,6 +34,7 @@ mod rows;
 mod set;
 mod set_store;
 mod spin_gate;
+mod starts;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};

@@ -46,6 +46,8 @@ pub const PUTS_MAX: usize = 256;
 pub const UNPROTECTED_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The core is told no sooner again that time passed.
 pub const TIMER_REST: Duration = Duration::from_millis(100);
+/// Names of objects that are told one by one with a reason why a set is not well.
+pub const NAMES_TOLD: usize = 16;
 /// Alarms of a tome that are told with its status.
 pub const ALARMS_KEPT: usize = 16;
 /// Times that it is told to before it is given up.

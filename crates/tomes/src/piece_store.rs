@@ -3,6 +3,7 @@
 //! ```text
 //! space    key          row
 //! pieces   tome, name   PieceRow: the object's blocks and digest, and a signature of each block
+//! starts   "start"      StartRow: the latest start of the set
 //! ```
 //!
 //! A row is there before a put returns. When a tome is lost its names are known from here, and a
@@ -27,9 +28,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::awake_store::config;
 use crate::limits::LOAD_PAGE_MAX;
+use crate::starts::StartRow;
 use crate::{Result, TomesError};
 
 const PIECES: Space = Space::new("pieces");
+const STARTS: Space = Space::new("starts");
+const START_KEY: &[u8] = b"start";
 /// The folder of the store, beside that of the set.
 const STORE: &str = "pieces";
 
@@ -90,10 +94,22 @@ impl OpenedPieces {
     /// When it cannot be opened.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(STORE);
-        match FjallStore::open(&path, &[PIECES], &config()) {
+        match FjallStore::open(&path, &[PIECES, STARTS], &config()) {
             Err(CatalogError::Locked { path }) => Err(TomesError::InUse { path }),
             opened => Ok(Self(Arc::new(opened?))),
         }
+    }
+
+    /// The latest start of its set that it knows of.
+    pub(crate) fn start_number(&self) -> Result<StartRow> {
+        Ok(row::get(&*self.0, STARTS, START_KEY)?.unwrap_or_default())
+    }
+
+    /// Keeps the number of a start.
+    pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(STARTS, START_KEY, row::encode(&number)?)?;
+        Ok(self.0.apply(batch)?)
     }
 
     /// Calls back with each object of a tome.

@@ -45,8 +45,10 @@ pub(crate) const SCRUB: Space = Space::new("scrub");
 pub(crate) const SPACES: [Space; 9] =
     [TOME, SEATS, STANDINGS, BLOCKS, PENDING, DELTAS, FLOORS, OBJECTS, SCRUB];
 
-/// The key of the one row of its space.
+/// The key of what the store is.
 pub(crate) const TOME_KEY: &[u8] = b"tome";
+/// The key of how often it was opened, beside that.
+pub(crate) const START_KEY: &[u8] = b"start";
 /// The key of the one row of its space.
 pub(crate) const SCRUB_KEY: &[u8] = b"scrub";
 

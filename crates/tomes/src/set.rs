@@ -52,7 +52,9 @@ pub use self::operated::GroupChecked;
 use self::remotes::Remotes;
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
-use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
+use crate::limits::{
+    NAME_BYTES_MAX, NAMES_TOLD, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX,
+};
 use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::SetStore;
 use crate::{Result, TomesError};
@@ -67,6 +69,8 @@ pub struct TomeSet {
     store: Arc<SetStore>,
     tomes: Arc<BTreeMap<TomeId, Seat>>,
     names: Arc<Mutex<Names>>,
+    /// Lost tomes of whose objects some may not be known.
+    unnamed: BTreeSet<TomeId>,
     guard: Guard,
     /// Bytes of objects that are being put, in grains.
     room: Arc<Semaphore>,
@@ -377,6 +381,21 @@ impl TomeSet {
             let bytes = tome.unprotected.bytes;
             let age = tome.unprotected.age.as_secs_f64() / 3600.0;
             reasons.push(format!("tome {}: {bytes} unprotected for {age:.0} h", tome.tome));
+        }
+        for tome in self.unnamed.difference(&moves.out) {
+            reasons.push(format!(
+                "tome {tome}: which objects it had is not known for sure: what the set keeps of \
+                 them is missing or an older copy"
+            ));
+        }
+        for (tome, hidden) in lock(&self.names).hidden() {
+            let some: Vec<&str> = hidden.iter().take(NAMES_TOLD).map(String::as_str).collect();
+            reasons.push(format!(
+                "tome {tome}: {} objects are not read, since another tome has those of their \
+                 names: {}",
+                hidden.len(),
+                some.join(", ")
+            ));
         }
         reasons.extend(self.keeper.trouble());
         reasons.extend(moves.reasons.iter().cloned());

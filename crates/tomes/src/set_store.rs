@@ -6,6 +6,7 @@
 //!          "made", tome   MadeRow: a tome was made, and is not made again
 //!          "left", tome   LeavingRow: its seats go to others, since it was lost or is taken out
 //!          "gone", tome   RetiredRow: it was taken out, and does not come back
+//!          "starts", tome, and "pieces"   StartsRow: how often a store was opened
 //! groups   group     GroupRow
 //! moves    group     MoveRow: a seat of it moves
 //! tokens   token     TokenRow: the epoch, and who has it
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::awake_store::{config, lock};
 use crate::limits::{GROUPS_MAX, TOMES_MAX};
+use crate::starts::{Counted, StartsRow};
 use crate::{Result, TomesError};
 
 const SET: Space = Space::new("set");
@@ -40,6 +42,8 @@ const SET_KEY: &[u8] = b"set";
 const MADE_KEY: &[u8] = b"made";
 const LEAVING_KEY: &[u8] = b"left";
 const RETIRED_KEY: &[u8] = b"gone";
+const STARTS_KEY: &[u8] = b"starts";
+const PIECES_KEY: &[u8] = b"pieces";
 /// The folder of the store itself.
 const STORE: &str = "set";
 
@@ -221,6 +225,20 @@ impl SetStore {
         batch.put(SET, made_key(tome), row::encode(&MadeRow(tome))?)?;
         Ok(self.store.apply(batch)?)
     }
+
+    /// How often a store was opened with the set.
+    pub(crate) fn starts(&self, of: Counted) -> Result<StartsRow> {
+        Ok(row::get::<StartsRow>(&self.store, SET, &starts_key(of))?.unwrap_or_default())
+    }
+
+    /// Keeps how often some were.
+    pub(crate) fn note_starts(&self, all: &BTreeMap<Counted, StartsRow>) -> Result<()> {
+        let mut batch = Batch::new();
+        for (of, starts) in all {
+            batch.put(SET, starts_key(*of), row::encode(starts)?)?;
+        }
+        Ok(self.store.apply(batch)?)
+    }
 }
 
 /// Which seats move, and what a set has of groups.
@@ -358,6 +376,13 @@ fn leaving_key(tome: TomeId) -> Vec<u8> {
 
 fn retired_key(tome: TomeId) -> Vec<u8> {
     KeyWriter::new().fixed(RETIRED_KEY).u32(tome.get()).finish()
+}
+
+fn starts_key(of: Counted) -> Vec<u8> {
+    match of {
+        Counted::Tome(tome) => KeyWriter::new().fixed(STARTS_KEY).u32(tome.get()).finish(),
+        Counted::Pieces => PIECES_KEY.to_vec(),
+    }
 }
 
 fn made_key(tome: TomeId) -> Vec<u8> {

@@ -25,6 +25,7 @@ use crate::rows::{
 };
 use crate::set_store::{GroupRow, MadeRow, SetRow, TokenRow};
 use crate::spin_gate::SpinGate;
+use crate::starts::{Age, StartRow, StartsRow};
 use crate::{AwakeStore, Disk, Label, TOME_FILE, TomeIdentity, TomesError, identity};
 
 const REGION: RegionIndex = RegionIndex::new(1);
@@ -107,6 +108,8 @@ fn rows_of_version_1_stay_as_they_are() {
     golden(&own, &expect!["011007070707070707070707070707070707800203342b3202031403332b32ac02"]);
     golden(&GroupRow(group()), &expect!["010303332b32050001010102010301040100"]);
     golden(&MadeRow(TomeId::new(300)), &expect!["01ac02"]);
+    golden(&StartRow(300), &expect!["01ac02"]);
+    golden(&StartsRow { begun: 300, done: 299 }, &expect!["01ac02ab02"]);
     let kept = |holder| TokenRow(Kept { epoch: Epoch::new(300), holder });
     golden(&kept(Some(TomeId::new(9))), &expect!["01ac020109"]);
     golden(&kept(None), &expect!["01ac0200"]);
@@ -484,6 +487,23 @@ fn a_disk_of_another_is_named_and_stays_as_it_is() {
     refused(&own(1));
     identity::make(&lease, &own(0), &fail).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join(TOME_FILE)).unwrap(), text);
+}
+
+#[test]
+fn a_store_is_older_than_its_set_or_the_other_way_round_and_a_start_cut_short_is_neither() {
+    let starts = StartsRow { begun: 7, done: 7 };
+    let begun = starts.next();
+    assert_eq!(
+        (begun, begun.ended()),
+        (StartsRow { begun: 8, done: 7 }, StartsRow { begun: 8, done: 8 })
+    );
+    let ages = |of: StartsRow| [6, 7, 8, 9].map(|own| of.age(StartRow(own)));
+    use Age::{Latest, Older, SetOlder};
+    assert_eq!(ages(starts), [Older, Latest, SetOlder, SetOlder]);
+    assert_eq!(ages(begun), [Older, Latest, Latest, SetOlder], "the store has it, or not");
+    assert_eq!(ages(begun.ended()), [Older, Older, Latest, SetOlder]);
+    // What was made before starts were counted.
+    assert_eq!(StartsRow::default().age(StartRow::default()), Latest);
 }
 
 #[test]

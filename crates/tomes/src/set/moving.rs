@@ -27,6 +27,7 @@ use super::Seat;
 use super::names::Names;
 use crate::driver::{Ask, Reply, Seated};
 use crate::fail_point::FailPoints;
+use crate::limits::NAMES_TOLD;
 use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::{SetRow, SetStore};
 use crate::{Result, TomesError};
@@ -35,8 +36,6 @@ use crate::{Result, TomesError};
 const LOOK: Duration = Duration::from_millis(200);
 /// Notes that wait.
 const INBOX_MAX: usize = 16;
-/// Names of objects that were lost that are told one by one.
-const LOST_TOLD: usize = 16;
 
 /// A seat that moves, and how far that is.
 #[derive(Clone, Debug, PartialEq)]
@@ -334,7 +333,7 @@ impl Loop {
         for name in lost {
             tracing::error!(tome = %from.tome, name, "lost with its tome: not every parity had it");
             self.lost.0 += 1;
-            if self.lost.1.len() < LOST_TOLD {
+            if self.lost.1.len() < NAMES_TOLD {
                 self.lost.1.push(name);
             }
         }

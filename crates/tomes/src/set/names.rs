@@ -20,6 +20,8 @@ pub(super) struct Names {
     asked: BTreeSet<String>,
     /// Tomes that have not said yet which objects they have.
     unlisted: BTreeSet<TomeId>,
+    /// Objects that are not read, since another tome has one of that name.
+    hidden: BTreeMap<TomeId, BTreeSet<String>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,11 @@ impl Names {
             }
             Entry::Occupied(_) => false,
         }
+    }
+
+    /// An object that a tome says it has, and that is not read: another has one of that name.
+    pub(super) fn hide(&mut self, name: &str, tome: TomeId) {
+        self.hidden.entry(tome).or_default().insert(name.to_owned());
     }
 
     /// Takes a name for the tome with the most room of those that turn, or of all.
@@ -131,10 +138,12 @@ impl Names {
     ) -> Vec<String> {
         let own = self.names.extract_if(.., |_, named| named.tome == tome);
         let own: Vec<(String, Named)> = own.collect();
+        self.hidden.remove(&tome);
         self.add_tome(tome, data_blocks);
         let mut twice = Vec::new();
         for object in objects {
             if !self.add(&object.name, tome, object.blocks) {
+                self.hide(&object.name, tome);
                 twice.push(object.name.clone());
             }
         }
@@ -146,6 +155,11 @@ impl Names {
         }
         self.unlisted.remove(&tome);
         twice
+    }
+
+    /// Objects of each tome that are not read, since another has one of that name.
+    pub(super) fn hidden(&self) -> &BTreeMap<TomeId, BTreeSet<String>> {
+        &self.hidden
     }
 
     pub(super) fn remove(&mut self, name: &str) {

@@ -2,6 +2,8 @@
 //!
 //! A tome that cannot be opened is lost to this start and not to the set: the others go on.
 
+mod counting;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,7 +13,7 @@ use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
 use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
-use fulgurite_units::{Seed, TomeSetId, error_chain};
+use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
 use super::around::Around;
@@ -28,11 +30,14 @@ use crate::fail_point::FailPoints;
 use crate::identity::{self, TomeIdentity};
 use crate::introduction::Introduction;
 use crate::keeper::KeeperDriver;
-use crate::limits::{BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, TOMES_MAX};
+use crate::limits::{
+    BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, SPIN_UP_TRIES_MAX, TOMES_MAX,
+};
 use crate::network::Network;
 use crate::piece_store::{OpenedPieces, PieceStore};
 use crate::set_store::{SetRow, SetStore};
 use crate::spin_gate::SpinGate;
+use crate::starts::Counted;
 use crate::{Result, TomesError};
 
 /// The ledger of a tome, beside its awake store.
@@ -85,7 +90,10 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         options,
     };
     start.guard_disks();
-    let opened = start.open_all(&store, is_new)?;
+    let mut opened = start.open_all(&store, is_new)?;
+    let pieces = OpenedPieces::open(&start.options.directory)?;
+    let is_behind = start.is_behind(&store, &pieces)?;
+    start.count_tomes(&store, &mut opened)?;
     let store = Arc::new(store);
     let network = Arc::clone(&start.network);
     let keeper = KeeperDriver::start(
@@ -96,8 +104,8 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         Arc::clone(&start.fail),
         |inbox| network.set_keeper(inbox),
     )?;
-    let pieces = OpenedPieces::open(&start.options.directory)?;
     let (mut names, mut seats) = start.drive_all(opened, &pieces)?;
+    let unnamed = counting::count_pieces(&store, &pieces, &seats, is_behind)?;
     let out = store.out()?;
     for (tome, _) in start.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
         names.await_tome(tome);
@@ -130,6 +138,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         store,
         tomes,
         names,
+        unnamed,
         guard: start.guard,
         room: put_room(),
         pieces,
@@ -187,7 +196,8 @@ pub(crate) fn start_alone(
     let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
-    let driver = start.drive(opened, &mut Names::default(), None)?;
+    let awake = start.load(&opened)?;
+    let driver = start.drive(opened, awake, &mut Names::default())?;
     Ok((identity, driver, start.network))
 }
 
@@ -235,7 +245,14 @@ impl Start {
             }
             // One that was made and is not there is lost: an empty one in its seats would be worse.
             let is_made = store.is_made(tome)?;
-            let found = self.open(tome, is_new, is_made)?;
+            let mut found = self.open(tome, is_new, is_made)?;
+            if let Ok(Opened { store: own, .. }) = &found
+                && self.is_older(store, Counted::Tome(tome), own.start_number()?)?
+            {
+                let why = "its awake store is an older copy: what came since is not in it";
+                tracing::error!(%tome, "not opened: {why}");
+                found = Err(why.to_owned());
+            }
             if found.is_ok() && !is_made {
                 store.note_made(tome)?;
             }
@@ -253,11 +270,20 @@ impl Start {
         let mut names = Names::default();
         let mut seats = BTreeMap::new();
         for (tome, opened) in opened {
-            let seat = opened.and_then(|opened| {
-                let driver = self.drive(opened, &mut names, Some(pieces));
-                driver.map_err(|error| error_chain(&error))
+            let ready = opened.and_then(|opened| {
+                let awake = self.load(&opened).map_err(|error| error_chain(&error))?;
+                Ok((opened, awake))
             });
-            seats.insert(tome, seat.map_or_else(Seat::Lost, Seat::Live));
+            let seat = match ready {
+                Ok((opened, awake)) => {
+                    // What is wrong with it is not that tome's fault.
+                    pieces.agree(&awake)?;
+                    let driver = self.drive(opened, awake, &mut names);
+                    driver.map_or_else(|error| Seat::Lost(error_chain(&error)), Seat::Live)
+                }
+                Err(why) => Seat::Lost(why),
+            };
+            seats.insert(tome, seat);
         }
         for (tome, _) in seats.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_))) {
             // Those that another tome has by now were of a seat that moved.
@@ -323,10 +349,15 @@ impl Start {
         };
         match open() {
             Ok(mut opened) => {
-                if is_new {
-                    self.make_disk(&mut opened, is_made)?;
+                let made = if is_new { self.make_disk(&mut opened, is_made) } else { Ok(()) };
+                match made {
+                    // One that was made is lost without its disk; another's is not to be used.
+                    Err(error) if is_made && error.kind() != ErrorKind::Conflict => {
+                        tracing::error!(%tome, "not opened: {}", error_chain(&error));
+                        Ok(Err(error_chain(&error)))
+                    }
+                    made => made.map(|()| Ok(opened)),
                 }
-                Ok(Ok(opened))
             }
             Err(error) if !is_new || is_made => {
                 tracing::error!(%tome, "not opened: {}", error_chain(&error));
@@ -372,7 +403,7 @@ impl Start {
         let at = self.options.clock.now();
         ledger.note(Wake { at, group: None, places: vec![place], cause: Cause::Init })?;
         self.guard.turn(place, Power::SpinningUp)?;
-        let up = backend.spin_up(place).and_then(|_| backend.mount(place, 0));
+        let up = self.spin_up(place).and_then(|_| backend.mount(place, 0));
         let made = match up {
             Ok(_) => {
                 self.guard.turn(place, Power::Active)?;
@@ -394,28 +425,41 @@ impl Start {
         made
     }
 
-    /// Starts a tome, with its seats in groups noted.
-    fn drive(
-        &self,
-        opened: Opened,
-        names: &mut Names,
-        pieces: Option<&OpenedPieces>,
-    ) -> Result<Driver> {
-        let Opened { identity, store, ledger } = opened;
-        let tome = identity.tome;
-        let mut awake = store.load(&identity)?;
+    /// Has a disk turn; one that does not is told to again, so many times.
+    fn spin_up(&self, place: PlaceId) -> fulgurite_disks::Result<Duration> {
+        let mut tries = 1;
+        loop {
+            match self.options.backend.spin_up(place) {
+                Err(error) if tries < SPIN_UP_TRIES_MAX => {
+                    tracing::warn!(%place, "{}", error_chain(&error));
+                    tries += 1;
+                }
+                up => return up,
+            }
+        }
+    }
+
+    /// What a tome knows, with its seats in groups noted.
+    fn load(&self, opened: &Opened) -> Result<Awake> {
+        let Opened { identity, store, .. } = opened;
+        let mut awake = store.load(identity)?;
         for rows in [self.superseded(&awake), self.seats(&awake)?] {
             if !rows.is_empty() {
                 store.commit(&rows, &self.fail)?;
                 rows.iter().try_for_each(|row| awake.apply(row))?;
             }
         }
-        if let Some(pieces) = pieces {
-            pieces.agree(&awake)?;
-        }
+        Ok(awake)
+    }
+
+    /// Starts a tome.
+    fn drive(&self, opened: Opened, awake: Awake, names: &mut Names) -> Result<Driver> {
+        let Opened { identity, store, ledger } = opened;
+        let tome = identity.tome;
         names.add_tome(tome, data_blocks(&awake));
         for (name, object) in awake.objects() {
             if !names.add(name, tome, object.blocks.len() as u64) {
+                names.hide(name, tome);
                 tracing::error!(%tome, name, "another tome has an object of this name as well");
             }
         }

@@ -147,3 +147,32 @@ async fn a_tome_that_was_made_and_is_gone_is_lost_and_not_made_again() {
     assert!(!awake(&shelf.folder, tome).join("awake").exists(), "no empty one is in its place");
     set.stop();
 }
+
+#[tokio::test]
+async fn a_set_is_made_again_without_a_disk_that_is_dead_and_makes_it_anew() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let tome = shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
+    shelf.wait(set.protected("one")).await.unwrap();
+    set.stop();
+    drop(set);
+    // A few times are borne.
+    let place = PlaceId::new(tome.get());
+    shelf.disks.inject(place, Fault::SpinUpFails(2)).unwrap();
+    let set = shelf.init();
+    assert_eq!(reasons(&set).await, [] as [&str; 0]);
+    set.stop();
+    drop(set);
+    // What it kept awake is there, and so is not what it is worth without its disk.
+    shelf.disks.inject(place, Fault::Dead).unwrap();
+    shelf.add();
+    let set = shelf.init();
+    let told = reasons(&set).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
+    assert_eq!(set.get("one").await.unwrap_err().kind(), ErrorKind::Unavailable);
+    set.rebuild(tome).await.unwrap();
+    assert!(shelf.moved(&set).await.is_well());
+    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));
+    set.stop();
+}

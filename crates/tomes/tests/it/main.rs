@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod around;
+mod copies;
 mod faults;
 mod kept;
 mod operated;
 mod pulled;
 mod rebuilt;
+mod refused;
 mod shelf;
 mod traced;

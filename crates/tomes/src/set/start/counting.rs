@@ -1,0 +1,94 @@
+//! Starts are counted, in the store of the set and in each that is opened with it.
+//!
+//! Not here: what is made of the numbers ([`crate::starts`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_tome::TomeId;
+use fulgurite_units::error_chain;
+
+use super::{Opened, Seat, Start};
+use crate::piece_store::OpenedPieces;
+use crate::set_store::SetStore;
+use crate::starts::{Age, Counted, StartRow, StartsRow};
+use crate::{Result, TomesError};
+
+impl Start {
+    /// Whether a store that says this of itself is an older copy.
+    ///
+    /// # Errors
+    /// [`TomesError::WrongStore`] when that of the set is.
+    pub(super) fn is_older(&self, store: &SetStore, of: Counted, own: StartRow) -> Result<bool> {
+        match store.starts(of)?.age(own) {
+            Age::Latest => Ok(false),
+            Age::Older => Ok(true),
+            Age::SetOlder => {
+                let since = match of {
+                    Counted::Tome(tome) => format!("tome {tome} was"),
+                    Counted::Pieces => "its pieces were".to_owned(),
+                };
+                Err(TomesError::WrongStore {
+                    path: self.options.directory.clone(),
+                    what: format!("that of a set as it was before: {since} opened with it since"),
+                })
+            }
+        }
+    }
+
+    /// Whether what the set keeps of objects is missing, or an older copy.
+    pub(super) fn is_behind(&self, store: &SetStore, pieces: &OpenedPieces) -> Result<bool> {
+        let is_behind = self.is_older(store, Counted::Pieces, pieces.start_number()?)?;
+        if is_behind {
+            tracing::error!("what the set keeps of objects is missing or an older copy");
+        }
+        Ok(is_behind)
+    }
+
+    /// Counts a start of each tome. One that cannot keep it is lost to this start.
+    pub(super) fn count_tomes(
+        &self,
+        store: &SetStore,
+        opened: &mut BTreeMap<TomeId, Result<Opened, String>>,
+    ) -> Result<()> {
+        let mut starts: BTreeMap<Counted, StartsRow> = BTreeMap::new();
+        for (tome, _) in opened.iter().filter(|(_, opened)| opened.is_ok()) {
+            let of = Counted::Tome(*tome);
+            starts.insert(of, store.starts(of)?.next());
+        }
+        store.note_starts(&starts)?;
+        for (tome, found) in opened {
+            let of = Counted::Tome(*tome);
+            let (Ok(own), Some(begun)) = (&found, starts.get_mut(&of)) else { continue };
+            match own.store.note_start(StartRow(begun.begun)) {
+                Ok(()) => *begun = begun.ended(),
+                Err(error) => {
+                    tracing::error!(%tome, "not opened: {}", error_chain(&error));
+                    *found = Err(error_chain(&error));
+                }
+            }
+        }
+        store.note_starts(&starts)
+    }
+}
+
+/// Counts a start of what the set keeps of objects, which is what tomes say by now. If it was
+/// behind and names of lost tomes may be missing, it stays what it is; says of which.
+pub(super) fn count_pieces(
+    store: &SetStore,
+    pieces: &OpenedPieces,
+    seats: &BTreeMap<TomeId, Seat>,
+    is_behind: bool,
+) -> Result<BTreeSet<TomeId>> {
+    let out = store.out()?;
+    let is_lost = |(tome, seat): &(&TomeId, &Seat)| {
+        matches!(seat, Seat::Lost(_)) && is_behind && !out.contains(tome)
+    };
+    let unnamed: BTreeSet<TomeId> = seats.iter().filter(is_lost).map(|(tome, _)| *tome).collect();
+    if unnamed.is_empty() {
+        let begun = store.starts(Counted::Pieces)?.next();
+        store.note_starts(&BTreeMap::from([(Counted::Pieces, begun)]))?;
+        pieces.note_start(StartRow(begun.begun))?;
+        store.note_starts(&BTreeMap::from([(Counted::Pieces, begun.ended())]))?;
+    }
+    Ok(unnamed)
+}
