@@ -9,8 +9,10 @@ use fulgurite_units::{Duration, ManualClock};
 
 use super::measure::{process_s, thread_s};
 
-/// How far the hands are turned at a time.
+/// How far the hands are turned at first, and at most while nothing comes of it: less than half of
+/// a lease. Each time they are turned by half as much more.
 const STEP: Duration = Duration::from_secs(1);
+const STEP_MAX: Duration = Duration::from_secs(120);
 /// How often it is looked.
 const LOOK: std::time::Duration = std::time::Duration::from_micros(300);
 /// What this process may have of the processor between two looks and do nothing, in seconds.
@@ -30,9 +32,12 @@ impl Hands {
         let ends = Arc::<AtomicBool>::default();
         let (clock, ended) = (clock.clone(), Arc::clone(&ends));
         let thread = std::thread::spawn(move || {
+            let mut step = STEP;
             while !ended.load(Ordering::Acquire) {
-                wait_until_quiet(|| ended.load(Ordering::Acquire));
-                clock.advance(STEP);
+                let was_quiet = wait_until_quiet(|| ended.load(Ordering::Acquire));
+                let more = Duration::from_nanos(step.as_nanos() / 2 * 3).min(STEP_MAX);
+                step = if was_quiet { more } else { STEP };
+                clock.advance(step);
             }
         });
         Self { ends, thread: Some(thread) }
@@ -47,16 +52,18 @@ impl Drop for Hands {
 }
 
 /// Returns when no other thread of this process has run for some looks and none waits for the disk,
-/// or when `ends` says so.
-pub(crate) fn wait_until_quiet(ends: impl Fn() -> bool) {
+/// or when `ends` says so. Says whether it was so from the beginning.
+pub(crate) fn wait_until_quiet(ends: impl Fn() -> bool) -> bool {
     let others = || process_s() - thread_s();
-    let (mut before, mut quiet) = (others(), 0);
+    let (mut before, mut quiet, mut looks) = (others(), 0, 0);
     while quiet < QUIET_LOOKS && !ends() {
         std::thread::sleep(LOOK);
         let now = others();
         quiet = if now - before < NOTHING && !waits_for_disk() { quiet + 1 } else { 0 };
-        before = now;
+        (before, looks) = (now, looks + 1);
     }
+    // The first look has what came of the hands themselves: each tome looked at the clock.
+    looks <= QUIET_LOOKS + 1
 }
 
 /// Whether some thread of this process does.

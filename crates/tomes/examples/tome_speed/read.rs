@@ -16,9 +16,14 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     let shelf = Shelf::new(folder);
     let names = fill(&shelf, mib);
     plain::write(folder, shelf.noise(), (mib << 20) as u64);
-    // From here on no time passes, so the disk turns on.
+    let hands = Hands::turn(&shelf.clock);
     assert_eq!(get(&shelf, &names[..1]), OBJECT, "it turns");
+    drop(hands);
+    // From here on no time passes, so the disk turns on.
     wait_until_quiet(|| false);
+    let turning = shelf.set.powers().into_iter().filter(|(_, power)| power.turns());
+    let of_names = shelf.set.tome_of(&names[0]).unwrap();
+    assert_eq!(turning.map(|(tome, _)| tome).collect::<Vec<_>>(), [of_names], "it turns on");
     for round in 0..rounds {
         let mut told = Vec::new();
         for place in ["cold", "warm"] {
@@ -54,11 +59,11 @@ fn fill(shelf: &Shelf, mib: usize) -> Vec<String> {
     let mut tome = None;
     for (number, name) in names.iter().enumerate() {
         // A disk that turns is taken before others, and while no time passes it turns.
-        let at = shelf.wait(shelf.set.put(name, shelf.object(number, OBJECT))).unwrap();
+        let at = shelf.wait(shelf.put(name, &shelf.object(number, OBJECT)));
         assert_eq!(*tome.get_or_insert(at), at, "all on one");
     }
     let _hands = Hands::turn(&shelf.clock);
-    names.iter().for_each(|name| shelf.wait(shelf.set.protected(name)).unwrap());
+    names.iter().for_each(|name| shelf.wait(shelf.protected(name)));
     names
 }
 

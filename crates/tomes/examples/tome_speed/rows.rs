@@ -28,14 +28,14 @@ pub(crate) fn print(folder: &Path, puts: usize) {
     };
     let store = Arc::new(FjallStore::open(&path, &[ROWS], &config).unwrap());
     let committer = Committer::start(store as _).unwrap();
-    shelf.wait(shelf.set.put("first", shelf.object(0, BLOCK))).unwrap();
+    shelf.wait(shelf.put("first", &shelf.object(0, BLOCK)));
     let (mut put_us, mut row_us) = (Vec::new(), Vec::new());
     for number in 1..=puts {
         let name = format!("object {number}");
         let bytes = shelf.object(number, BLOCK);
         wait_until_quiet(|| false);
         let begin = Instant::now();
-        shelf.wait(shelf.set.put(&name, bytes)).unwrap();
+        shelf.wait(shelf.put(&name, &bytes));
         put_us.push(begin.elapsed().as_secs_f64() * 1e6);
         wait_until_quiet(|| false);
         let begin = Instant::now();

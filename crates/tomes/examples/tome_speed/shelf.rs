@@ -5,25 +5,27 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_tome::{Layout, Parts, TomeId};
 use fulgurite_tomes::fail_point::FailPoints;
-use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet};
+use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet, TomesError};
 use fulgurite_units::{ByteCount, Clock, Instant, ManualClock, Ratio, Seed, UnixTime};
-use tokio::task::JoinSet;
 
 const TOMES: u32 = 16;
 /// Bytes of a block, and of an object: the largest that there is.
 pub(crate) const BLOCK: usize = 128 << 10;
 pub(crate) const OBJECT: usize = 64 * BLOCK;
+/// A client that was refused asks again after so long.
+const AGAIN: std::time::Duration = std::time::Duration::from_millis(1);
 /// The time of day that the hands begin at.
 const BEGIN: UnixTime = UnixTime::from_millis(1_700_000_000_000);
 
 pub(crate) struct Shelf {
     folder: PathBuf,
-    pub(crate) set: Arc<TomeSet>,
+    pub(crate) set: TomeSet,
     runtime: tokio::runtime::Runtime,
     /// Turned by whoever measures, if this clock is the set's.
     pub(crate) clock: ManualClock,
@@ -51,7 +53,7 @@ impl Shelf {
 
     fn of(folder: &Path, clock: Clock, hands: ManualClock) -> Self {
         let folder = folder.join("tomes");
-        let set = Arc::new(TomeSet::init(options(&folder, clock)).unwrap());
+        let set = TomeSet::init(options(&folder, clock)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut noise = vec![0; OBJECT + (1 << 20)];
         Seed::new(1).stream().fill(&mut noise);
@@ -73,27 +75,23 @@ impl Shelf {
         self.runtime.block_on(future)
     }
 
+    /// Puts an object; says which tome has it.
+    pub(crate) async fn put(&self, name: &str, bytes: &[u8]) -> TomeId {
+        asked(|| self.set.put(name, bytes.to_vec())).await
+    }
+
+    /// Waits until an object is protected.
+    pub(crate) async fn protected(&self, name: &str) {
+        asked(|| self.set.protected(name)).await;
+    }
+
     /// Puts objects, all at once, and waits until they are protected; calls back when the last one
     /// was acknowledged.
-    pub(crate) fn put(&self, objects: Vec<(String, Vec<u8>)>, local: impl FnOnce()) {
+    pub(crate) fn put_all(&self, objects: &[(String, Vec<u8>)], local: impl FnOnce()) {
         self.wait(async {
-            let mut puts = JoinSet::new();
-            for (name, bytes) in objects {
-                let set = Arc::clone(&self.set);
-                puts.spawn(async move {
-                    set.put(&name, bytes).await.unwrap();
-                    name
-                });
-            }
-            let mut protected = JoinSet::new();
-            while let Some(name) = puts.join_next().await {
-                let (set, name) = (Arc::clone(&self.set), name.unwrap());
-                protected.spawn(async move { set.protected(&name).await.unwrap() });
-            }
+            join_all(objects.iter().map(|(name, bytes)| self.put(name, bytes))).await;
             local();
-            while let Some(done) = protected.join_next().await {
-                done.unwrap();
-            }
+            join_all(objects.iter().map(|(name, _)| self.protected(name))).await;
         });
     }
 
@@ -113,6 +111,27 @@ impl Drop for Shelf {
         self.set.stop();
         std::fs::remove_dir_all(&self.folder).unwrap();
     }
+}
+
+/// What comes of something that is asked for again while too much waits at a tome: it refuses a
+/// client when others sent it more than its inbox holds.
+async fn asked<T, F: Future<Output = fulgurite_tomes::Result<T>>>(ask: impl Fn() -> F) -> T {
+    loop {
+        match ask().await {
+            Err(TomesError::Busy { .. }) => tokio::time::sleep(AGAIN).await,
+            done => return done.unwrap(),
+        }
+    }
+}
+
+/// Waits for all.
+async fn join_all<T>(all: impl Iterator<Item = impl Future<Output = T>>) {
+    let mut all: Vec<_> = all.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        all.retain_mut(|one| one.as_mut().poll(context).is_pending());
+        if all.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 fn disk(folder: &Path, tome: u32) -> PathBuf {

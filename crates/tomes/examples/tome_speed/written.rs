@@ -72,8 +72,8 @@ fn put(shelf: &Shelf, round: usize, mib: usize) -> (f64, Taken) {
     let object = |number| {
         (format!("round {round} object {number}"), shelf.object(round * count + number, OBJECT))
     };
-    let objects = (0..count).map(object).collect();
+    let objects: Vec<_> = (0..count).map(object).collect();
     let (local, begin) = (Cell::new(0.0), Instant::now());
-    let took = taken(|| shelf.put(objects, || local.set(begin.elapsed().as_secs_f64())));
+    let took = taken(|| shelf.put_all(&objects, || local.set(begin.elapsed().as_secs_f64())));
     (local.get(), took)
 }
