@@ -118,8 +118,8 @@ fn written(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     };
     let amplified: Vec<f64> = of("written")?.iter().map(|written| written / users).collect();
     let input = format!(
-        "{PUT_MIB} MiB in objects of 8 MiB put at once to 16 tomes, 13+3 and 62+2, of which one may \
-         turn, and as many bytes as that wrote in 16 plain files, synced; in turn, {ROUNDS} \
+        "{PUT_MIB} MiB in objects of 8 MiB put at once to 16 tomes, 13+3 and 62+2, of which one \
+         may turn, and as many bytes as that wrote in 16 plain files, synced; in turn, {ROUNDS} \
          rounds, by the clock; processor time {:.2} s, plain {:.2} s",
         super::median(of("processor_s")?),
         super::median(of("plain_processor_s")?)
@@ -167,8 +167,8 @@ fn read(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
             Ok(of(who, "_s")?.into_iter().map(|seconds| bytes / seconds).collect())
         };
         let input = format!(
-            "{READ_MIB} MiB in objects of 8 MiB, one after the other from a tome that turns, and as \
-             much in 16 plain files; in turn, {ROUNDS} rounds, by the clock; processor time {:.2} \
+            "{READ_MIB} MiB in objects of 8 MiB, one after the other from a tome that turns, and \
+             as much in 16 plain files; in turn, {ROUNDS} rounds, by the clock; processor time {:.2} \
              s, plain {:.2} s",
             super::median(of("get", "_processor_s")?),
             super::median(of("plain", "_processor_s")?)
@@ -212,7 +212,7 @@ fn checks(ours: &Path) -> Result<Vec<Measured>> {
     for (line, [time, bytes]) in found.iter().zip(ROWS) {
         let input = format!(
             "16 tomes of {CHECKED} blocks, group 13+3, {} messages with {} signatures, encoded and \
-             decoded; one thread, by the clock, {ROUNDS} rounds; what is damaged is found and named",
+             decoded; one thread, by the clock, {ROUNDS} rounds; all damage is found and named",
             number(line, "messages")?,
             number(line, "signatures")?
         );
@@ -276,8 +276,8 @@ fn year(ours: &Path) -> Result<Measured> {
 fn memory(ours: &Path, blocks: u32) -> Result<Vec<Measured>> {
     let line = last(ours, &["memory", &blocks.to_string()])?;
     let input = format!(
-        "{blocks} blocks that were all written, in regions of 10^6, without names; resident; filled \
-         in {:.1} s, core started in {:.2} s",
+        "{blocks} blocks that were all written, in regions of 10^6, without names; resident; \
+         filled in {:.1} s, core started in {:.2} s",
         number(&line, "filled_s")?,
         number(&line, "started_s")?
     );
