@@ -168,8 +168,8 @@ fn read(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
         };
         let input = format!(
             "{READ_MIB} MiB in objects of 8 MiB, one after the other from a tome that turns, and \
-             as much in 16 plain files; in turn, {ROUNDS} rounds, by the clock; processor time {:.2} \
-             s, plain {:.2} s",
+             as much in 16 plain files; in turn, {ROUNDS} rounds, by the clock; processor time \
+             {:.2} s, plain {:.2} s",
             super::median(of("get", "_processor_s")?),
             super::median(of("plain", "_processor_s")?)
         );
