@@ -20,9 +20,9 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Whether nothing waits.
+    /// Whether no row waits, and so nothing is to be said later.
     pub(super) const fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.said.is_empty()
+        self.rows.is_empty()
     }
 
     /// Whether it is to be kept before more comes.
@@ -37,10 +37,11 @@ impl Held {
         self.rows.extend(rows);
     }
 
-    /// Something is to be said then.
+    /// Something is to be said when the rows are kept that wait.
     pub(super) fn say(&mut self, command: Command) {
-        if let Command::Tell { message: Message::Delta { bytes, .. }, .. } = &command {
-            self.bytes += bytes.len() as u64;
+        assert!(!self.is_empty(), "what waits for nothing is said at once");
+        if let Command::Tell { message, .. } = &command {
+            self.bytes += bytes_told(message);
         }
         self.said.push(command);
     }
@@ -49,6 +50,32 @@ impl Held {
     pub(super) fn take(&mut self) -> (Vec<Row>, Vec<Command>) {
         let Self { rows, said, .. } = std::mem::take(self);
         (rows, said)
+    }
+}
+
+/// Bytes that a message has of blocks.
+fn bytes_told(message: &Message) -> u64 {
+    match message {
+        Message::Delta { bytes, .. } => bytes.len() as u64,
+        Message::Holdings { held: Some(held), .. } => {
+            let changes = held.iter().flat_map(|held| &held.changes).map(|known| &known.bytes);
+            let all = held.iter().map(|held| &held.block).chain(changes);
+            all.map(|bytes| bytes.len() as u64).sum()
+        }
+        Message::Holdings { held: None, .. }
+        | Message::Query { .. }
+        | Message::Status { .. }
+        | Message::ReportWanted { .. }
+        | Message::Report { .. }
+        | Message::NodesWanted { .. }
+        | Message::Nodes { .. }
+        | Message::Freeze(_)
+        | Message::Ready { .. }
+        | Message::Thaw(_)
+        | Message::Moved(_)
+        | Message::Learned { .. }
+        | Message::HoldingsWanted { .. }
+        | Message::Share { .. } => 0,
     }
 }
 

@@ -299,10 +299,18 @@ impl Loop {
                     self.keep()?;
                     self.put_down();
                 }
-                Command::Tell { .. }
-                | Command::Keeper(_)
-                | Command::Answer { .. }
-                | Command::Alarm(_) => self.held.say(command),
+                Command::Answer { request, answer } => {
+                    // No client waits for what comes behind.
+                    self.keep()?;
+                    self.answer(request, answer);
+                }
+                Command::Tell { .. } | Command::Keeper(_) | Command::Alarm(_) => {
+                    if self.held.is_empty() {
+                        self.say(command);
+                    } else {
+                        self.held.say(command);
+                    }
+                }
             }
             if self.held.is_full() {
                 self.keep()?;
@@ -331,10 +339,8 @@ impl Loop {
         }
         self.sync()?;
         let (rows, said) = self.held.take();
-        if !rows.is_empty() {
-            self.parts.injected.pass(self.id(), Failing::Commit)?;
-            self.parts.store.commit(&rows, &self.parts.fail)?;
-        }
+        self.parts.injected.pass(self.id(), Failing::Commit)?;
+        self.parts.store.commit(&rows, &self.parts.fail)?;
         for command in said {
             self.say(command);
         }
@@ -354,9 +360,9 @@ impl Loop {
                 }
             }
             Command::Keeper(message) => self.parts.network.tell_keeper(self.id(), message),
-            Command::Answer { request, answer } => self.answer(request, answer),
             Command::Alarm(alarm) => self.alarmed(&alarm),
-            Command::Write { .. }
+            Command::Answer { .. }
+            | Command::Write { .. }
             | Command::Commit(_)
             | Command::Read { .. }
             | Command::SpinUp { .. }
