@@ -73,19 +73,21 @@ impl Disk {
     /// When that is not the disk's fault: it stands still, or nothing more can be opened.
     pub fn read(&mut self, spot: Spot) -> Result<Option<(Label, Vec<u8>)>> {
         let (number, at) = self.place(spot);
-        let mut slot = vec![0; slot_bytes(&self.identity.layout)];
+        let mut label = vec![0; LABEL_BYTES];
+        let mut block = vec![0; slot_bytes(&self.identity.layout) - LABEL_BYTES];
         let file = match self.file(number) {
             Ok(Some(file)) => file,
             Ok(None) | Err(TomesError::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        match file.read_exact_at(&mut slot, at) {
+        // Two reads, and no copy of a block that stood behind its label.
+        let read = file.read_exact_at(&mut label, at);
+        match read.and_then(|()| file.read_exact_at(&mut block, at + LABEL_BYTES as u64)) {
             Ok(()) => {}
             Err(error @ DisksError::Io { .. }) if !error.is_exhausted() => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        let block = slot.split_off(LABEL_BYTES);
-        let label = self.parse(spot, &slot, &block);
+        let label = self.parse(spot, &label, &block);
         Ok(label.map(|label| (label, block)))
     }
 

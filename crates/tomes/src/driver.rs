@@ -9,11 +9,15 @@
 //!                                                Tell, Answer: only then
 //! ```
 //!
+//! Commits of what came together share a sync (`held`): whatever is to be said, written to the disk
+//! or done to it waits for the rows before it, and only reads do not.
+//!
 //! Whatever cannot be written or synced has the tome given up: its disk is put down, who waits is
 //! told, and nothing more is done until it is opened anew. The core's times are counted from 1970,
 //! so that ages go on over a start. Not here: which tomes there are.
 
 mod hand;
+mod held;
 mod looping;
 mod seats;
 mod status;

@@ -3,6 +3,7 @@
 //! ```text
 //! identity     which tome a disk is          disk         its blocks, at fixed places
 //! rows, load   what is kept awake            awake_store  kept before anything is answered
+//! run          bytes in a row, all at once
 //! pulled       a tome read alone            driver       does what the core of a tome says
 //! network      between tomes                spin_gate    what a spin-up has to pass
 //! keeper       of tokens                    set_store    what a set knows of itself
@@ -31,6 +32,7 @@ mod piece_store;
 mod pulled;
 mod question;
 mod rows;
+mod run;
 mod set;
 mod set_store;
 mod spin_gate;

@@ -44,6 +44,12 @@ pub const PUTS_MAX: usize = 256;
 /// A set is not well when something is unprotected for longer. The paper has what is written
 /// protected in 8 h (Pergamum (FAST 2008), section 5.2).
 pub const UNPROTECTED_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Rows and messages of a tome that wait for one commit.
+pub const HELD_COMMANDS_MAX: usize = 256;
+/// Bytes of blocks among them, beyond which no more is waited for.
+pub const HELD_BYTES_MAX: ByteCount = ByteCount::mib(4);
+/// Letters that are taken before what they led to is kept.
+pub const LETTERS_SHARED_MAX: usize = 64;
 /// The core is told no sooner again that time passed.
 pub const TIMER_REST: Duration = Duration::from_millis(100);
 /// Names of objects that are told one by one with a reason why a set is not well.
@@ -58,5 +64,6 @@ const _: () = assert!(
     BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
     "the largest object can be put"
 );
+const _: () = assert!(LETTERS_SHARED_MAX <= INBOX_MAX, "no more than wait");
 const _: () = assert!(INBOX_MAX * 4 <= KEEPER_INBOX_MAX, "many tomes may ask at once");
 const _: () = assert!(LABEL_BYTES.is_multiple_of(512) && HEADER_BYTES.is_multiple_of(512));

@@ -31,6 +31,8 @@ use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version}
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
+use crate::run;
+
 pub(crate) const TOME: Space = Space::new("tome");
 pub(crate) const SEATS: Space = Space::new("seats");
 pub(crate) const STANDINGS: Space = Space::new("standings");
@@ -103,6 +105,7 @@ pub(crate) struct PendingRow(pub(crate) Pending);
 pub(crate) struct DeltaRow {
     pub(crate) change: Change,
     pub(crate) is_folded: bool,
+    #[serde(with = "run")]
     pub(crate) bytes: Vec<u8>,
 }
 

@@ -20,6 +20,7 @@ mod rack;
 mod recover;
 mod server;
 mod start;
+mod tomes;
 mod twin;
 
 use std::io::Write as _;
@@ -78,7 +79,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 13] = [
+const BENCHES: [Entry; 14] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -92,10 +93,12 @@ const BENCHES: [Entry; 13] = [
     ("twin", twin::twin),
     ("glass", glass::glass),
     ("rack", rack::rack),
+    ("tomes", tomes::tomes),
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 7] = ["recover", "codes", "signature", "ldpc", "twin", "glass", "rack"];
+const OWN_BUILDS: [&str; 8] =
+    ["recover", "codes", "signature", "ldpc", "twin", "glass", "rack", "tomes"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -416,7 +416,8 @@ impl Tome {
         let no_object = || TomeError::NoObject { name: name.to_owned() };
         let object = self.awake.object(name).ok_or_else(no_object)?;
         let blocks = object.blocks.iter().filter_map(|at| job.loaded.get(at));
-        let mut bytes: Vec<u8> = blocks.flatten().copied().collect();
+        let mut bytes = Vec::with_capacity(object.blocks.len() * self.block_len());
+        blocks.for_each(|block| bytes.extend_from_slice(block));
         bytes.truncate(usize::try_from(object.bytes).unwrap_or(usize::MAX));
         if sector_checksum(&bytes) == object.digest {
             return Ok(bytes);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
 use fulgurite_disks::{Cause, Observed, PlaceId, Power, Wake};
-use fulgurite_tome::awake::Row;
-use fulgurite_tome::message::Held;
+use fulgurite_tome::awake::{Awake, Row};
+use fulgurite_tome::message;
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{
     Alarm, Answer, Command, Epoch, Event, Member, RequestId, Spot, Tome, TomeError, TomeId,
@@ -16,12 +16,13 @@ use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::hand::{Ended, Stage, begin};
+use super::held::Held;
 use super::seats::{Checked, data_blocks};
 use super::status::{Listed, Look, TomeStatus};
 use super::{Ask, Done, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
 use crate::injected::Failing;
-use crate::limits::{ALARMS_KEPT, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
+use crate::limits::{ALARMS_KEPT, LETTERS_SHARED_MAX, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
 use crate::piece_store::Placed;
 use crate::{Result, TomesError};
 
@@ -37,6 +38,7 @@ pub(super) struct Loop {
     start: (Instant, Instant),
     /// Open while the disk turns.
     disk: Option<Disk>,
+    held: Held,
     /// What is done when time has passed.
     alarm: Option<(Instant, Due)>,
     tries: u32,
@@ -67,7 +69,7 @@ enum Due {
 enum Waiter {
     Put { name: String, done: Done<Option<Placed>>, held: OwnedSemaphorePermit },
     Get(Reply<Vec<u8>>),
-    Hold(Reply<(Member, Vec<Held>)>),
+    Hold(Reply<(Member, Vec<message::Held>)>),
     Scrub(Reply<()>),
     Check(Reply<Checked>),
     Delete(Done),
@@ -76,11 +78,13 @@ enum Waiter {
 
 impl Loop {
     pub(super) fn new(
-        parts: Parts,
+        mut parts: Parts,
         inbox: SyncSender<Letter>,
         is_given_up: Arc<AtomicBool>,
     ) -> Result<Self> {
-        let (clock, awake) = (&parts.clock, parts.awake.clone());
+        // The core has it from here on, and nobody else: it is 24 bytes a block.
+        let nothing = Awake::new(parts.identity.tome, parts.identity.layout);
+        let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
         let tome = Tome::new(wall, awake, parts.seed)?;
         Ok(Self {
@@ -88,6 +92,7 @@ impl Loop {
             inbox,
             start: (wall, clock.passed()),
             disk: None,
+            held: Held::default(),
             alarm: None,
             tries: 0,
             timer_from: Instant::ZERO,
@@ -107,13 +112,19 @@ impl Loop {
         self.begin_still();
         // What it has to do of itself is found by asking it.
         self.step(Event::Timer);
+        self.settle();
         while !(self.is_stopping && self.is_still()) {
             match self.next(letters) {
                 Ok(letter) => self.take(letter),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            // What waits already shares a commit, if there is one.
+            for letter in letters.try_iter().take(LETTERS_SHARED_MAX) {
+                self.take(letter);
+            }
             self.pass_time();
+            self.settle();
         }
         self.refuse_all(|| TomesError::Stopped);
     }
@@ -158,11 +169,20 @@ impl Loop {
         match letter {
             Letter::Told { from, message } => self.step(Event::Told { from, message }),
             Letter::Keeper(message) => self.step(Event::Keeper(message)),
-            Letter::Ask(ask) => self.asked(ask),
+            Letter::Ask(ask) => {
+                // Clients are told what is kept.
+                self.settle();
+                self.asked(ask);
+                self.settle();
+            }
             Letter::Stage(ended) => self.ended(ended),
             Letter::Turned => {}
-            Letter::Retired => self.give_up_for(super::RETIRED.to_owned()),
+            Letter::Retired => {
+                self.settle();
+                self.give_up_for(super::RETIRED.to_owned());
+            }
             Letter::Stop => {
+                self.settle();
                 self.is_stopping = true;
                 self.put_down();
             }
@@ -272,34 +292,25 @@ impl Loop {
         }
     }
 
-    /// Does what is to be done, in order; each is on stable storage before what follows.
+    /// Does what is to be done, in order. What has to be on stable storage before anybody hears of
+    /// it is held, with what is to be said.
     fn carry_out(
         &mut self,
         mut commands: VecDeque<Command>,
         events: &mut VecDeque<Event>,
     ) -> Result<()> {
-        let mut has_confirmed = false;
         while let Some(command) = commands.pop_front() {
-            // Blocks that are written one after the other share a sync: no two lie in one spot, and
-            // nothing names them yet.
-            if !matches!(command, Command::Write { .. }) {
-                self.sync()?;
-            }
             match command {
                 Command::Write { spot, bytes } => {
+                    // Only by what was kept nothing needed lies there any more.
+                    self.keep()?;
                     let label = label_of(spot, &commands);
                     let (tome, fail) = (self.id(), &self.parts.fail);
                     self.parts.injected.pass(tome, Failing::Write)?;
                     self.parts.injected.pass(tome, Failing::Room)?;
                     open(&mut self.disk, tome)?.write(spot, label, &bytes, fail)?;
                 }
-                Command::Commit(rows) => {
-                    self.parts.injected.pass(self.id(), Failing::Commit)?;
-                    self.parts.store.commit(&rows, &self.parts.fail)?;
-                    let is_one =
-                        |row: &Row| matches!(row, Row::Confirmed { .. } | Row::Removed { .. });
-                    has_confirmed |= rows.iter().any(is_one);
-                }
+                Command::Commit(rows) => self.held.keep(rows),
                 Command::Read { job, spots } => {
                     let tome = self.id();
                     let disk = open(&mut self.disk, tome)?;
@@ -307,24 +318,83 @@ impl Loop {
                     let blocks = spots.into_iter().map(read).collect::<Result<_>>()?;
                     events.push_back(Event::Read { job, blocks });
                 }
-                Command::SpinUp { token, epoch } => self.spin_up(token, epoch)?,
-                Command::SpinDown => self.put_down(),
-                Command::Tell { to, message } => {
-                    self.parts.fail.pass("tomes-telling");
-                    if !self.parts.injected.has(self.id(), Failing::Tell) {
-                        self.parts.network.tell(self.id(), to, message);
+                Command::SpinUp { token, epoch } => {
+                    self.keep()?;
+                    self.spin_up(token, epoch)?;
+                }
+                Command::SpinDown => {
+                    self.keep()?;
+                    self.put_down();
+                }
+                Command::Answer { request, answer } => {
+                    // No client waits for what comes behind.
+                    self.keep()?;
+                    self.answer(request, answer);
+                }
+                Command::Tell { .. } | Command::Keeper(_) | Command::Alarm(_) => {
+                    if self.held.is_empty() {
+                        self.say(command);
+                    } else {
+                        self.held.say(command);
                     }
                 }
-                Command::Keeper(message) => self.parts.network.tell_keeper(self.id(), message),
-                Command::Answer { request, answer } => self.answer(request, answer),
-                Command::Alarm(alarm) => self.alarmed(&alarm),
+            }
+            if self.held.is_full() {
+                self.keep()?;
             }
         }
+        Ok(())
+    }
+
+    /// Has what is held on stable storage, or gives the tome up.
+    fn settle(&mut self) {
+        if self.trouble.is_some() {
+            return;
+        }
+        if let Err(error) = self.keep() {
+            self.give_up(&error);
+        }
+    }
+
+    /// Has blocks that were written and what is held on stable storage, and says what waited for
+    /// that.
+    fn keep(&mut self) -> Result<()> {
+        if self.held.is_empty() {
+            // Blocks that are written one after the other share a sync: no two lie in one spot,
+            // and nothing names them yet.
+            return Ok(());
+        }
         self.sync()?;
-        if has_confirmed {
+        let (rows, said) = self.held.take();
+        self.parts.injected.pass(self.id(), Failing::Commit)?;
+        self.parts.store.commit(&rows, &self.parts.fail)?;
+        for command in said {
+            self.say(command);
+        }
+        let is_one = |row: &Row| matches!(row, Row::Confirmed { .. } | Row::Removed { .. });
+        if rows.iter().any(is_one) {
             self.look_for_protected();
         }
         Ok(())
+    }
+
+    fn say(&mut self, command: Command) {
+        match command {
+            Command::Tell { to, message } => {
+                self.parts.fail.pass("tomes-telling");
+                if !self.parts.injected.has(self.id(), Failing::Tell) {
+                    self.parts.network.tell(self.id(), to, message);
+                }
+            }
+            Command::Keeper(message) => self.parts.network.tell_keeper(self.id(), message),
+            Command::Alarm(alarm) => self.alarmed(&alarm),
+            Command::Answer { .. }
+            | Command::Write { .. }
+            | Command::Commit(_)
+            | Command::Read { .. }
+            | Command::SpinUp { .. }
+            | Command::SpinDown => unreachable!("it is done and not said"),
+        }
     }
 
     fn sync(&mut self) -> Result<()> {

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example speed -p fulgurite-twin WHAT`, where WHAT is one of
 //! `interval WORKLOAD POLICY`, `six-months`, `fleet LIBRARIES DAYS`, `decision QUEUED`,
-//! `curve [SVG]`, `queue CUSTOMERS`, `rack RATE HOURS` and `rack-paper FOLDER`. `cargo xtask bench
-//! twin` and `cargo xtask bench rack` run them all.
+//! `curve [SVG]`, `queue CUSTOMERS`, `rack RATE HOURS`, `rack-paper FOLDER`, `mttdl CYCLES` and
+//! `tomes-year`. `cargo xtask bench twin`, `bench rack` and `bench tomes` run them all.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -15,6 +15,7 @@ mod curve;
 mod decision;
 mod measure;
 mod rack;
+mod tomes;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,6 +41,8 @@ fn main() {
         ["curve", svg] => curve::print(Some(svg)),
         ["rack", rate, hours] => rack::hours(rate.parse().unwrap(), hours.parse().unwrap()),
         ["rack-paper", folder] => rack::paper(folder),
+        ["mttdl", cycles] => tomes::mttdl(cycles.parse().unwrap()),
+        ["tomes-year"] => tomes::year(),
         ["queue", customers] => queue(customers.parse().unwrap()),
         _ => panic!("no such measurement: {words:?}"),
     }

@@ -1,0 +1,62 @@
+//! Awake stores of tomes that are full, made without their disks: each block has a signature, a
+//! version and a spot.
+
+use fulgurite_codes::Signature;
+use fulgurite_tome::awake::{Awake, Row};
+use fulgurite_tome::group::Group;
+use fulgurite_tome::{
+    GroupId, Layout, Offset, Parts, RegionId, RegionIndex, Split, Spot, TomeId, Version,
+};
+use fulgurite_units::{ByteCount, RandomStream};
+
+/// Blocks of a region, of segments 62+2.
+pub(crate) const REGION_BLOCKS: u32 = 1_000_000;
+const SEGMENT_BLOCKS: u32 = 64;
+/// Bytes of a block.
+const BLOCK: ByteCount = ByteCount::kib(128);
+/// Spots beyond one for each block.
+const SPARES: u32 = 4096;
+
+/// Groups of the paper.
+pub(crate) fn split() -> Split {
+    "13+3".parse().unwrap()
+}
+
+/// Regions of a million blocks, or one that has fewer.
+pub(crate) fn layout(blocks: u32) -> Layout {
+    let region = blocks.min(REGION_BLOCKS);
+    assert!(region.is_multiple_of(SEGMENT_BLOCKS) && blocks.is_multiple_of(region), "whole ones");
+    let segments = region / SEGMENT_BLOCKS;
+    let (segment, regions) = ("62+2".parse().unwrap(), blocks / region);
+    Layout::new(Parts { block: BLOCK, segment, segments, regions, spares: SPARES }).unwrap()
+}
+
+/// The tome of member `own`, whose regions have nothing in them yet.
+pub(crate) fn empty(own: u32, layout: Layout) -> Awake {
+    let mut awake = Awake::new(TomeId::new(own), layout);
+    for region in (0..layout.parts().regions).map(RegionIndex::new) {
+        let seats =
+            (0..split().total()).map(|tome| RegionId { tome: TomeId::new(tome), index: region });
+        let group = Group::new(GroupId::new(region.get()), split(), seats.collect()).unwrap();
+        awake.apply(&Row::Seat { region, group }).unwrap();
+    }
+    awake
+}
+
+/// Block `offset` of a region gets its signature; it was written once.
+pub(crate) fn write(awake: &mut Awake, region: u32, offset: u32, change: Signature) {
+    let first = region * awake.layout().region_blocks();
+    let row = Row::Block {
+        region: RegionIndex::new(region),
+        offset: Offset::new(offset),
+        spot: Spot::new(first + offset),
+        version: Version::new(offset + 1),
+        change,
+    };
+    awake.apply(&row).unwrap();
+}
+
+/// The signature of some bytes or other.
+pub(crate) fn any(stream: &mut RandomStream) -> Signature {
+    Signature(stream.next_u64().to_le_bytes())
+}

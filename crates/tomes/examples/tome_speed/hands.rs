@@ -1,0 +1,78 @@
+//! Who turns the hands of a set's clock: somebody who looks whether anything goes on, and lets time
+//! pass when nothing does. So no lease ends while a slow machine works, and no rest is waited for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use fulgurite_units::{Duration, ManualClock};
+
+use super::measure::{process_s, thread_s};
+
+/// How far the hands are turned at first, and at most while nothing comes of it: less than half of
+/// a lease. Each time they are turned by half as much more.
+const STEP: Duration = Duration::from_secs(1);
+const STEP_MAX: Duration = Duration::from_secs(120);
+/// How often it is looked.
+const LOOK: std::time::Duration = std::time::Duration::from_micros(300);
+/// What this process may have of the processor between two looks and do nothing, in seconds.
+const NOTHING: f64 = 5e-5;
+/// Looks, one after the other, at which nothing went on.
+const QUIET_LOOKS: u32 = 3;
+
+/// A thread that turns the hands until it is dropped.
+pub(crate) struct Hands {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hands {
+    /// Begins to turn them.
+    pub(crate) fn turn(clock: &ManualClock) -> Self {
+        let ends = Arc::<AtomicBool>::default();
+        let (clock, ended) = (clock.clone(), Arc::clone(&ends));
+        let thread = std::thread::spawn(move || {
+            let mut step = STEP;
+            while !ended.load(Ordering::Acquire) {
+                let was_quiet = wait_until_quiet(|| ended.load(Ordering::Acquire));
+                let more = Duration::from_nanos(step.as_nanos() / 2 * 3).min(STEP_MAX);
+                step = if was_quiet { more } else { STEP };
+                clock.advance(step);
+            }
+        });
+        Self { ends, thread: Some(thread) }
+    }
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Release);
+        self.thread.take().map(JoinHandle::join).unwrap().unwrap();
+    }
+}
+
+/// Returns when no other thread of this process has run for some looks and none waits for the disk,
+/// or when `ends` says so. Says whether it was so from the beginning.
+pub(crate) fn wait_until_quiet(ends: impl Fn() -> bool) -> bool {
+    let others = || process_s() - thread_s();
+    let (mut before, mut quiet, mut looks) = (others(), 0, 0);
+    while quiet < QUIET_LOOKS && !ends() {
+        std::thread::sleep(LOOK);
+        let now = others();
+        quiet = if now - before < NOTHING && !waits_for_disk() { quiet + 1 } else { 0 };
+        (before, looks) = (now, looks + 1);
+    }
+    // The first look has what came of the hands themselves: each tome looked at the clock.
+    looks <= QUIET_LOOKS + 1
+}
+
+/// Whether some thread of this process does.
+fn waits_for_disk() -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    threads.filter_map(Result::ok).any(|thread| {
+        // One that has ended waits for nothing.
+        let text = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = text.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        state == Some('D')
+    })
+}

@@ -1,0 +1,73 @@
+//! Objects got from a tome whose disk turns and has looked at as many blocks as it does after each
+//! spin-up, and as many bytes of plain files, in turn.
+
+use std::path::Path;
+
+use super::hands::{Hands, wait_until_quiet};
+use super::measure::{Taken, taken};
+use super::plain;
+use super::shelf::{OBJECT, Shelf};
+
+/// What may stay in memory of files that are to be read cold.
+const WARM_PERCENT_MAX: usize = 2;
+
+/// A line a round. Who is first changes by rounds.
+pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
+    let shelf = Shelf::new(folder);
+    let names = fill(&shelf, mib);
+    plain::write(folder, shelf.noise(), (mib << 20) as u64);
+    let hands = Hands::turn(&shelf.clock);
+    assert_eq!(get(&shelf, &names[..1]), OBJECT, "it turns");
+    drop(hands);
+    // From here on no time passes, so the disk turns on.
+    wait_until_quiet(|| false);
+    let turning = shelf.set.powers().into_iter().filter(|(_, power)| power.turns());
+    let of_names = shelf.set.tome_of(&names[0]).unwrap();
+    assert_eq!(turning.map(|(tome, _)| tome).collect::<Vec<_>>(), [of_names], "it turns on");
+    for round in 0..rounds {
+        let mut told = Vec::new();
+        for place in ["cold", "warm"] {
+            for who in 0..2 {
+                let is_ours = (round + who) % 2 == 0;
+                let files = if is_ours { shelf.blocks() } else { plain::paths(folder).collect() };
+                if place == "cold" {
+                    let there = plain::forget(files);
+                    assert!(there < WARM_PERCENT_MAX, "{there} % of it stayed in memory");
+                } else {
+                    files.iter().for_each(|file| plain::warm(file));
+                }
+                let Taken { wall, processor, read, .. } = taken(|| {
+                    let bytes = if is_ours { get(&shelf, &names) } else { plain::read(folder) };
+                    assert_eq!(bytes, mib << 20, "all of it");
+                });
+                let name = if is_ours { "get" } else { "plain" };
+                told.push(format!(
+                    "\"{name}_{place}_s\":{wall:.4},\"{name}_{place}_processor_s\":{processor:.4},\
+                     \"{name}_{place}_bytes\":{read}"
+                ));
+            }
+        }
+        println!("{{\"round\":{round},\"mib\":{mib},{}}}", told.join(","));
+    }
+    plain::paths(folder).for_each(|path| std::fs::remove_file(path).unwrap());
+}
+
+/// Objects that all lie on one tome, and are protected; says their names.
+fn fill(shelf: &Shelf, mib: usize) -> Vec<String> {
+    let count = (mib << 20) / OBJECT;
+    let names: Vec<String> = (0..count).map(|number| format!("object {number}")).collect();
+    let mut tome = None;
+    for (number, name) in names.iter().enumerate() {
+        // A disk that turns is taken before others, and while no time passes it turns.
+        let at = shelf.wait(shelf.put(name, &shelf.object(number, OBJECT)));
+        assert_eq!(*tome.get_or_insert(at), at, "all on one");
+    }
+    let _hands = Hands::turn(&shelf.clock);
+    names.iter().for_each(|name| shelf.wait(shelf.protected(name)));
+    names
+}
+
+/// Gets objects one after the other; says their bytes.
+fn get(shelf: &Shelf, names: &[String]) -> usize {
+    names.iter().map(|name| shelf.wait(shelf.set.get(name)).unwrap().len()).sum()
+}

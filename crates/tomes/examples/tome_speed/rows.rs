@@ -1,0 +1,62 @@
+//! Puts of a block to a tome whose disk turns, one after the other and each when nothing else goes
+//! on, and in turn with each a row that is synced, as the set keeps where an object lies (its store
+//! of pieces: the same store, with the same committer, and a row as long).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fulgurite_catalog::{CatalogError, Committer, FjallConfig, FjallStore, Space, Transaction};
+use fulgurite_tomes::limits::{AWAKE_BLOCK_CACHE, AWAKE_WRITE_BUFFER};
+
+use super::hands::wait_until_quiet;
+use super::measure::median;
+use super::shelf::{BLOCK, Shelf};
+
+const ROWS: Space = Space::new("rows");
+/// Bytes of the row of an object of one block.
+const ROW_BYTES: usize = 48;
+
+/// Microseconds of a put and of a row, half of all within, and 9 of 10.
+pub(crate) fn print(folder: &Path, puts: usize) {
+    let shelf = Shelf::new(folder);
+    let path = folder.join("rows");
+    let config = FjallConfig {
+        block_cache: AWAKE_BLOCK_CACHE,
+        write_buffer: AWAKE_WRITE_BUFFER,
+        worker_count: 1,
+    };
+    let store = Arc::new(FjallStore::open(&path, &[ROWS], &config).unwrap());
+    let committer = Committer::start(store as _).unwrap();
+    shelf.wait(shelf.put("first", &shelf.object(0, BLOCK)));
+    let (mut put_us, mut row_us) = (Vec::new(), Vec::new());
+    for number in 1..=puts {
+        let name = format!("object {number}");
+        let bytes = shelf.object(number, BLOCK);
+        wait_until_quiet(|| false);
+        let begin = Instant::now();
+        shelf.wait(shelf.put(&name, &bytes));
+        put_us.push(begin.elapsed().as_secs_f64() * 1e6);
+        wait_until_quiet(|| false);
+        let begin = Instant::now();
+        let put = move |tx: &mut Transaction<'_>| -> Result<(), CatalogError> {
+            tx.put(ROWS, name.into_bytes(), vec![7; ROW_BYTES])
+        };
+        shelf.wait(committer.commit(put)).unwrap();
+        row_us.push(begin.elapsed().as_secs_f64() * 1e6);
+    }
+    let ninth = |mut runs: Vec<f64>| {
+        runs.sort_by(f64::total_cmp);
+        runs[runs.len() * 9 / 10]
+    };
+    println!(
+        "{{\"puts\":{puts},\"put_us\":{:.1},\"put_9_of_10_us\":{:.1},\"row_us\":{:.1},\
+         \"row_9_of_10_us\":{:.1}}}",
+        median(put_us.clone()),
+        ninth(put_us),
+        median(row_us.clone()),
+        ninth(row_us)
+    );
+    drop(committer);
+    std::fs::remove_dir_all(path).unwrap();
+}

@@ -1,0 +1,79 @@
+//! Objects put into a set and protected by their groups, and as many bytes as that wrote in plain
+//! files, in turn.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::Instant;
+
+use super::hands::Hands;
+use super::measure::{Taken, taken};
+use super::plain;
+use super::shelf::{OBJECT, Shelf};
+
+/// Bytes that plain files have before it is known how many the set writes, of one put.
+const FIRST_GUESS: u64 = 8;
+
+/// A line a round: seconds until all were acknowledged and protected, bytes that were written, and
+/// seconds of plain files with as many. Who is first changes by rounds.
+pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
+    let shelf = Shelf::new(folder);
+    let mut written = FIRST_GUESS * (mib << 20) as u64;
+    for round in 0..rounds {
+        let write = |bytes: u64| {
+            rustix::fs::sync();
+            let took = taken(|| plain::write(folder, shelf.noise(), bytes));
+            plain::paths(folder).for_each(|path| std::fs::remove_file(path).unwrap());
+            (bytes, took)
+        };
+        let put = || {
+            // What others left to be written is not to be waited for by what comes.
+            rustix::fs::sync();
+            let _hands = Hands::turn(&shelf.clock);
+            put(&shelf, round, mib)
+        };
+        let (local, ours, (plain_bytes, plain)) = if round % 2 == 0 {
+            let (local, ours) = put();
+            (local, ours, write(ours.written))
+        } else {
+            let plain = write(written);
+            let (local, ours) = put();
+            (local, ours, plain)
+        };
+        written = ours.written;
+        println!(
+            "{{\"round\":{round},\"mib\":{mib},{},\"plain_bytes\":{plain_bytes},\
+             \"plain_s\":{:.4},\"plain_processor_s\":{:.4}}}",
+            line(local, ours),
+            plain.wall,
+            plain.processor
+        );
+    }
+}
+
+/// One round by a clock that goes by itself.
+pub(crate) fn print_rests(folder: &Path, mib: usize) {
+    let shelf = Shelf::going(folder);
+    rustix::fs::sync();
+    let (local, ours) = put(&shelf, 0, mib);
+    println!("{{\"mib\":{mib},{}}}", line(local, ours));
+}
+
+fn line(local: f64, ours: Taken) -> String {
+    let Taken { wall, processor, written, read } = ours;
+    format!(
+        "\"local_s\":{local:.4},\"protected_s\":{wall:.4},\"processor_s\":{processor:.4},\
+         \"written\":{written},\"read\":{read}"
+    )
+}
+
+/// Seconds until the last was acknowledged, and what it took until all were protected.
+fn put(shelf: &Shelf, round: usize, mib: usize) -> (f64, Taken) {
+    let count = (mib << 20) / OBJECT;
+    let object = |number| {
+        (format!("round {round} object {number}"), shelf.object(round * count + number, OBJECT))
+    };
+    let objects: Vec<_> = (0..count).map(object).collect();
+    let (local, begin) = (Cell::new(0.0), Instant::now());
+    let took = taken(|| shelf.put_all(&objects, || local.set(begin.elapsed().as_secs_f64())));
+    (local.get(), took)
+}
