@@ -10,7 +10,7 @@ use std::time::Duration;
 use fulgurite_disks::Wake;
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::{GroupChecked, Moves, TomeStatus};
-use fulgurite_units::{ByteCount, error_chain};
+use fulgurite_units::{ByteCount, Ratio, error_chain};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
@@ -105,16 +105,15 @@ impl TomeStore {
         let region = self.region_bytes();
         let of_tome = |moves: &Moves| {
             let own = moves.under_way.iter().filter(|moving| moving.planned.from.tome == tome);
-            own.map(|moving| moving.done.get()).collect::<Vec<f64>>()
+            own.map(|moving| undone(moving.done, region)).collect::<Vec<u64>>()
         };
         let mut moves = planned;
         // Seats that move, and more when a tome that is added meanwhile has room for them.
         let (mut most, mut left) = (0, of_tome(&moves));
         while moves.leaving.contains(&tome) && !left.is_empty() {
             most = most.max(left.len());
-            let undone: f64 = left.iter().map(|done| 1.0 - done).sum();
             let total = most as u64 * region;
-            work.tell(total.saturating_sub((undone * region as f64) as u64), total);
+            work.tell(total.saturating_sub(left.iter().sum()), total);
             tokio::time::sleep(LOOK).await;
             moves = self.set().moves();
             left = of_tome(&moves);
@@ -208,6 +207,12 @@ impl TomeStore {
         wakes.reverse();
         wakes
     }
+}
+
+/// Bytes of so many of which a share is not done yet, to the thousandth.
+fn undone(done: Ratio, bytes: u64) -> u64 {
+    let is_left = |thousandth: &u32| f64::from(*thousandth) > done.get() * 1000.0;
+    bytes / 1000 * (1..=1000).filter(is_left).count() as u64
 }
 
 /// What is wrong with a group, a line each.

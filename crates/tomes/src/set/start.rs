@@ -95,32 +95,14 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let is_behind = start.is_behind(&store, &pieces)?;
     start.count_tomes(&store, &mut opened)?;
     let store = Arc::new(store);
-    let network = Arc::clone(&start.network);
-    let keeper = KeeperDriver::start(
-        Arc::clone(&store),
-        (tomes, &start.taken_back(store.tokens()?)),
-        Arc::clone(&start.network) as Arc<dyn Network>,
-        start.options.clock.clone(),
-        Arc::clone(&start.fail),
-        |inbox| network.set_keeper(inbox),
-    )?;
+    let keeper = start.keep_tokens(&store, tomes)?;
     let (mut names, mut seats) = start.drive_all(opened, &pieces)?;
     let unnamed = counting::count_pieces(&store, &pieces, &seats, is_behind)?;
     let out = store.out()?;
-    for (tome, _) in start.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
-        names.await_tome(tome);
-        // What it had is known before it answers.
-        pieces.each(tome, |name, placed| {
-            names.add(&name, tome, placed.object.blocks.len() as u64);
-        })?;
-    }
+    start.await_remotes(&out, &mut names, &pieces)?;
     let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
-    for (tome, seat) in start.remotes.seats() {
-        if !out.contains(&tome) {
-            seat.begin(start.charge(tome, is_new, &store, (&names, &pieces)));
-        }
-        seats.insert(tome, Seat::Remote(RemoteDriver(Arc::clone(seat))));
-    }
+    let begin = |tome| start.charge(tome, is_new, &store, (&names, &pieces));
+    seats.extend(start.begin_remotes(&out, begin));
     let tomes = Arc::new(seats);
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
@@ -292,6 +274,48 @@ impl Start {
             })?;
         }
         Ok((names, seats))
+    }
+
+    fn keep_tokens(&self, store: &Arc<SetStore>, tomes: u32) -> Result<KeeperDriver> {
+        KeeperDriver::start(
+            Arc::clone(store),
+            (tomes, &self.taken_back(store.tokens()?)),
+            Arc::clone(&self.network) as Arc<dyn Network>,
+            self.options.clock.clone(),
+            Arc::clone(&self.fail),
+            |inbox| self.network.set_keeper(inbox),
+        )
+    }
+
+    /// What tomes in other processes had is known before they answer.
+    fn await_remotes(
+        &self,
+        out: &BTreeSet<TomeId>,
+        names: &mut Names,
+        pieces: &OpenedPieces,
+    ) -> Result<()> {
+        for (tome, _) in self.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
+            names.await_tome(tome);
+            pieces.each(tome, |name, placed| {
+                names.add(&name, tome, placed.object.blocks.len() as u64);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Has tomes in other processes asked for an answer, but for those that have no seat.
+    fn begin_remotes(
+        &self,
+        out: &BTreeSet<TomeId>,
+        charge: impl Fn(TomeId) -> Charge,
+    ) -> Vec<(TomeId, Seat)> {
+        let begin = |(tome, seat): (TomeId, &Arc<dyn super::RemoteSeat>)| {
+            if !out.contains(&tome) {
+                seat.begin(charge(tome));
+            }
+            (tome, Seat::Remote(RemoteDriver(Arc::clone(seat))))
+        };
+        self.remotes.seats().map(begin).collect()
     }
 
     fn guard_disks(&self) {
