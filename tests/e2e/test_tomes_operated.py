@@ -15,7 +15,7 @@ from typing import Any
 
 from harness import KEYS, Server, binary, read, wait_until
 from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, ask, body, told, wakes
-from test_tomes import make as make  # noqa: PLC0414
+from test_tomes import make as make
 
 # Exit codes of docs/operating.md.
 USAGE, NOT_FOUND, UNAVAILABLE, CORRUPT, PARTIAL = 2, 4, 7, 8, 10

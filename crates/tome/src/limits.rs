@@ -93,8 +93,8 @@ pub const MEND_WITHIN: Duration = Duration::from_secs(3600);
 pub const MEND_REST: Duration = Duration::from_secs(600);
 /// A rebuild waits so long for members that do not answer, if enough of them do.
 pub const BUILD_WAIT: Duration = Duration::from_secs(3600);
-/// Segments of a source that a rebuild asks for at a time, and bytes of them that it keeps in memory
-/// until they are written.
+/// Segments of a source that a rebuild asks for at a time, and bytes of them that it keeps in
+/// memory until they are written.
 pub const BUILD_WINDOW_MAX: u32 = 16;
 /// See [`BUILD_WINDOW_MAX`].
 pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);

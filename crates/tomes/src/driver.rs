@@ -55,6 +55,9 @@ use crate::{Result, TomesError};
 /// Why a tome is given up that was taken out.
 pub(crate) const RETIRED: &str = "it is taken out: its seats go to others";
 
+/// What a member has of some offsets, in their order.
+pub type Holdings = (Member, Vec<Held>);
+
 /// Where an answer goes.
 pub type Reply<T> = oneshot::Sender<Result<T>>;
 
@@ -98,7 +101,7 @@ pub enum Ask {
     Look { after: Option<String>, max: usize, reply: Reply<Look> },
     /// Answered with what it has of some offsets of a group. Refused while its disk does not turn
     /// when that may not be woken for it.
-    Hold { group: GroupId, offsets: Vec<Offset>, may_wake: bool, reply: Reply<(Member, Vec<Held>)> },
+    Hold { group: GroupId, offsets: Vec<Offset>, may_wake: bool, reply: Reply<Holdings> },
     /// Answered when every block that was written was read.
     Scrub { reply: Reply<()> },
     /// Answered when the members of a group were compared.

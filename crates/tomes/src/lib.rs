@@ -40,7 +40,7 @@ mod starts;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
-pub use driver::{Ask, Checked, Done, Listed, Look, Reply, Seated, TomeStatus};
+pub use driver::{Ask, Checked, Done, Holdings, Listed, Look, Reply, Seated, TomeStatus};
 pub use error::{Result, TomesError};
 pub use identity::{
     TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,

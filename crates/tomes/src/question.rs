@@ -15,7 +15,7 @@ use fulgurite_units::UnixTime;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::driver::{Ask, Checked, Reply, Seated};
+use crate::driver::{Ask, Checked, Holdings, Reply, Seated};
 use crate::piece_store::Placed;
 use crate::{Result, TomesError};
 
@@ -52,7 +52,7 @@ pub struct Asker(Waits);
 
 #[derive(Debug)]
 enum Waits {
-    Held(Reply<(Member, Vec<Held>)>),
+    Held(Reply<Holdings>),
     Done(Reply<()>),
     Checked(Reply<Checked>),
     Wakes(oneshot::Sender<Vec<Wake>>),

@@ -9,11 +9,12 @@
 //! ```
 //!
 //! (Pergamum (FAST 2008), section 4.3.2.) The source and the target turn, and no other disk. Where
-//! one token is all there is they turn in turn: so segments that came are gathered in memory, and
-//! written when all that were asked for are there. What comes twice is known by the number of the question, and a segment is added once since the
-//! checkpoint is in the same commit. A source that is lost before its first segment has those in
-//! the sum spin again with the difference of their factors; later the rebuild begins anew. Not
-//! here: what members do ([`super::seats`]).
+//! one token is all there is they turn one after the other: so segments that came are gathered in
+//! memory, and written when all that were asked for are there. What comes twice is known by the
+//! number of the question, and a segment is added once since the checkpoint is in the same commit.
+//! A source that is lost before its first segment has those in the sum spin again with the
+//! difference of their factors; later the rebuild begins anew. Not here: what members do
+//! ([`super::seats`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,10 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
 use fulgurite_disks::{Cause, Observed, PlaceId, Power, Wake};
 use fulgurite_tome::awake::{Awake, Row};
-use fulgurite_tome::message;
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{
-    Alarm, Answer, Command, Epoch, Event, Member, RequestId, Spot, Tome, TomeError, TomeId,
+    Alarm, Answer, Command, Epoch, Event, RequestId, Spot, Tome, TomeError, TomeId,
 };
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,7 +18,7 @@ use super::hand::{Ended, Stage, begin};
 use super::held::Held;
 use super::seats::{Checked, data_blocks};
 use super::status::{Listed, Look, TomeStatus};
-use super::{Ask, Done, Letter, Parts, Reply};
+use super::{Ask, Done, Holdings, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
 use crate::injected::Failing;
 use crate::limits::{ALARMS_KEPT, LETTERS_SHARED_MAX, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
@@ -69,7 +68,7 @@ enum Due {
 enum Waiter {
     Put { name: String, done: Done<Option<Placed>>, held: OwnedSemaphorePermit },
     Get(Reply<Vec<u8>>),
-    Hold(Reply<(Member, Vec<message::Held>)>),
+    Hold(Reply<Holdings>),
     Scrub(Reply<()>),
     Check(Reply<Checked>),
     Delete(Done),

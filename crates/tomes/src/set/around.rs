@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Members answer at different times and may be written between: what they know to be on its way is
-//! added to those that lack it ([`fulgurite_tome::alone`]), and nothing is given to anybody that has
-//! not the signatures and the digest that were noted when it was put. Not here: regions that are
-//! made anew ([`super::moving`]).
+//! added to those that lack it ([`fulgurite_tome::alone`]), and nothing is given to anybody that
+//! has not the signatures and the digest that were noted when it was put. Not here: regions that
+//! are made anew ([`super::moving`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -76,8 +76,8 @@ impl TomeSet {
     /// seat that finds no room waits for a tome that is added ([`Self::init`] with more roots).
     ///
     /// # Errors
-    /// Kind `Invalid` while the tome is here and does what it is asked for; `NotFound` when there is
-    /// none.
+    /// Kind `Invalid` while the tome is here and does what it is asked for; `NotFound` when there
+    /// is none.
     pub async fn rebuild(&self, tome: TomeId) -> Result<Moves> {
         let is_here = match self.tomes.get(&tome) {
             None => return Err(TomeError::NoTome { tome }.into()),

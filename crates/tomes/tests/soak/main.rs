@@ -51,8 +51,8 @@ const READ_REST_TURNS: u32 = 320;
 /// Files that are open at a time, with some to spare.
 const OPEN_FILES: u64 = 8192;
 /// By how much more a process may have of memory in the end than with 200 tomes that were made. The
-/// last 4,096 wakes of each tome, some 100 bytes each, are 82 MiB of it; the rest is for what stores
-/// keep of their tables and of rows that are in none yet, and for the allocator.
+/// last 4,096 wakes of each tome, some 100 bytes each, are 82 MiB of it; the rest is for what
+/// stores keep of their tables and of rows that are in none yet, and for the allocator.
 const GROWTH_MAX: ByteCount = ByteCount::mib(192);
 
 /// What was done.
