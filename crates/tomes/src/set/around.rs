@@ -120,9 +120,11 @@ impl TomeSet {
     /// An object of a tome that sleeps, if enough others of its group turn. Nothing when its tome
     /// is to be asked.
     pub(super) async fn get_of_awake(&self, tome: TomeId, name: &str) -> Option<Vec<u8>> {
-        let need = self.split.data() as usize;
+        if self.turns(tome) {
+            return None;
+        }
         let turning = self.tomes.keys().filter(|other| self.turns(**other)).count();
-        if self.turns(tome) || turning < need {
+        if turning < self.split.data() as usize {
             return None;
         }
         // Whatever goes wrong here, its own tome is asked next, and says.
