@@ -164,7 +164,7 @@ def test_an_archive_has_its_tomes_on_other_machines(network: Network, tmp_path: 
         assert early.returncode == UNAVAILABLE, early.stderr
         assert "tomes init" in early.stderr and f":{network.ports[1]}" in early.stderr, early.stderr
         network.serve(1)
-        assert told(server, "init") == {"set": network.set, "tomes": 6}
+        assert told(server, "init") == {"set": network.set, "tomes": 6, "added": 0}
 
         s3 = server.start().s3()
         s3.create_bucket(Bucket=BUCKET)
