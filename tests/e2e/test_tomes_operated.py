@@ -116,6 +116,8 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     assert scrubbed == {"tomes": TOMES - 1, "healed": 0, "problems": []}, scrubbed
 
     server.stop()
+    here = done(server, "rebuild", str((lost + 1) % TOMES))
+    assert here.returncode == USAGE and "retire" in here.stderr, "as with a server"
     server.config["tomes"]["count"] = TOMES + 1
     added = report(done(server, "add"))
     assert (added["tomes"], added["added"]) == (TOMES + 1, 1), added

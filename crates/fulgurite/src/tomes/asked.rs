@@ -7,9 +7,11 @@ use fulgurite_disks::Wake;
 use fulgurite_tome_store::{
     Compared, Found, Rebuilt, Result, Scrubbed, Snapshot, TomeId, TomeStore, Work,
 };
+use fulgurite_units::{ErrorKind, error_chain};
 
 use super::{TomesArgs, close, open};
 use crate::admin::AdminClient;
+use crate::exit::{Coded, Exit};
 use crate::progress::watched;
 
 /// A set that can be asked.
@@ -111,5 +113,10 @@ async fn followed<T>(
 ) -> anyhow::Result<T> {
     let told = Arc::<Work>::default();
     let working = work(Arc::clone(&told));
-    Ok(watched(what, is_quiet, || told.bytes(), working).await?)
+    let done = watched(what, is_quiet, || told.bytes(), working).await;
+    done.map_err(|error| {
+        // What is asked for cannot be had of this tome: as when a server says it.
+        let is_invalid = error.kind() == ErrorKind::Invalid;
+        if is_invalid { Coded::new(Exit::Usage, error_chain(&error)).into() } else { error.into() }
+    })
 }

@@ -202,8 +202,7 @@ fn judge_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
     out.json(compared)?;
     let Compared { groups, agree, signatures, problems, more_problems } = compared;
     out.text(format_args!(
-        "{agree} of {} agree, by {}; no disk was woken",
-        counted(*groups, "group"),
+        "{agree} of {groups} groups agree, by {}; no disk was woken",
         counted(*signatures, "signature")
     ))?;
     let what = "groups are not as their code words say, or cannot be compared";
