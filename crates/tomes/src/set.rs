@@ -251,7 +251,19 @@ impl TomeSet {
     /// Kind `NotFound`, `Unavailable` when its tome and too many of its group are lost, `Corrupt`
     /// when more of a segment is bad than its parity brings back.
     pub async fn get(&self, name: &str) -> Result<Vec<u8>> {
-        let tome = self.tome_of(name)?;
+        let mut tome = self.tome_of(name)?;
+        loop {
+            let got = self.get_of(tome, name).await;
+            match self.tome_of(name) {
+                // Its seat has moved meanwhile.
+                Ok(now) if got.is_err() && now != tome => tome = now,
+                _ => return got,
+            }
+        }
+    }
+
+    /// The bytes of an object that a tome has, or had.
+    async fn get_of(&self, tome: TomeId, name: &str) -> Result<Vec<u8>> {
         if let Some(bytes) = self.get_of_awake(tome, name).await {
             return Ok(bytes);
         }

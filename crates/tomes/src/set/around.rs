@@ -105,9 +105,10 @@ impl TomeSet {
                     return Ok(bytes);
                 }
                 Ok(None) => {}
-                Err(TomesError::Tome(error @ TomeError::GroupLost { .. })) => {
-                    return Err(given_up(format!("{why}; {error}")));
-                }
+                // There is such an object, also when its region has no seat any more.
+                Err(TomesError::Tome(
+                    error @ (TomeError::GroupLost { .. } | TomeError::NoRegion { .. }),
+                )) => return Err(given_up(format!("{why}; {error}"))),
                 Err(error) => return Err(error),
             }
         }

@@ -99,7 +99,11 @@ async fn a_set_of_200_tomes_loses_nothing_and_stays_within_its_memory() {
     let seed = number("FULGURITE_SOAK_SEED", u64::from(std::process::id()));
     let seconds = std::time::Duration::from_secs(number("FULGURITE_SOAK_SECONDS", 0));
     say(&format!("seed {seed}"));
-    raise_open_files();
+    if !raise_open_files() {
+        // Where everything is to be there, nothing is passed over.
+        assert_ne!(variable("FULGURITE_TEST_SERVERS").as_deref(), Some("required"));
+        return say(&format!("skipped: it takes {OPEN_FILES} open files (ulimit -Hn)"));
+    }
     let began = tokio::time::Instant::now();
     let mut soak = Soak::new(Seed::new(seed), seconds.is_zero());
     let mut set = soak.open();
@@ -343,13 +347,12 @@ fn say(line: &str) {
     eprintln!("{line}");
 }
 
-/// Each store of a tome has files open: 17 of them with these.
-fn raise_open_files() {
+/// Each store of a tome has files open: 17 of them with these. Says whether there may be as many.
+fn raise_open_files() -> bool {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
     setrlimit(Resource::Nofile, raised).unwrap();
-    let enough = limit.maximum.is_none_or(|most| most >= OPEN_FILES);
-    assert!(enough, "{limit:?} is less than {OPEN_FILES}: ulimit -Hn");
+    limit.maximum.is_none_or(|most| most >= OPEN_FILES)
 }
 
 /// What of the memory is this process's now.
