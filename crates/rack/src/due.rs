@@ -150,6 +150,11 @@ impl DueQueue {
         self.lanes[group].head().map(|(_, waiting)| waiting)
     }
 
+    /// All operations of a group, in the order in which they are due.
+    pub(crate) fn of(&self, group: usize) -> impl Iterator<Item = &Waiting> {
+        self.lanes[group].waiting.values()
+    }
+
     /// Takes it.
     pub(crate) fn pop(&mut self, group: usize) -> Option<Waiting> {
         let key = *self.lanes[group].waiting.first_key_value()?.0;

@@ -36,6 +36,9 @@ pub const USUAL: Duration = Duration::from_secs(3600);
 pub const SOON: Duration = Duration::from_secs(15 * 60);
 /// How long a group is served at a stretch while others want something: twenty times a switch.
 pub const STAY: Duration = Duration::from_secs(300);
+/// Reads of one group that are looked at to find out which of its disks they need; if more wait,
+/// all of them are woken.
+pub const NEEDED_LOOK_MAX: usize = 64;
 /// How soon a refused request may come again, at the least.
 pub const RETRY_MIN: Duration = Duration::from_secs(1);
 

@@ -124,6 +124,17 @@ impl Line {
         }
     }
 
+    /// All operations of a group.
+    pub(crate) fn of(&self, group: usize) -> Box<dyn Iterator<Item = &Waiting> + '_> {
+        match self {
+            Self::Batches(queue, _) => {
+                let all = queue.iter().filter(move |(number, ..)| *number == group);
+                Box::new(all.map(|(_, waiting, _)| waiting))
+            }
+            Self::Due(queue) => Box::new(queue.of(group)),
+        }
+    }
+
     /// Takes all operations of a group for which `is_over` holds, in their order.
     pub(crate) fn remove(
         &mut self,

@@ -1,4 +1,4 @@
-//! Whom a class serves next, and how often disks may be woken: values of a policy.
+//! Whom a class serves next, which disks are woken for it, and how often: values of a policy.
 
 use fulgurite_units::Duration;
 use serde::{Deserialize, Serialize};
@@ -42,4 +42,29 @@ pub struct Budget {
     /// Spin-ups of a disk in any 24 hours, at most. Half an eighth of them and more may come at
     /// once; the others come evenly.
     pub max_spinups_per_day: u32,
+}
+
+/// Which disks of a group are woken for what waits there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wakes {
+    /// All of them, as in Pelican: every stack of a blob is read and checked.
+    #[default]
+    All,
+    /// For reads as few as give each of them enough, and its group opens as soon as the first has
+    /// that. Stacks on the others are not looked at.
+    Needed {
+        /// Disks more for each read that waits, so that it need not wait for its slowest.
+        spare: u32,
+    },
+}
+
+impl Wakes {
+    /// Disks more than enough that a read has woken; none if all of its group are.
+    pub(crate) const fn spare(self) -> Option<u32> {
+        match self {
+            Self::All => None,
+            Self::Needed { spare } => Some(spare),
+        }
+    }
 }

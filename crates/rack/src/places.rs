@@ -50,6 +50,8 @@ pub(crate) struct Spot {
     pub(crate) failures: u32,
     /// When it may be tried again.
     pub(crate) rest_until: Option<Instant>,
+    /// How often it was told to spin up.
+    pub(crate) woken: u64,
     /// When its bucket of spin-ups is full again ([`crate::meter`]).
     pub(crate) full: Instant,
 }
@@ -82,6 +84,7 @@ impl Places {
             tries: 0,
             failures: 0,
             rest_until: None,
+            woken: 0,
             full: Instant::ZERO,
         };
         let supply = |domain: &Domain| Supply {

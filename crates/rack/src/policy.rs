@@ -4,7 +4,7 @@ use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{BACKGROUND_QUEUE, CLIENT_QUEUE};
-use crate::order::{Budget, Due, Order};
+use crate::order::{Budget, Due, Order, Wakes};
 
 /// What the scheduler of each class goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,6 +12,8 @@ use crate::order::{Budget, Due, Order};
 pub struct Policy {
     /// Whom a class serves next.
     pub order: Order,
+    /// Which disks of a group are woken for it.
+    pub wakes: Wakes,
     /// How far others may push an operation back, against the order in which they came, in bytes of
     /// operations (u); none, written `any`, for any distance. Nothing is first come, first served.
     #[serde(with = "any_or")]
@@ -61,6 +63,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             order: Order::Due(Due::default()),
+            wakes: Wakes::All,
             reach_bytes: Some(ByteCount::new(500_000_000_000)),
             reach_time: None,
             background_share: Ratio::new(0.5).unwrap_or_default(),

@@ -324,6 +324,9 @@ impl Rack {
             }
             let cost = Cost::new(op.bytes, measured.time_of(op.bytes));
             queue.insert(waiting, number, cost, is_up && self.policy.joins_running);
+            if is_up && side == Side::Client {
+                self.ask_ahead(index, &op, out);
+            }
         }
         if !did_wait {
             self.classes[index].fair.wake(side);

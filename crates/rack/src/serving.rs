@@ -10,10 +10,11 @@ use fulgurite_units::{Instant, Outbox};
 use crate::due::Look;
 use crate::event::{Command, OpKind, Refusal, Side};
 use crate::limits::RISE_REST;
+use crate::needed::{Asked, takes_all};
 use crate::queue::Waiting;
 use crate::rack::Rack;
 use crate::state::Running;
-use crate::{GroupId, Members, Op, OpId};
+use crate::{GroupId, Members, Op, OpId, Wakes};
 
 /// Whether an operation can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,7 @@ impl Rack {
             Next::Front(side, group) if group == id => {
                 self.start_front(index, side, (id, since), out)
             }
+            Next::Front(..) | Next::Init(_) if self.is_awaited(id, since) => false,
             Next::Front(..) | Next::Init(_) => self.leave(index, id, out),
             Next::Nothing => self.rest_idle(index, id, out),
         }
@@ -139,7 +141,14 @@ impl Rack {
         if !self.classes[index].running.is_empty() {
             return false;
         }
-        let Some(init) = self.groups[id.as_usize()].init.take() else { return false };
+        let Some(init) = self.groups[id.as_usize()].init else { return false };
+        if self.ask_for(&init.op, out) == Asked::Rests {
+            return self.leave(index, id, out);
+        }
+        if self.still_takes(&init.op) {
+            return false;
+        }
+        self.groups[id.as_usize()].init = None;
         self.classes[index].inits.retain(|group| *group != id);
         self.start(index, id, init, out);
         true
@@ -152,7 +161,8 @@ impl Rack {
             return false;
         }
         let (number, up) = (self.groups[id.as_usize()].number, self.groups[id.as_usize()].up);
-        let is_ready = |op: &Op| up.and(op.members).count() >= op.enough;
+        let all = self.policy.wakes == Wakes::All;
+        let is_ready = |op: &Op| up.and(op.members).count() >= op.enough && (all || !takes_all(op));
         let Some(waiting) = self.classes[index].client.ride(number, is_ready) else {
             return false;
         };
@@ -170,6 +180,9 @@ impl Rack {
         let number = self.groups[id.as_usize()].number;
         let Some(waiting) = self.classes[index].queue(side).head(number) else { return false };
         let op = waiting.op;
+        if self.ask_for(&op, out) == Asked::Rests {
+            return self.leave(index, id, out);
+        }
         match self.readiness(&op, since) {
             Readiness::Waits => false,
             Readiness::Ready => {
@@ -190,10 +203,13 @@ impl Rack {
     fn readiness(&self, op: &Op, since: Instant) -> Readiness {
         let group = &self.groups[op.group.as_usize()];
         let up = group.up.and(op.members).count();
+        if self.still_takes(op) {
+            return Readiness::Waits;
+        }
         if up >= op.enough {
             return Readiness::Ready;
         }
-        let is_patient = self.now < since + self.patience();
+        let is_patient = self.now < since.max(group.asked) + self.patience();
         let rising = if is_patient { group.rising } else { Members::NONE };
         if group.up.or(rising).and(op.members).count() >= op.enough {
             Readiness::Waits

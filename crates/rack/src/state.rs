@@ -33,6 +33,10 @@ pub(crate) struct Group {
     pub(crate) lost: Members,
     /// Disks that did not spin up and rest.
     pub(crate) resting: Members,
+    /// Disks that were asked for after the others in this turn.
+    pub(crate) late: Members,
+    /// When they last were.
+    pub(crate) asked: Instant,
     /// When the bucket of spin-ups of each of its disks is full again, at the latest.
     pub(crate) full: Instant,
     /// The first look at its disks, if it is still to come.
@@ -52,6 +56,8 @@ impl Group {
             blocked: Members::NONE,
             lost: Members::NONE,
             resting: Members::NONE,
+            late: Members::NONE,
+            asked: Instant::ZERO,
             full: Instant::ZERO,
             init: None,
         }

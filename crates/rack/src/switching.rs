@@ -52,7 +52,7 @@ impl Rack {
         class.idle_since = None;
         self.counters.switches += 1;
         self.ask_budget(group, cause.1, out);
-        for position in 0..self.groups[group.as_usize()].places.len() {
+        for position in self.wanted(group).positions() {
             self.raise(group, position, true, out);
         }
         true
@@ -68,7 +68,13 @@ impl Rack {
     }
 
     /// Tells a disk to spin up, if it may; `is_first` if its group waits for it.
-    fn raise(&mut self, id: GroupId, position: usize, is_first: bool, out: &mut Outbox<Command>) {
+    pub(crate) fn raise(
+        &mut self,
+        id: GroupId,
+        position: usize,
+        is_first: bool,
+        out: &mut Outbox<Command>,
+    ) {
         let group = &mut self.groups[id.as_usize()];
         let place = group.places[position];
         let spot = self.places.spot(place);
@@ -104,6 +110,7 @@ impl Rack {
     fn tell_to_rise(&mut self, group: GroupId, place: PlaceId, out: &mut Outbox<Command>) {
         let (op, kind) = self.classes[self.groups[group.as_usize()].class].cause;
         self.counters.spin_ups += 1;
+        self.places.spot_mut(place).woken += 1;
         self.charge(place);
         out.push(Command::SpinUp { place, op, kind });
     }
@@ -133,10 +140,12 @@ impl Rack {
         since: Instant,
         out: &mut Outbox<Command>,
     ) -> bool {
-        let group = &mut self.groups[id.as_usize()];
-        if !group.first.is_empty() && self.now < since + self.policy.rise_limit {
+        let is_awaited = !self.groups[id.as_usize()].first.is_empty()
+            && self.now < since + self.policy.rise_limit;
+        if is_awaited && !self.is_enough(index, id) {
             return false;
         }
+        let group = &mut self.groups[id.as_usize()];
         group.first = Members::NONE;
         let class = &mut self.classes[index];
         class.phase = Phase::Up { group: id, since: self.now };
@@ -151,7 +160,7 @@ impl Rack {
         let group = &mut self.groups[id.as_usize()];
         let moving = group.up.or(group.rising);
         (group.up, group.rising, group.first) = (Members::NONE, Members::NONE, Members::NONE);
-        group.blocked = Members::NONE;
+        (group.blocked, group.late) = (Members::NONE, Members::NONE);
         group.sinking = group.sinking.or(moving);
         for position in moving.positions() {
             let place = group.places[position];
@@ -312,7 +321,8 @@ impl Rack {
                 let until = |at| self.places.spot(known.places[at]).rest_until;
                 let rested = known.resting.positions().filter_map(until).min();
                 let waits = (!known.rising.is_empty()).then(|| since + self.patience());
-                (rested, waits)
+                let late = self.late_until(group).filter(|_| !known.rising.is_empty());
+                (rested, waits.filter(|at| *at > self.now).into_iter().chain(late).min())
             }
         };
         let idle = class.idle_since.zip(self.policy.idle).map(|(since, idle)| since + idle);

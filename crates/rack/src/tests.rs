@@ -7,4 +7,5 @@ mod placing;
 mod reordering;
 mod scheduling;
 mod spending;
+mod waking;
 mod world;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
-use fulgurite_rack::{Policy, Shape, presets};
+use fulgurite_rack::{Policy, Shape, Wakes, presets};
 use fulgurite_stacks::ScrubPolicy;
 use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
@@ -192,6 +192,13 @@ impl Rack {
         let shape = self.effective_shape()?;
         if self.policy.idle.is_some() {
             return refuse("rack.policy.idle", "it stands one table higher, as rack.idle");
+        }
+        if self.policy.wakes != Wakes::All {
+            return refuse(
+                "rack.policy.wakes",
+                "a live rack reads all stacks of a blob to check each of them; only the twin can \
+                 leave disks of a group asleep yet",
+            );
         }
         if self.verify.time().is_some_and(|time| time < VERIFY_MIN) {
             return refuse(

@@ -11,14 +11,14 @@ use crate::{
 };
 
 /// A shelf: groups 0, 1, 2 of four disks in one class, three of which are enough.
-struct Driven {
-    rack: Rack,
-    now: Instant,
+pub(super) struct Driven {
+    pub(super) rack: Rack,
+    pub(super) now: Instant,
     next: u64,
 }
 
 impl Driven {
-    fn new(policy: Policy) -> Self {
+    pub(super) fn new(policy: Policy) -> Self {
         Self::of("shelf", policy)
     }
 
@@ -28,19 +28,19 @@ impl Driven {
         Self { rack, now: Instant::ZERO, next: 0 }
     }
 
-    fn step(&mut self, event: Event) -> Vec<Command> {
+    pub(super) fn step(&mut self, event: Event) -> Vec<Command> {
         let mut out = Outbox::new();
         self.rack.step(self.now, event, &mut out);
         self.rack.check();
         out.drain().collect()
     }
 
-    fn wait(&mut self, seconds: u64) {
+    pub(super) fn wait(&mut self, seconds: u64) {
         self.now = self.now + Duration::from_secs(seconds);
     }
 
     /// Submits an operation and says what comes of it.
-    fn submit(&mut self, group: u32, kind: OpKind) -> (u64, Vec<Command>) {
+    pub(super) fn submit(&mut self, group: u32, kind: OpKind) -> (u64, Vec<Command>) {
         let id = self.next;
         self.next += 1;
         let members = Members::first(4);
@@ -51,13 +51,13 @@ impl Driven {
         (id, self.step(Event::Submit { op }))
     }
 
-    fn read(&mut self, group: u32) -> u64 {
+    pub(super) fn read(&mut self, group: u32) -> u64 {
         self.submit(group, OpKind::Read).0
     }
 
     /// Answers what disks are told, all at once and with success, and everything that leads to;
     /// which operations run then.
-    fn obey(&mut self, commands: Vec<Command>) -> Vec<u64> {
+    pub(super) fn obey(&mut self, commands: Vec<Command>) -> Vec<u64> {
         let (mut ran, mut left) = (Vec::new(), commands);
         while !left.is_empty() {
             let command = left.remove(0);
@@ -72,7 +72,7 @@ impl Driven {
     }
 
     /// An operation is done after a second; which run then.
-    fn done(&mut self, op: u64) -> Vec<u64> {
+    pub(super) fn done(&mut self, op: u64) -> Vec<u64> {
         self.wait(1);
         let commands = self.step(Event::Done { op: OpId::new(op) });
         self.obey(commands)
@@ -91,7 +91,7 @@ impl Driven {
     }
 }
 
-fn spin_ups(commands: &[Command]) -> Vec<PlaceId> {
+pub(super) fn spin_ups(commands: &[Command]) -> Vec<PlaceId> {
     let place = |command: &Command| match command {
         Command::SpinUp { place, .. } => Some(*place),
         Command::SpinDown { .. }
@@ -103,7 +103,7 @@ fn spin_ups(commands: &[Command]) -> Vec<PlaceId> {
     commands.iter().filter_map(place).collect()
 }
 
-fn refusals(commands: &[Command]) -> Vec<Refusal> {
+pub(super) fn refusals(commands: &[Command]) -> Vec<Refusal> {
     let refusal = |command: &Command| match command {
         Command::Refuse { refusal, .. } => Some(*refusal),
         Command::SpinUp { .. }

@@ -16,7 +16,7 @@ use crate::event::{Command, Event, Loss, Op, OpKind, Part, Side};
 use crate::limits::USUAL;
 use crate::shape::{Kind, Shape};
 use crate::{
-    Assignment, Budget, Due, GroupId, Members, OpId, Order, PlaceId, Policy, Rack, Refusal,
+    Assignment, Budget, Due, GroupId, Members, OpId, Order, PlaceId, Policy, Rack, Refusal, Wakes,
     presets, solve,
 };
 
@@ -357,7 +357,11 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         let id = OpId::new(self.next_op);
         self.next_op += 1;
         let code = self.shape.code();
-        let members = Members::first(self.assignment.places(group).len());
+        let mut members = Members::first(self.assignment.places(group).len());
+        // A blob has a stack on some of them only.
+        while kind == OpKind::Read && members.count() > code.width() {
+            members = members.without(self.random.below(Members::MOST as u64) as usize);
+        }
         let enough = if kind == OpKind::Init { 0 } else { code.data };
         let bytes = ByteCount::mib(self.random.below(2000));
         let dated = self.random.below(2) == 0;
@@ -449,7 +453,8 @@ fn policies() -> impl Strategy<Value = Policy> {
     let reach = prop_oneof![Just(None), (0u64..8).prop_map(|gib| Some(ByteCount::gib(gib)))];
     let time = prop_oneof![Just(None), (0u64..60).prop_map(|s| Some(Duration::from_secs(s)))];
     let idle = prop_oneof![Just(None), (1u64..100).prop_map(|s| Some(Duration::from_secs(s)))];
-    let flags = (any::<bool>(), any::<bool>());
+    let wakes = prop_oneof![Just(Wakes::All), (0u32..3).prop_map(|spare| Wakes::Needed { spare })];
+    let flags = (any::<bool>(), any::<bool>(), wakes);
     let seconds = |most: u64| (0..most).prop_map(Duration::from_secs);
     let due = (seconds(400), seconds(4000), seconds(400))
         .prop_map(|(patience, usual, stay)| Order::Due(Due { patience, usual, stay }));
@@ -465,6 +470,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             idle,
             joins_running: flags.0,
             spins_up_in_turn: flags.1,
+            wakes: flags.2,
             at_once,
             client_queue: queue,
             background_queue: queue,

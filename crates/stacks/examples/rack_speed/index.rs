@@ -3,21 +3,33 @@
 //! Rows are written as docs/formats/rack-index.md has them, many in a batch: a commit each would
 //! measure how long a disk takes to sync. Whether they are what the index reads is looked at. Keys
 //! have 41 bytes; as those of an archive, they begin with a bucket and end at random.
+//!
+//! ```text
+//! put number --scattered--> rank of its key among all keys
+//!            '-scattered--> rank of its blob's id among those of its group
+//! ```
+//!
+//! Keys and ids are random and known by their rank, so that so many of them that batches would take
+//! hours can be loaded in order. What is loaded lies in one run of tables, as after a compaction.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fulgurite_catalog::keys::KeyWriter;
-use fulgurite_catalog::{Batch, FjallConfig, FjallStore, KeyValue as _, Space, row};
+use fulgurite_catalog::{Batch, CatalogError, FjallConfig, FjallStore, KeyValue as _, Space, row};
 use fulgurite_disks::GroupId;
 use fulgurite_stacks::format::Coding;
 use fulgurite_stacks::index::{BlobRow, Content, Index, Mode, Object, ObjectRow};
-use fulgurite_units::{BlobId, ByteCount, RackId, Seed};
+use fulgurite_units::{BlobId, ByteCount, RackId, RandomStream, Seed};
 
 use super::plain::forget;
 
 const SPACES: [&str; 6] = ["rack", "objects", "blobs", "begun", "unwanted", "disks"];
+const OBJECTS: Space = Space::new("objects");
+const BLOBS: Space = Space::new("blobs");
 const BATCH: u64 = 20_000;
+/// More are loaded in order.
+const BATCHES_MAX: u64 = 2_000_000;
 const LOOKS: u64 = 20_000;
 /// Groups of Pelican's rack, and disks of each.
 const GROUPS: u64 = 48;
@@ -57,39 +69,118 @@ fn fill(folder: &Path, count: u64) {
     let index = Index::open(folder).unwrap();
     index.claim(RackId::from_bytes([1; 16]), Coding::PELICAN).unwrap();
     drop(index);
-    let spaces = SPACES.map(Space::new);
-    let store = FjallStore::open(folder, &spaces, &FjallConfig::default()).unwrap();
-    let [_, objects, blobs, ..] = spaces;
-    for from in (0..count).step_by(usize::try_from(BATCH).unwrap()) {
+    let store = FjallStore::open(folder, &SPACES.map(Space::new), &FjallConfig::default()).unwrap();
+    let all = All::new(count);
+    if count > BATCHES_MAX {
+        load(&store, &all);
+    } else {
+        put(&store, &all);
+    }
+}
+
+/// Puts all rows, as they come.
+fn put(store: &FjallStore, all: &All) {
+    for from in (0..all.count).step_by(usize::try_from(BATCH).unwrap()) {
         let mut batch = Batch::new();
-        for number in from..count.min(from + BATCH) {
-            let made = Made::of(number);
-            batch.put(objects, made.key, row::encode(&made.object).unwrap()).unwrap();
-            batch.put(blobs, made.blob_key, row::encode(&made.blob).unwrap()).unwrap();
+        for number in from..all.count.min(from + BATCH) {
+            let made = all.by_number(number);
+            batch.put(OBJECTS, made.key, row::encode(&made.object).unwrap()).unwrap();
+            batch.put(BLOBS, made.blob_key, row::encode(&made.blob).unwrap()).unwrap();
         }
         store.apply(batch).unwrap();
     }
 }
 
-/// An object, and its blob.
-struct Made {
-    key: Vec<u8>,
-    object: ObjectRow,
-    blob_key: Vec<u8>,
-    blob: BlobRow,
-    id: BlobId,
-    group: GroupId,
+/// Loads all rows in the order of their keys, both spaces side by side.
+fn load(store: &FjallStore, all: &All) {
+    let objects = (0..all.count).map(|rank| {
+        let made = all.by_number(all.objects.number(rank));
+        Ok::<_, CatalogError>((made.key, row::encode(&made.object).unwrap()))
+    });
+    let blobs = (0..all.count).map(|rank| {
+        let made = all.by_number(all.blobs.number(rank));
+        Ok::<_, CatalogError>((made.blob_key, row::encode(&made.blob).unwrap()))
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(|| store.load(OBJECTS, objects).unwrap());
+        store.load(BLOBS, blobs).unwrap();
+    });
 }
 
-impl Made {
-    fn of(number: u64) -> Self {
+/// Numbers of puts and ranks among all keys, of which each is another's and none is near it.
+struct Scattered {
+    count: u64,
+    by: u64,
+    back: u64,
+}
+
+impl Scattered {
+    fn new(count: u64, from: u64) -> Self {
+        let by = (from % count..).find(|by| divisor(*by, count) == 1).unwrap();
+        Self { count, by, back: inverse(by, count) }
+    }
+
+    fn rank(&self, number: u64) -> u64 {
+        product(number, self.by, self.count)
+    }
+
+    fn number(&self, rank: u64) -> u64 {
+        product(rank, self.back, self.count)
+    }
+}
+
+fn product(left: u64, right: u64, modulus: u64) -> u64 {
+    u64::try_from(u128::from(left) * u128::from(right) % u128::from(modulus)).unwrap()
+}
+
+/// The greatest common divisor.
+fn divisor(left: u64, right: u64) -> u64 {
+    if right == 0 { left } else { divisor(right, left % right) }
+}
+
+/// What `by` is multiplied with to give 1, modulo `count`.
+fn inverse(by: u64, count: u64) -> u64 {
+    let [mut old, mut new] = [(i128::from(by), 1), (i128::from(count), 0)];
+    while new.0 != 0 {
+        let whole = old.0 / new.0;
+        (old, new) = (new, (old.0 - whole * new.0, old.1 - whole * new.1));
+    }
+    u64::try_from(old.1.rem_euclid(i128::from(count))).unwrap()
+}
+
+/// All objects that are put.
+struct All {
+    count: u64,
+    objects: Scattered,
+    blobs: Scattered,
+}
+
+impl All {
+    fn new(count: u64) -> Self {
+        let [objects, blobs] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03];
+        let [objects, blobs] = [objects, blobs].map(|from| Scattered::new(count, from));
+        Self { count, objects, blobs }
+    }
+
+    /// A random value of `bits` bits that is as far among all such as `rank` among `count`.
+    fn ranked(rank: u64, count: u64, bits: u32, stream: &mut RandomStream) -> u64 {
+        let width = u64::try_from((1_u128 << bits) / u128::from(count)).unwrap();
+        rank * width + stream.below(width)
+    }
+
+    fn by_number(&self, number: u64) -> Made {
         let mut stream = Seed::new(number).child(b"object").stream();
+        let name = Self::ranked(self.objects.rank(number), self.count, 60, &mut stream);
+        let key = format!("archive/{name:016x}/{number:016x}");
+        // Each group has a run of the ranks of blobs.
+        let each = self.count.div_ceil(GROUPS);
+        let rank = self.blobs.rank(number);
+        let group = u32::try_from(rank / each).unwrap();
+        let first = Self::ranked(rank % each, each, 63, &mut stream);
         let mut random = [0; 24];
         stream.fill(&mut random);
+        random[..8].copy_from_slice(&first.to_be_bytes());
         let id = BlobId::from_random(std::array::from_fn(|at| random[at]));
-        let key = format!("archive/{:016x}/{:016x}", stream.below(1 << 60), number);
-        // Blobs go to one group until it is full.
-        let group = u32::try_from(number / 100_000 % GROUPS).unwrap();
         let first = stream.below(DISKS);
         let place = |stack: u64| (first + stack) % DISKS + u64::from(group) * DISKS;
         let places = (0..STACKS).map(|stack| Some(u32::try_from(place(stack)).unwrap()));
@@ -104,9 +195,21 @@ impl Made {
         let sum = stream.below(u64::MAX);
         let blob = BlobRow { sequence, length, sum, information: 15, places: places.collect() };
         let blob_key = KeyWriter::new().u32(group).fixed(&id.to_bytes()).finish();
-        Self { key: key.into_bytes(), object, blob_key, blob, id, group: GroupId::new(group) }
+        Made { key: key.into_bytes(), object, blob_key, blob, id, group: GroupId::new(group) }
     }
+}
 
+/// An object, and its blob.
+struct Made {
+    key: Vec<u8>,
+    object: ObjectRow,
+    blob_key: Vec<u8>,
+    blob: BlobRow,
+    id: BlobId,
+    group: GroupId,
+}
+
+impl Made {
     fn name(&self) -> &str {
         std::str::from_utf8(&self.key).unwrap()
     }
@@ -114,8 +217,9 @@ impl Made {
 
 /// Bytes of an object's key and row, and of its blob's, on average.
 fn raw(count: u64) -> [f64; 2] {
+    let all = All::new(count);
     let some: Vec<Made> =
-        (0..count.min(1000)).map(|at| Made::of(at * (count / 1000).max(1))).collect();
+        (0..count.min(1000)).map(|at| all.by_number(at * (count / 1000).max(1))).collect();
     let mean = |bytes: &dyn Fn(&Made) -> usize| {
         let all: usize = some.iter().map(bytes).sum();
         share(all as u64, some.len() as u64)
@@ -128,7 +232,7 @@ fn raw(count: u64) -> [f64; 2] {
 
 /// What was written is what the index reads and goes on with.
 fn verify(index: &Index, count: u64) {
-    let made = Made::of(count / 3);
+    let made = All::new(count).by_number(count / 3);
     assert_eq!(index.object(made.name()).unwrap().as_ref(), Some(&made.object));
     assert_eq!(index.blob(made.group, made.id).unwrap().as_ref(), Some(&made.blob));
     let object = Object { key: "another".to_owned(), modified_ms: 1, attributes: Vec::new() };
@@ -138,9 +242,10 @@ fn verify(index: &Index, count: u64) {
 
 /// Microseconds of looks at objects anywhere: half, 99 of 100, and all are within.
 fn looks(index: &Index, count: u64, seed: u64) -> [f64; 3] {
+    let all = All::new(count);
     let mut stream = Seed::new(seed).child(b"looks").stream();
     let look = || {
-        let made = Made::of(stream.below(count));
+        let made = all.by_number(stream.below(count));
         let begin = Instant::now();
         let found = index.object(made.name()).unwrap();
         let took = begin.elapsed().as_secs_f64() * 1e6;

@@ -13,14 +13,15 @@
 
 use fulgurite_rack::{
     Assignment, Budget, Command, Due, Event, GroupId, Loss, Members, Op as Task, OpId, OpKind,
-    Order, Part, PlaceId, PlaceState, Policy, Rack as Controller, Refusal, Side, presets, solve,
+    Order, Part, PlaceId, PlaceState, Policy, Rack as Controller, Refusal, Side, Wakes, presets,
+    solve,
 };
 use fulgurite_units::{ByteCount, Controller as _, Instant, Outbox, Ratio, Seed};
 
 use super::laws::{Laws, seconds, stream};
 use super::result::Times;
 use super::run::{Common, Doing, Next, Planned, Rack, Seen};
-use super::scenario::{Rebuild, Scenario, Sequence};
+use super::scenario::{Rebuild, Scenario, Sequence, Woken};
 use super::shape::{CLASSES, DISKS_OF_GROUP, class_of};
 use super::share::Kind;
 use super::transfers::{Op, OpIndex};
@@ -43,9 +44,9 @@ const CHECKED_EACH: u64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machines {
     /// Disks of a group turn.
-    Turned { group: u32 },
+    Turned { group: u32, visit: u32, disks: Members },
     /// They are mounted.
-    Mounted { group: u32 },
+    Mounted { group: u32, visit: u32, disks: Members },
     /// They are unmounted, and stand still.
     Stopped { group: u32 },
     /// The controller asked to be woken.
@@ -67,6 +68,8 @@ pub(crate) struct Driven {
     switches_since: [Option<Instant>; CLASSES],
     laws: Laws,
     times: Draws,
+    /// Which disks have stacks of a blob, where only those are woken that are needed.
+    places: Option<Draws>,
     /// The number of the operation at each place.
     numbers: Vec<u64>,
     orders: u64,
@@ -81,12 +84,19 @@ pub(crate) struct Driven {
 /// Disks of a group that were told to move.
 #[derive(Clone, Debug, Default)]
 struct Group {
+    /// Told to come up, and not begun.
+    told: Members,
+    /// Coming up: each by itself where not all are woken, else all of them together.
     rising: Members,
+    /// Those of them that do not turn yet.
+    spinning_up: Members,
+    /// How often the group was put down: what was planned before is over.
+    visit: u32,
     /// When each of these turns, in seconds after they were told to, where each is mounted then.
     turning_s: Vec<f64>,
     sinking: Members,
-    /// Whether they began to.
-    moves: bool,
+    /// Whether some of it is up or comes up.
+    is_awake: bool,
 }
 
 impl Driven {
@@ -112,6 +122,7 @@ impl Driven {
             switches_since: [None; CLASSES],
             laws: Laws::new(&scenario.disks),
             times: stream(seed, b"times"),
+            places: (scenario.scheduler.wakes == Woken::Needed).then(|| stream(seed, b"places")),
             numbers: Vec::new(),
             orders: 0,
             timer: None,
@@ -159,11 +170,25 @@ impl Driven {
             group: GroupId::new(op.group),
             kind,
             bytes: ByteCount::new(floor(op.stack * f64::from(disks.stacks))),
-            members: Members::first(DISKS_OF_GROUP as usize),
+            members: self.members(op.group, kind),
             enough,
             due: op.times.promise.map(|promise| op.times.arrived + promise.within),
         };
         self.step(Event::Submit { op: order }, common, stage);
+    }
+
+    /// Disks that an operation can use.
+    fn members(&mut self, group: u32, kind: OpKind) -> Members {
+        let all = Members::first(DISKS_OF_GROUP as usize);
+        let Some(places) = self.places.as_mut().filter(|_| kind == OpKind::Read) else {
+            return all;
+        };
+        // One disk of each set has no stack of a blob.
+        self.assignment.sets(GroupId::new(group)).iter().fold(all, |members, set| {
+            let drawn = usize::try_from(places.below(set.len() as u64)).unwrap_or_default();
+            let left_out = set[drawn];
+            members.without(self.assignment.seat(left_out).position)
+        })
     }
 
     /// The flow of an operation ended.
@@ -191,19 +216,22 @@ impl Driven {
         stage: &mut Stage<'_, Rack, O>,
     ) {
         match machines {
-            Machines::Turned { group } => self.turned(group, common, stage),
-            Machines::Mounted { group } => {
-                see(group, Doing::Serve, stage);
+            Machines::Turned { group, visit, .. } | Machines::Mounted { group, visit, .. }
+                if self.groups[group as usize].visit != visit => {}
+            Machines::Turned { group, disks, .. } => self.turned(group, disks, common, stage),
+            Machines::Mounted { group, disks, .. } => {
                 let of = &mut self.groups[group as usize];
-                let rising = std::mem::take(&mut of.rising);
-                of.moves = false;
-                self.tell(group, rising, |place| Event::Up { place }, common, stage);
+                of.rising = disks.positions().fold(of.rising, Members::without);
+                if of.rising.is_empty() {
+                    see(group, Doing::Serve, stage);
+                }
+                self.tell(group, disks, |place| Event::Up { place }, common, stage);
             }
             Machines::Stopped { group } => {
                 see(group, Doing::Sleep, stage);
                 let of = &mut self.groups[group as usize];
                 let sinking = std::mem::take(&mut of.sinking);
-                of.moves = false;
+                of.is_awake = false;
                 common.accounts.power.stop(stage.now(), sinking.count());
                 self.tell(group, sinking, |place| Event::Down { place }, common, stage);
             }
@@ -220,20 +248,26 @@ impl Driven {
     fn turned<O: Observer<Rack>>(
         &mut self,
         group: u32,
+        disks: Members,
         common: &mut Common,
         stage: &mut Stage<'_, Rack, O>,
     ) {
-        see(group, Doing::Mount, stage);
-        let disks = self.groups[group as usize].rising.count();
-        common.accounts.power.turn(stage.now(), disks);
+        let of = &mut self.groups[group as usize];
+        of.spinning_up = disks.positions().fold(of.spinning_up, Members::without);
+        let visit = of.visit;
+        if of.spinning_up.is_empty() {
+            see(group, Doing::Mount, stage);
+        }
+        common.accounts.power.turn(stage.now(), disks.count());
         let is_busy = self.queued(group) > self.busy_above;
         let law = if is_busy { &self.laws.mount_busy } else { &self.laws.mount };
         let turning = std::mem::take(&mut self.groups[group as usize].turning_s);
         let takes = match turning.iter().copied().max_by(f64::total_cmp) {
             Some(last) => (law.after_each_s(&turning, &mut self.times) - last).max(0.0),
+            None if self.places.is_some() => law.draw_one_s(&mut self.times),
             None => law.draw_s(&mut self.times),
         };
-        plan(stage.now() + seconds(takes), Machines::Mounted { group }, stage);
+        plan(stage.now() + seconds(takes), Machines::Mounted { group, visit, disks }, stage);
     }
 
     /// A disk fails while it sleeps or serves; what was on it is to be made anew.
@@ -242,7 +276,8 @@ impl Driven {
         common.accounts.rebuild.since = Some(stage.now());
         let place = self.assignment.places(GroupId::new(rebuild.group))[0];
         let state = self.controller.place_state(place);
-        let moves = self.groups[rebuild.group as usize].moves;
+        let of = &self.groups[rebuild.group as usize];
+        let moves = !of.rising.or(of.sinking).is_empty();
         // One that moves just now is left to spin: only its stacks are made anew.
         if !moves && rebuild.stacks > 0 {
             let turned = u32::from(state == PlaceState::Spinning);
@@ -322,7 +357,7 @@ impl Driven {
                 let position = self.told(place, stage.now());
                 let group = self.assignment.seat(place).group.get();
                 let of = &mut self.groups[group as usize];
-                of.rising = of.rising.with(position);
+                of.told = of.told.with(position);
             }
             Command::SpinDown { place } => {
                 let position = self.told(place, stage.now());
@@ -368,16 +403,34 @@ impl Driven {
         stage: &mut Stage<'_, Rack, O>,
     ) {
         let of = &mut self.groups[group as usize];
-        assert!(!of.moves, "disks of a group move together");
-        of.moves = true;
-        if of.rising.is_empty() {
+        let disks = std::mem::take(&mut of.told);
+        if disks.is_empty() {
+            // Who is put down before it came up is no longer waited for.
+            let unfinished = std::mem::take(&mut of.spinning_up).count();
+            (of.rising, of.visit) = (Members::NONE, of.visit + 1);
+            common.accounts.power.turn(stage.now(), unfinished);
             see(group, Doing::Unmount, stage);
             let takes = seconds(self.laws.unmount.draw_s(&mut self.times));
             plan(stage.now() + takes, Machines::Stopped { group }, stage);
             return;
         }
-        let disks = of.rising.count();
-        see(group, Doing::SpinUp, stage);
+        assert!(of.sinking.is_empty(), "a group comes up when none of its disks goes down");
+        (of.rising, of.spinning_up) = (of.rising.or(disks), of.spinning_up.or(disks));
+        let visit = of.visit;
+        if !std::mem::replace(&mut of.is_awake, true) {
+            see(group, Doing::SpinUp, stage);
+        }
+        if self.places.is_some() {
+            for position in disks.positions() {
+                let takes = self.laws.spin_up.draw_one_s(&mut self.times);
+                common.accounts.power.spin_up(stage.now(), 1, takes);
+                let disks = Members::NONE.with(position);
+                let turned = Machines::Turned { group, visit, disks };
+                plan(stage.now() + seconds(takes), turned, stage);
+            }
+            common.accounts.spun_up(stage.now(), Some(group), disks.count());
+            return;
+        }
         let (takes, together) = if self.mount_each {
             of.turning_s = self.laws.spin_up.draw_each_s(&mut self.times);
             (of.turning_s.iter().copied().fold(0.0, f64::max), of.turning_s.iter().sum())
@@ -385,9 +438,9 @@ impl Driven {
             let takes = self.laws.spin_up.draw_s(&mut self.times);
             (takes, self.laws.spin_up.together_s(takes))
         };
-        common.accounts.spun_up(stage.now(), Some(group), disks);
-        common.accounts.power.spin_up(stage.now(), disks, together);
-        plan(stage.now() + seconds(takes), Machines::Turned { group }, stage);
+        common.accounts.spun_up(stage.now(), Some(group), disks.count());
+        common.accounts.power.spin_up(stage.now(), disks.count(), together);
+        plan(stage.now() + seconds(takes), Machines::Turned { group, visit, disks }, stage);
     }
 
     /// The disks of an operation look for its first bytes.
@@ -415,8 +468,13 @@ fn policy(scenario: &Scenario) -> Policy {
         Sequence::Due => Order::Due(Due { patience: of.patience, ..Due::default() }),
     };
     let per_day = of.max_spinups_per_day;
+    let wakes = match of.wakes {
+        Woken::All => Wakes::All,
+        Woken::Needed => Wakes::Needed { spare: of.spare },
+    };
     Policy {
         order,
+        wakes,
         budget: per_day.map(|max_spinups_per_day| Budget { max_spinups_per_day }),
         reach_bytes: Some(of.reorder),
         background_share: Ratio::new(of.rebuild_share).unwrap_or_default(),

@@ -121,6 +121,11 @@ impl Slowest {
         (0..self.disks).map(|_| self.law.draw_s(draws)).collect()
     }
 
+    /// How long any one disk takes, in seconds.
+    pub(crate) fn draw_one_s(&self, draws: &mut Draws) -> f64 {
+        self.law.draw_s(draws)
+    }
+
     /// When enough disks are done that each began at a time of its own, in seconds.
     pub(crate) fn after_each_s(&self, begun_s: &[f64], draws: &mut Draws) -> f64 {
         let mut done: Vec<f64> =

@@ -39,7 +39,9 @@ pub use probe::{CurveProbe, LawName, Probe};
 pub use reported::{Course, Recorder};
 pub use result::{RebuildResult, RunResult};
 pub use run::{Doing, Planned, Rack, Seen};
-pub use scenario::{Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler, Sequence};
+pub use scenario::{
+    Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler, Sequence, Woken,
+};
 pub use workload::{Arrivals, Jobs, Promise, Promises, Read, Sizes, TraceRead, Workload};
 
 #[cfg(test)]

@@ -135,6 +135,10 @@ pub struct Scheduler {
     /// How often a disk may spin up in any 24 hours; as often as it has to if there is no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
+    /// Which disks of a group are woken for reads: all, or as few as give each 15 stacks.
+    pub wakes: Woken,
+    /// Where only those are woken that are needed: disks more for each read.
+    pub spare: u32,
     /// Reads that wait in a class, at most; more are rejected.
     pub queue_max: u32,
     /// By how much a read may be overtaken, as the bytes of those that overtake it.
@@ -160,6 +164,18 @@ pub enum Sequence {
     Batches,
     /// What is due first.
     Due,
+}
+
+/// Which disks of a group are woken for reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Woken {
+    /// All of them, as in the paper.
+    #[default]
+    All,
+    /// As few as give each read that waits enough of its stacks. Of each blob, three of the four
+    /// disks of each set, drawn, have one.
+    Needed,
 }
 
 /// A disk that is rebuilt.
@@ -215,6 +231,8 @@ impl Default for Scheduler {
             order: Sequence::Batches,
             patience: Duration::ZERO,
             max_spinups_per_day: None,
+            wakes: Woken::All,
+            spare: 0,
             queue_max: 1_000,
             reorder: ByteCount::new(500_000_000_000),
             rebuild_share: 0.5,
@@ -284,6 +302,17 @@ impl Scenario {
         if !is_papers && self.configuration != Configuration::Pelican {
             let field = "scheduler.order, scheduler.max_spinups_per_day";
             return refuse(field, "set".to_owned(), "of configuration pelican");
+        }
+        if self.scheduler.wakes == Woken::Needed {
+            let is_fit = self.disks.read_stacks == self.disks.stacks
+                && self.disks.awake == DISKS_OF_GROUP
+                && !self.disks.mount_each
+                && self.configuration == Configuration::Pelican;
+            if !is_fit {
+                let expected = "of configuration pelican, with disks.read_stacks as disks.stacks, \
+                                disks.awake 24 and disks.mount_each false";
+                return refuse("scheduler.wakes", "needed".to_owned(), expected);
+            }
         }
         self.disks.validate()?;
         self.network.validate()?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use fulgurite_units::{ByteCount, Duration, Instant};
 use toml::Table;
 
-use super::scenario::{Configuration, Rebuild, Scenario};
+use super::scenario::{Configuration, Rebuild, Scenario, Woken};
 use super::workload::{Arrivals, Sizes, Workload};
 use super::{Doing, Law, Rack, RunResult, Seen};
 use crate::engine::{Observer, run, run_observed};
@@ -260,6 +260,30 @@ fn fifteen_of_eighteen_need_not_wait_for_the_slowest_disks() {
     enough.disks.read_stacks = 18;
     let error = run::<Rack>(&enough, 1).unwrap_err().to_string();
     assert!(error.starts_with("disks.awake"), "{error}");
+}
+
+/// One read alone needs 15 disks of 24; those that wait together a few more, and nobody waits
+/// longer than where all are woken, each mounted as soon as it turns as well.
+#[test]
+fn only_the_disks_that_are_needed_are_woken() {
+    let woken = |rate: f64, wakes| {
+        let mut scenario = scenario(rate);
+        scenario.disks.read_stacks = 15;
+        scenario.disks.mount_each = wakes == Woken::All;
+        scenario.scheduler.wakes = wakes;
+        run::<Rack>(&scenario, 1).unwrap()
+    };
+    let [all, needed] = [Woken::All, Woken::Needed].map(|wakes| woken(0.01, wakes));
+    near(needed.spin_ups / all.spin_ups, 15.0 / 24.0, 0.02);
+    let [all, needed] = [Woken::All, Woken::Needed].map(|wakes| woken(0.5, wakes));
+    assert!(needed.spin_ups < 0.8 * all.spin_ups, "{} of {}", needed.spin_ups, all.spin_ups);
+    let [own, theirs] = [needed.first_byte.p99, all.first_byte.p99];
+    assert!(own < 1.1 * theirs, "{own} for {theirs}");
+    assert_eq!(needed.hash, woken(0.5, Woken::Needed).hash);
+    let mut whole = scenario(1.0);
+    whole.scheduler.wakes = Woken::Needed;
+    let error = run::<Rack>(&whole, 1).unwrap_err().to_string();
+    assert!(error.starts_with("scheduler.wakes"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,172 @@
+//! Only those disks of a group are woken that somebody needs.
+
+use fulgurite_units::Duration;
+
+use super::scheduling::{Driven, refusals, spin_ups};
+use crate::limits::RISE_TRIES;
+use crate::{Command, Event, Loss, Op, OpId, OpKind, Order, Part, PlaceId, Policy, Wakes};
+
+fn needed() -> Driven {
+    Driven::new(Policy {
+        order: Order::Batches,
+        wakes: Wakes::Needed { spare: 0 },
+        ..Policy::default()
+    })
+}
+
+fn runs(commands: &[Command]) -> Vec<(OpId, u32)> {
+    let run = |command: &Command| match command {
+        Command::Run { op, up } => Some((*op, up.count())),
+        Command::SpinUp { .. }
+        | Command::SpinDown { .. }
+        | Command::Refuse { .. }
+        | Command::Alarm { .. }
+        | Command::Overdrawn { .. } => None,
+    };
+    commands.iter().filter_map(run).collect()
+}
+
+#[test]
+fn a_read_wakes_as_many_as_it_needs_and_the_next_time_others() {
+    let mut driven = needed();
+    let (first, woken) = driven.submit(0, OpKind::Read);
+    let places = spin_ups(&woken);
+    assert_eq!(places.len(), 3, "any three of four");
+    assert_eq!(driven.obey(woken), [first]);
+    driven.done(first);
+    // Another group of its class puts this one down.
+    let (second, commands) = driven.submit(1, OpKind::Read);
+    assert_eq!(driven.obey(commands), [second]);
+    driven.done(second);
+    let (third, commands) = driven.submit(0, OpKind::Read);
+    let mut ran = Vec::new();
+    let mut again = Vec::new();
+    for command in commands {
+        let Command::SpinDown { place } = command else { continue };
+        again.extend(driven.step(Event::Down { place }));
+    }
+    let others = spin_ups(&again);
+    assert_eq!(others.len(), 3);
+    assert_ne!(others, places, "the one that slept on is among them");
+    ran.extend(driven.obey(again));
+    assert_eq!(ran, [third]);
+}
+
+#[test]
+fn what_is_no_read_takes_all_and_a_group_that_is_up_gets_the_rest() {
+    let mut driven = needed();
+    let (read, woken) = driven.submit(0, OpKind::Read);
+    driven.obey(woken);
+    let (write, nothing) = driven.submit(0, OpKind::Write);
+    assert_eq!(nothing, [], "the read runs");
+    let rest = driven.step(Event::Done { op: OpId::new(read) });
+    let missing = spin_ups(&rest);
+    assert_eq!((missing.len(), runs(&rest)), (1, Vec::new()), "it waits for the fourth");
+    let commands = driven.step(Event::Up { place: missing[0] });
+    assert_eq!(runs(&commands), [(OpId::new(write), 4)]);
+}
+
+#[test]
+fn a_group_is_not_left_while_disks_come_up_that_somebody_lacked() {
+    let mut driven = needed();
+    let (read, woken) = driven.submit(0, OpKind::Read);
+    driven.obey(woken);
+    let (write, _) = driven.submit(0, OpKind::Write);
+    let missing = spin_ups(&driven.step(Event::Done { op: OpId::new(read) }));
+    let (_, nothing) = driven.submit(1, OpKind::Read);
+    assert_eq!(nothing, []);
+    let commands = driven.step(Event::Up { place: missing[0] });
+    assert_eq!(runs(&commands), [(OpId::new(write), 4)]);
+}
+
+#[test]
+fn another_disk_stands_in_for_one_that_does_not_come_up() {
+    let mut driven = needed();
+    let (read, woken) = driven.submit(0, OpKind::Read);
+    let places = spin_ups(&woken);
+    for place in &places[1..] {
+        driven.step(Event::Up { place: *place });
+    }
+    let mut last = Vec::new();
+    for _ in 0..RISE_TRIES {
+        last = driven.step(Event::UpFailed { place: places[0] });
+    }
+    let other = spin_ups(&last);
+    assert_eq!(other.len(), 1, "{last:?}");
+    assert!(!places.contains(&other[0]));
+    let commands = driven.step(Event::Up { place: other[0] });
+    assert_eq!(runs(&commands), [(OpId::new(read), 3)]);
+}
+
+#[test]
+fn a_disk_that_is_lost_while_it_comes_up_is_stood_in_for() {
+    let mut driven = needed();
+    let (read, woken) = driven.submit(0, OpKind::Read);
+    let places = spin_ups(&woken);
+    let lost = Event::Lost { part: Part::Place(places[0]), loss: Loss::Gone };
+    let mut commands = driven.step(lost);
+    for place in &places[1..] {
+        commands.extend(driven.step(Event::Up { place: *place }));
+    }
+    let other: Vec<PlaceId> = spin_ups(&commands);
+    assert_eq!(other.len(), 1);
+    let commands = driven.step(Event::Up { place: other[0] });
+    assert_eq!(runs(&commands), [(OpId::new(read), 3)]);
+}
+
+/// A straggler that a read lacked is waited for as long as the group is patient, and no longer.
+#[test]
+fn what_never_comes_up_is_not_waited_for_for_ever() {
+    let mut driven = needed();
+    let (read, woken) = driven.submit(0, OpKind::Read);
+    driven.obey(woken);
+    let (write, _) = driven.submit(0, OpKind::Write);
+    let missing = spin_ups(&driven.step(Event::Done { op: OpId::new(read) }));
+    assert_eq!(missing.len(), 1);
+    let limit = Policy::default().rise_limit;
+    let deadline = fulgurite_units::Controller::deadline(&driven.rack);
+    assert_eq!(deadline, Some(driven.now + limit), "somebody wakes it");
+    driven.wait(limit.as_nanos() / Duration::from_secs(1).as_nanos());
+    let commands = driven.step(Event::Timer);
+    assert_eq!(runs(&commands), [(OpId::new(write), 3)], "with the three that are up");
+}
+
+/// Reads of a blob whose stacks lie on other disks than those that are up.
+#[test]
+fn a_read_that_comes_later_has_its_own_disks_woken() {
+    let mut driven = needed();
+    let (first, woken) = driven.submit(0, OpKind::Read);
+    let up = spin_ups(&woken);
+    driven.obey(woken);
+    let group = crate::GroupId::new(0);
+    let places = driven.rack.assignment().places(group).to_vec();
+    let asleep = places.iter().position(|place| !up.contains(place)).unwrap();
+    let members = [asleep, (asleep + 1) % 4].into_iter().collect();
+    let (id, bytes) = (OpId::new(99), fulgurite_units::ByteCount::new(1));
+    let kind = OpKind::Read;
+    let op = Op { id, group, kind, bytes, members, enough: 2, due: None };
+    let commands = driven.step(Event::Submit { op });
+    assert_eq!(spin_ups(&commands), [places[asleep]], "while the first is read");
+    assert_eq!(driven.step(Event::Done { op: OpId::new(first) }), []);
+    let commands = driven.step(Event::Up { place: places[asleep] });
+    assert_eq!(runs(&commands), [(id, 4)]);
+    assert_eq!(refusals(&commands), []);
+}
+
+/// A disk to spare is woken with the others, and the slowest of them is not waited for, nor is the
+/// group kept for it.
+#[test]
+fn a_read_with_a_disk_to_spare_does_not_wait_for_the_slowest() {
+    let wakes = Wakes::Needed { spare: 1 };
+    let mut driven = Driven::new(Policy { order: Order::Batches, wakes, ..Policy::default() });
+    let (read, woken) = driven.submit(0, OpKind::Read);
+    let places = spin_ups(&woken);
+    assert_eq!(places.len(), 4);
+    let answers = places[1..].iter().map(|place| driven.step(Event::Up { place: *place }));
+    let commands: Vec<Command> = answers.collect::<Vec<_>>().concat();
+    assert_eq!(runs(&commands), [(OpId::new(read), 3)]);
+    driven.submit(1, OpKind::Read);
+    let down = driven.step(Event::Done { op: OpId::new(read) });
+    let is_down = |place: &PlaceId| down.contains(&Command::SpinDown { place: *place });
+    assert!(places.iter().all(is_down), "{down:?}");
+}
