@@ -21,6 +21,7 @@ mod held;
 mod looping;
 mod seats;
 mod status;
+mod told;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -50,6 +51,7 @@ use crate::limits::INBOX_MAX;
 use crate::network::Network;
 use crate::piece_store::Placed;
 use crate::spin_gate::SpinGate;
+use crate::watch::Watched;
 use crate::{Result, TomesError};
 
 /// Why a tome is given up that was taken out.
@@ -167,6 +169,7 @@ pub(crate) struct Parts {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) gate: Arc<SpinGate>,
     pub(crate) network: Arc<dyn Network>,
+    pub(crate) watched: Watched,
     pub(crate) clock: Clock,
     /// Another at each start.
     pub(crate) seed: Seed,

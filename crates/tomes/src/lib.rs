@@ -10,6 +10,7 @@
 //! piece_store  where objects lie           starts       what an older copy is known by
 //! lone         a tome by itself                introduction  what it is told of its set
 //! set          the whole, to be asked for objects
+//! watch        what happens, for whoever watches
 //! ```
 //!
 //! What a tome does is decided in `fulgurite-tome`; here is what it knows only through events: the
@@ -37,6 +38,7 @@ mod set;
 mod set_store;
 mod spin_gate;
 mod starts;
+mod watch;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
@@ -56,6 +58,10 @@ pub use set::{
     Charge, Entropy, GroupChecked, LoneOptions, MoveStatus, Moves, ReadAround, RemoteSeat,
     SetOptions, SetStatus, TomeSet,
 };
+
+/// What a tome tells somebody who should know.
+pub use fulgurite_tome::Alarm;
+pub use watch::{Happened, Happening, Missed, Watching};
 
 #[cfg(test)]
 mod tests;

@@ -54,6 +54,8 @@ pub const LETTERS_SHARED_MAX: usize = 64;
 pub const TIMER_REST: Duration = Duration::from_millis(100);
 /// Names of objects that are told one by one with a reason why a set is not well.
 pub const NAMES_TOLD: usize = 16;
+/// Things that happened and wait for one who watches; what is written over it has missed.
+pub const HAPPENINGS_WAITING: usize = 1024;
 /// Alarms of a tome that are told with its status.
 pub const ALARMS_KEPT: usize = 16;
 /// Times that it is told to before it is given up.

@@ -57,6 +57,7 @@ use crate::limits::{
 };
 use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::SetStore;
+use crate::watch::{Watched, Watching};
 use crate::{Result, TomesError};
 
 /// A set of tomes.
@@ -80,6 +81,7 @@ pub struct TomeSet {
     mover: Mover,
     keeper: KeeperDriver,
     remotes: Arc<Remotes>,
+    watched: Watched,
 }
 
 /// A tome of the set, or why there is none.
@@ -374,6 +376,12 @@ impl TomeSet {
     pub fn powers(&self) -> Vec<(TomeId, Power)> {
         let powers = self.guard.powers().into_iter();
         powers.map(|(place, power)| (TomeId::new(place.get()), power)).collect()
+    }
+
+    /// What happens from now on, for one who watches.
+    #[must_use]
+    pub fn watch(&self) -> Watching {
+        self.watched.watch()
     }
 
     /// What goes on; no disk is woken.

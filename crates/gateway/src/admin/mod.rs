@@ -6,7 +6,7 @@
 //!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
 //!   GET  /-/admin/orphans                  one JSON array
 //!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
-//!   GET  /-/events, /-/rack-events         server-sent events: see `events`
+//!   GET  /-/events, rack-events, tomes-events    server-sent events: see `events`
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
@@ -26,6 +26,7 @@ mod rack;
 mod rack_watch;
 mod routes;
 mod tomes;
+mod tomes_watch;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -60,7 +61,7 @@ use self::operator::CallGate;
 pub(crate) use self::operator::reads_authorization;
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
-pub(crate) use self::routes::{EVENTS, RACK_EVENTS};
+pub(crate) use self::routes::{EVENTS, RACK_EVENTS, TOMES_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::WholeStatus;

@@ -10,8 +10,9 @@ use s3s::Body;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::events::Events;
 use super::routes::TomesCall;
-use super::{Admin, Failure, Told, answer, refuse};
+use super::{Admin, Failure, Told, answer, refuse, too_many_watch};
 use crate::percent::query_value;
 
 /// How long a call of the set has gone on, and how much there is.
@@ -49,7 +50,9 @@ enum Names {
 impl TomesCall {
     const fn names(self) -> Names {
         match self {
-            Self::Status | Self::Ledger | Self::Verify | Self::Recover => Names::None,
+            Self::Status | Self::Ledger | Self::Verify | Self::Recover | Self::Events => {
+                Names::None
+            }
             Self::Scrub => Names::Maybe,
             Self::Rebuild | Self::Retire => Names::One,
         }
@@ -82,6 +85,10 @@ impl Admin {
         };
         match call {
             TomesCall::Status => answer(tomes.snapshot().await),
+            TomesCall::Events => match self.watcher() {
+                Some(slot) => Events::new(tomes.watch(), self.stopping.clone(), slot).response(),
+                None => too_many_watch(),
+            },
             TomesCall::Ledger => answer(Ok::<_, Failure>(tomes.ledger().await)),
             TomesCall::Recover => {
                 let told = ToldByIndex(tomes.clone());
@@ -110,8 +117,10 @@ async fn done(
         TomesCall::Scrub => json!(tomes.scrub(tome, work).await?),
         TomesCall::Rebuild => json!(tomes.rebuild(one, work).await?),
         TomesCall::Retire => json!(tomes.retire(one, work).await?),
-        TomesCall::Verify | TomesCall::Status | TomesCall::Ledger | TomesCall::Recover => {
-            json!(tomes.compare(work).await?)
-        }
+        TomesCall::Verify
+        | TomesCall::Status
+        | TomesCall::Ledger
+        | TomesCall::Recover
+        | TomesCall::Events => json!(tomes.compare(work).await?),
     })
 }

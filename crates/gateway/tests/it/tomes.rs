@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admin::call;
+use crate::events::{Watching, events};
 use crate::harness::TestServer;
+use crate::openapi;
+
+const EVENTS: &str = "/-/tomes-events";
 
 /// A gateway with a set, which has objects.
 async fn start() -> (TestServer, TomeStore, TempDir) {
@@ -17,13 +21,17 @@ async fn start() -> (TestServer, TomeStore, TempDir) {
     let clock = fulgurite_archive::system_clock();
     let set = TomeSet::init(bench_support::set_options(folder.path(), clock.clone()).unwrap());
     let tomes = bench_support::over(set.unwrap(), folder.path(), clock, Promise::Local).unwrap();
-    for number in 0..3 {
-        let body = vec![number; 10_000];
-        tomes.put(&Path::from(format!("{number}")), body.into()).await.unwrap();
-    }
+    put(&tomes, 0..3).await;
     let shown = tomes.clone();
     let server = TestServer::start_with(|config| config.cold.tomes = Some(shown)).await;
     (server, tomes, folder)
+}
+
+async fn put(tomes: &TomeStore, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        let body = vec![7; 10_000];
+        tomes.put(&Path::from(format!("{number}")), body.into()).await.unwrap();
+    }
 }
 
 fn parse(text: &str) -> Value {
@@ -57,11 +65,47 @@ async fn every_call_of_tomes_answers_as_it_is_described() {
 #[tokio::test]
 async fn calls_of_tomes_are_not_found_without_any() {
     let server = TestServer::start().await;
-    for (method, path) in [("GET", "/-/admin/tomes"), ("POST", "/-/admin/tomes-recover")] {
+    for (method, path) in
+        [("GET", "/-/admin/tomes"), ("GET", EVENTS), ("POST", "/-/admin/tomes-recover")]
+    {
         let answer = call(&server, method, path).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.text());
         assert!(answer.text().contains("[tomes]"), "{}", answer.text());
     }
     let metrics = server.ask("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_tomes"), "{metrics}");
+}
+
+/// What happened, by kind, of a step.
+fn kind(step: &Value) -> &str {
+    step["happened"].as_object().unwrap().keys().next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tomes_are_watched_until_the_server_stops() {
+    let (server, tomes, _folder) = start().await;
+    let watching = Watching::begin_at(&server, EVENTS).await;
+    assert!(watching.is_let_in());
+    put(&tomes, 3..6).await;
+    let (serving, _data) = server.begin_stop();
+    let answer = watching.rest().await;
+    serving.await.unwrap().unwrap();
+    openapi::check("GET", EVENTS, &answer);
+    let text = answer.text();
+    let seen = events(&text);
+    assert_eq!((seen[0].0, &seen[0].1["step"]), ("scene", &json!(0)));
+    assert_eq!(seen[0].1["tomes"]["objects"], 3, "{text}");
+    let (last, rest) = seen[1..].split_last().unwrap();
+    assert_eq!(*last, ("end", json!({ "reason": "stopped" })));
+    let steps: Vec<&Value> =
+        rest.iter().filter(|(name, _)| *name == "step").map(|(_, step)| step).collect();
+    for (number, step) in (1u64..).zip(&steps) {
+        assert_eq!(step["step"], number, "{text}");
+    }
+    let local = steps.iter().filter(|step| kind(step) == "local");
+    let bytes: u64 = local.map(|step| step["happened"]["local"]["bytes"].as_u64().unwrap()).sum();
+    assert!(bytes >= 30_000, "three objects were acknowledged: {text}");
+    for wanted in ["power", "token", "unprotected"] {
+        assert!(steps.iter().any(|step| kind(step) == wanted), "no {wanted}: {text}");
+    }
 }

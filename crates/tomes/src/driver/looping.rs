@@ -18,11 +18,13 @@ use super::hand::{Ended, Stage, begin};
 use super::held::Held;
 use super::seats::{Checked, data_blocks};
 use super::status::{Listed, Look, TomeStatus};
+use super::told::Told;
 use super::{Ask, Done, Holdings, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
 use crate::injected::Failing;
 use crate::limits::{ALARMS_KEPT, LETTERS_SHARED_MAX, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
 use crate::piece_store::Placed;
+use crate::watch::Happening;
 use crate::{Result, TomesError};
 
 /// How long it sleeps when nothing is to come.
@@ -30,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 
 /// What the thread owns.
 pub(super) struct Loop {
-    parts: Parts,
+    pub(super) parts: Parts,
     pub(super) tome: Tome,
     inbox: SyncSender<Letter>,
     /// The time of day at the start, as nanoseconds since 1970, and what had passed then.
@@ -52,6 +54,7 @@ pub(super) struct Loop {
     is_given_up: Arc<AtomicBool>,
     alarms: VecDeque<String>,
     healed: u64,
+    pub(super) told: Told,
     is_stopping: bool,
 }
 
@@ -102,6 +105,7 @@ impl Loop {
             is_given_up,
             alarms: VecDeque::new(),
             healed: 0,
+            told: Told::default(),
             is_stopping: false,
             parts,
         })
@@ -132,7 +136,7 @@ impl Loop {
         self.parts.identity.tome
     }
 
-    fn place(&self) -> PlaceId {
+    pub(super) fn place(&self) -> PlaceId {
         PlaceId::new(self.id().get())
     }
 
@@ -367,6 +371,7 @@ impl Loop {
         let (rows, said) = self.held.take();
         self.parts.injected.pass(self.id(), Failing::Commit)?;
         self.parts.store.commit(&rows, &self.parts.fail)?;
+        self.tell_kept(&rows);
         for command in said {
             self.say(command);
         }
@@ -418,7 +423,10 @@ impl Loop {
         match (waiter, answer) {
             (waiter, Answer::Refused(error)) => waiter.refuse(error.into()),
             (Waiter::Put { name, done, held }, Answer::Local) => {
-                done.tell(Ok(self.placed(&name)));
+                let (tome, placed) = (self.id(), self.placed(&name));
+                let bytes = placed.as_ref().map_or(0, |placed| placed.object.bytes);
+                done.tell(Ok(placed));
+                self.parts.watched.tell(|| Happening::Local { tome, bytes });
                 drop(held);
             }
             (Waiter::Get(reply), Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
@@ -457,9 +465,11 @@ impl Loop {
     }
 
     fn alarmed(&mut self, alarm: &Alarm) {
+        let tome = self.id();
+        self.parts.watched.tell(|| Happening::Alarm { tome, alarm: alarm.clone() });
         let text = match alarm {
             Alarm::Healed { region, blocks } => {
-                tracing::warn!(tome = %self.id(), %region, blocks, "bad blocks were made anew");
+                tracing::warn!(%tome, %region, blocks, "bad blocks were made anew");
                 self.healed += *blocks as u64;
                 return;
             }
@@ -470,17 +480,14 @@ impl Loop {
                 format!("change {version} of region {region} cannot be computed any more")
             }
             Alarm::Rebuilt { region, group } => {
-                let tome = self.id();
                 tracing::info!(%tome, %region, %group, "a region was made anew and has its seat");
                 return;
             }
             Alarm::RebuildDropped { region, group } => {
-                let tome = self.id();
                 tracing::info!(%tome, %region, %group, "not made anew: who had the seat is back");
                 return;
             }
             Alarm::SeatLost { region, group } => {
-                let tome = self.id();
                 tracing::warn!(%tome, %region, %group, "another tome has the seat of a region");
                 return;
             }
@@ -488,7 +495,7 @@ impl Loop {
                 format!("tome {from} said of group {group} what is not its to say, or not true")
             }
         };
-        tracing::error!(tome = %self.id(), "{text}");
+        tracing::error!(%tome, "{text}");
         if self.alarms.len() == ALARMS_KEPT {
             self.alarms.pop_front();
         }
@@ -505,7 +512,7 @@ impl Loop {
         let (at, cause) = (self.parts.clock.now(), self.cause());
         self.parts.ledger.note(Wake { at, group: None, places: vec![self.place()], cause })?;
         self.parts.fail.pass("tomes-wake-noted");
-        self.parts.guard.turn(self.place(), Power::SpinningUp)?;
+        self.turn(Power::SpinningUp, Some(cause))?;
         self.begin(Stage::SpinUp);
         Ok(())
     }
@@ -584,7 +591,7 @@ impl Loop {
     }
 
     fn enter(&self) -> Result<Disk> {
-        self.parts.guard.turn(self.place(), Power::Active)?;
+        self.turn(Power::Active, None)?;
         Disk::open(self.parts.guard.enter(self.place())?, &self.parts.identity)
     }
 
@@ -594,7 +601,7 @@ impl Loop {
         if self.power() != Power::Active {
             return;
         }
-        match self.parts.guard.turn(self.place(), Power::Unmounting) {
+        match self.turn(Power::Unmounting, None) {
             Ok(()) => self.begin(Stage::Unmount),
             Err(error) => tracing::error!(tome = %self.id(), "{}", error_chain(&error)),
         }
@@ -621,7 +628,7 @@ impl Loop {
     /// The disk stands still.
     fn stand(&self) {
         if self.power() != Power::Standby
-            && let Err(error) = self.parts.guard.turn(self.place(), Power::Standby)
+            && let Err(error) = self.turn(Power::Standby, None)
         {
             tracing::error!(tome = %self.id(), "{}", error_chain(&error));
         }
@@ -634,8 +641,11 @@ impl Loop {
 
     fn give_up_for(&mut self, why: String) {
         tracing::error!(tome = %self.id(), "given up: {why}");
+        let (tome, is_new) = (self.id(), self.trouble.is_none());
         let why = self.trouble.get_or_insert(why).clone();
-        let tome = self.id();
+        if is_new {
+            self.parts.watched.tell(|| Happening::GivenUp { tome, why: why.clone() });
+        }
         self.is_given_up.store(true, Ordering::Release);
         self.refuse_all(|| TomesError::GivenUp { tome, why: why.clone() });
         self.put_down();

@@ -30,6 +30,7 @@ use crate::fail_point::FailPoints;
 use crate::limits::NAMES_TOLD;
 use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::{SetRow, SetStore};
+use crate::watch::{Happening, Watched};
 use crate::{Result, TomesError};
 
 /// How often tomes are asked how far they are: nothing is told of itself.
@@ -68,6 +69,7 @@ pub(super) struct Shared {
     pub(super) pieces: Arc<PieceStore>,
     pub(super) tomes: Arc<BTreeMap<TomeId, Seat>>,
     pub(super) names: Arc<Mutex<Names>>,
+    pub(super) watched: Watched,
     pub(super) fail: Arc<FailPoints>,
 }
 
@@ -196,7 +198,7 @@ impl Loop {
             let to = planned.to.tome;
             if leaving.contains(&to) && !self.shared.is_usable(to) {
                 // Who was to have the seat is lost itself: it is planned anew below.
-                store.stays(&planned)?;
+                self.stays(&planned)?;
                 continue;
             }
             let (done, trouble) = match self.follow(&planned) {
@@ -265,7 +267,17 @@ impl Loop {
                  {some}"
             ));
         }
-        *lock(&self.moves) = Moves { under_way, leaving, out, reasons };
+        let now = Moves { under_way, leaving, out, reasons };
+        let mut moves = lock(&self.moves);
+        tell_of(&moves, &now, &self.shared.watched);
+        *moves = now;
+        Ok(())
+    }
+
+    /// A seat does not move.
+    fn stays(&self, planned: &Move) -> Result<()> {
+        self.shared.store.stays(planned)?;
+        self.shared.watched.tell(|| Happening::stays(planned));
         Ok(())
     }
 
@@ -284,7 +296,7 @@ impl Loop {
             }),
             Seated::Not if self.shared.is_usable(planned.from.tome) => {
                 // It was only away, and the region that was to have its seat knows.
-                self.shared.store.stays(planned)?;
+                self.stays(planned)?;
                 Ok(None)
             }
             Seated::Not => {
@@ -330,6 +342,7 @@ impl Loop {
         drop(names);
         store.moved(planned)?;
         fail.pass("tomes-seat-kept");
+        self.shared.watched.tell(|| Happening::moved(planned));
         for name in lost {
             tracing::error!(tome = %from.tome, name, "lost with its tome: not every parity had it");
             self.lost.0 += 1;
@@ -357,6 +370,33 @@ impl Loop {
                 Err(TomesError::Away { tome, why })
             }
         }
+    }
+}
+
+/// Tells whoever watches what is another than before, to the hundredth.
+fn tell_of(before: &Moves, now: &Moves, watched: &Watched) {
+    let hundredths =
+        |done: Ratio| (1..=100).filter(|at| f64::from(*at) <= done.get() * 100.0).count();
+    for MoveStatus { planned, done, trouble } in &now.under_way {
+        let mut known = before.under_way.iter().filter(|known| known.planned == *planned);
+        let is_known = |known: &MoveStatus| {
+            hundredths(known.done) == hundredths(*done) && known.trouble == *trouble
+        };
+        if !known.next().is_some_and(is_known) {
+            watched.tell(|| Happening::Seat {
+                group: planned.group,
+                from: planned.from.tome,
+                to: planned.to.tome,
+                done: done.get(),
+                trouble: trouble.clone(),
+            });
+        }
+    }
+    if (&before.leaving, &before.out) != (&now.leaving, &now.out) {
+        watched.tell(|| Happening::Leaving {
+            leaving: now.leaving.iter().copied().collect(),
+            out: now.out.iter().copied().collect(),
+        });
     }
 }
 

@@ -38,6 +38,7 @@ use crate::piece_store::{OpenedPieces, PieceStore};
 use crate::set_store::{SetRow, SetStore};
 use crate::spin_gate::SpinGate;
 use crate::starts::Counted;
+use crate::watch::Watched;
 use crate::{Result, TomesError};
 
 /// The ledger of a tome, beside its awake store.
@@ -53,6 +54,7 @@ struct Start {
     gate: Arc<SpinGate>,
     network: Arc<Local>,
     remotes: Arc<Remotes>,
+    watched: Watched,
 }
 
 /// A tome whose awake store is open.
@@ -87,6 +89,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         gate: Arc::default(),
         network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
         remotes,
+        watched: Watched::new(options.clock.clone()),
         options,
     };
     start.guard_disks();
@@ -110,6 +113,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         pieces: Arc::clone(&pieces),
         tomes: Arc::clone(&tomes),
         names: Arc::clone(&names),
+        watched: start.watched.clone(),
         fail: start.fail,
     })?;
     Ok(TomeSet {
@@ -129,6 +133,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         mover,
         keeper,
         remotes: start.remotes,
+        watched: start.watched,
     })
 }
 
@@ -158,6 +163,7 @@ pub(crate) fn start_alone(
         gate: Arc::default(),
         network: Arc::new(Local::new(network)),
         remotes,
+        watched: Watched::new(options.clock.clone()),
         options: SetOptions {
             set: Some(set),
             directory: options.directory,
@@ -281,7 +287,7 @@ impl Start {
             Arc::clone(store),
             (tomes, &self.taken_back(store.tokens()?)),
             Arc::clone(&self.network) as Arc<dyn Network>,
-            self.options.clock.clone(),
+            (self.options.clock.clone(), self.watched.clone()),
             Arc::clone(&self.fail),
             |inbox| self.network.set_keeper(inbox),
         )
@@ -497,6 +503,7 @@ impl Start {
             backend: Arc::clone(&self.options.backend),
             gate: Arc::clone(&self.gate),
             network: Arc::clone(&self.network) as Arc<dyn Network>,
+            watched: self.watched.clone(),
             clock: self.options.clock.clone(),
             seed: Seed::new(u64::from(tome.get())).child(&number),
             fail: Arc::clone(&self.fail),

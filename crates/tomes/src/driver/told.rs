@@ -1,0 +1,53 @@
+//! What a tome tells whoever watches its set, besides doing it.
+//!
+//! Not here: who watches ([`crate::watch`]).
+
+use fulgurite_disks::{Cause, Power};
+use fulgurite_tome::awake::{Row, Scrubbed};
+
+use super::looping::Loop;
+use crate::Result;
+use crate::watch::Happening;
+
+/// What was told last, so that nothing is told twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    unprotected: u64,
+    /// Passes of the full scrub, and hundredths of the present one.
+    scrubbed: (u64, u64),
+}
+
+impl Loop {
+    /// The disk does something else.
+    pub(super) fn turn(&self, power: Power, cause: Option<Cause>) -> Result<()> {
+        self.parts.guard.turn(self.place(), power)?;
+        let tome = self.id();
+        self.parts.watched.tell(|| Happening::Power { tome, power, cause });
+        Ok(())
+    }
+
+    /// Rows are kept.
+    pub(super) fn tell_kept(&mut self, rows: &[Row]) {
+        if !self.parts.watched.is_watched() {
+            return;
+        }
+        let tome = self.id();
+        let is_change = |row: &Row| matches!(row, Row::Pending { .. } | Row::Confirmed { .. });
+        if rows.iter().any(is_change) {
+            let left = self.tome.unprotected();
+            let bytes = left.bytes.get();
+            if std::mem::replace(&mut self.told.unprotected, bytes) != bytes {
+                let seconds = left.age.as_secs_f64();
+                self.parts.watched.tell(|| Happening::Unprotected { tome, bytes, seconds });
+            }
+        }
+        let blocks = self.tome.awake().layout().blocks();
+        for row in rows {
+            let Row::Scrubbed(Scrubbed { next, passes, .. }) = *row else { continue };
+            let scrubbed = (passes, next * 100 / blocks.max(1));
+            if std::mem::replace(&mut self.told.scrubbed, scrubbed) != scrubbed {
+                self.parts.watched.tell(|| Happening::Scrubbed { tome, passes, next, blocks });
+            }
+        }
+    }
+}
