@@ -51,7 +51,7 @@ pub use event::{Alarm, Answer, Command, Event, RequestId};
 pub use ids::{Epoch, GroupId, Member, Offset, RegionId, RegionIndex, Spot, TomeId, Version};
 pub use layout::{InSegment, Layout, Parts};
 pub use split::Split;
-pub use tome::{Tome, Unprotected};
+pub use tome::{Spending, Tome, Unprotected};
 
 #[cfg(test)]
 mod tests;

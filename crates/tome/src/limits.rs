@@ -79,6 +79,14 @@ pub const LIMITED_SCRUB: usize = 256;
 pub const SCRUB_BATCH: usize = 64;
 /// Places of a disk that one job goes over, written or not.
 pub const SCRUB_SCAN: u64 = 65_536;
+/// Deltas that a disk would be woken for beyond its budget wait so long at most: half of what a put
+/// waits for until it is protected.
+pub const FOLD_WAIT_MAX: Duration = Duration::from_secs(1800);
+/// A full scrub that a disk would be woken for beyond its budget waits so long at most: a pass has
+/// four times as much to be late in.
+pub const SCRUB_WAIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Wakes of a day that a budget may have.
+pub const SPIN_UPS_A_DAY_MAX: u32 = 1000;
 /// Who may wait at a time for a scrub that somebody asked for.
 pub const SCRUB_ASKERS_MAX: usize = 16;
 /// A full scrub is spread over so long: eleven months, and one is left to be late in.

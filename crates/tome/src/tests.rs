@@ -1,6 +1,8 @@
 //! Layouts and segments; trees and groups; tokens; a tome by itself, and a set of them.
 
+mod budget;
 mod consistency;
+mod coverage;
 mod damage;
 mod groups;
 mod layout;

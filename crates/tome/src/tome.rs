@@ -20,6 +20,7 @@
 //! Nothing is read or written but while the disk turns, and that it does under a token only. When a
 //! lease ends the disk is put down whatever waits; before, not while deltas are unsent.
 
+mod budget;
 mod build;
 mod checks;
 mod deltas;
@@ -43,6 +44,7 @@ use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
 use crate::{Offset, RegionId, RegionIndex, Result, TomeError};
+pub use budget::Spending;
 use deltas::Deltas;
 use jobs::{Job, Task};
 use power::Phase;
@@ -74,6 +76,7 @@ pub struct Tome {
     /// Who is to be told when an object is protected.
     watched: BTreeMap<String, RequestId>,
     scrub: scrub::Scrub,
+    budget: budget::Budget,
     /// Folding failed; it is tried again then.
     folds_rest: Option<Instant>,
     checking: Option<checks::Check>,
@@ -142,6 +145,7 @@ impl Tome {
             seats_told: None,
             watched: BTreeMap::new(),
             scrub,
+            budget: budget::Budget::default(),
             folds_rest: None,
             checking: None,
             rounds: 0,
@@ -174,6 +178,13 @@ impl Tome {
             bytes: ByteCount::new(blocks.len() as u64 * self.awake.layout().block_bytes()),
             age: oldest.map_or(Duration::ZERO, |oldest| self.now.since(oldest)),
         }
+    }
+
+    /// Blocks that are bad and were not made anew yet: more of their segments is than those bring
+    /// back.
+    #[must_use]
+    pub fn bad_blocks(&self) -> u64 {
+        self.broken.values().map(|bad| bad.len().max(1) as u64).sum()
     }
 
     /// Notes rows and has them kept.
@@ -318,8 +329,10 @@ impl Controller for Tome {
             self.build_deadline(),
             self.seats_deadline(),
             self.mends.deadline(self.now).filter(|_| self.tasks.is_empty()),
+            self.budget.deadline().filter(|until| *until > self.now),
         ];
-        own.into_iter().flatten().chain([self.scrub.deadline(self.now)]).min()
+        let scrub = self.scrub.deadline(self.now, self.awake.scrubbed().next, self.blocks());
+        own.into_iter().flatten().chain([scrub]).min()
     }
 
     fn check(&self) {

@@ -20,24 +20,24 @@ use crate::{
     RegionIndex, RequestId, Spot, Tome, TomeError, TomeId, Version,
 };
 
-const REGION: RegionIndex = RegionIndex::new(0);
+pub(super) const REGION: RegionIndex = RegionIndex::new(0);
 const GROUP: GroupId = GroupId::new(9);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A tome whose disk does at once what it is told, and whose keeper gives what is asked for.
-struct Desk {
-    tome: Tome,
-    awake: Awake,
+pub(super) struct Desk {
+    pub(super) tome: Tome,
+    pub(super) awake: Awake,
     disk: BTreeMap<Spot, Vec<u8>>,
-    now: Instant,
+    pub(super) now: Instant,
     grants: bool,
-    turning: bool,
+    pub(super) turning: bool,
     reads: BTreeSet<Spot>,
 }
 
 impl Desk {
     /// Member number `own` of a group 3+2.
-    fn new(own: u32) -> Self {
+    pub(super) fn new(own: u32) -> Self {
         let block = ByteCount::new(256);
         let segment = split("4+2");
         let layout = Parts { block, segment, segments: 30, regions: 1, spares: 40 };
@@ -58,7 +58,7 @@ impl Desk {
     }
 
     /// What the tome says to others about an event.
-    fn tell(&mut self, event: Event) -> Vec<Command> {
+    pub(super) fn tell(&mut self, event: Event) -> Vec<Command> {
         let (mut said, mut events) = (Vec::new(), vec![event]);
         while let Some(event) = events.pop() {
             let mut out = Outbox::new();
@@ -108,7 +108,7 @@ impl Desk {
         self.grants.then_some(Event::Keeper(answer))
     }
 
-    fn pass(&mut self, time: Duration) -> Vec<Command> {
+    pub(super) fn pass(&mut self, time: Duration) -> Vec<Command> {
         self.now = self.now + time;
         self.tell(Event::Timer)
     }
@@ -377,7 +377,7 @@ fn what_a_member_has_is_told_to_whoever_brings_another_one_back() {
     assert_eq!(refused(&said), TomeError::SegmentLost { bad: 3, parity: 2 });
 }
 
-fn delta(member: u8, version: u32, bytes: Vec<u8>) -> Message {
+pub(super) fn delta(member: u8, version: u32, bytes: Vec<u8>) -> Message {
     let change = Change {
         offset: Offset::new(1),
         version: Version::new(version),
