@@ -30,6 +30,7 @@ mod tomes_watch;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ use fulgurite_archive::{
 };
 use fulgurite_stacks::StacksError;
 use fulgurite_tome_store::StoreError;
-use fulgurite_units::{PlatterId, error_chain};
+use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
@@ -327,13 +328,31 @@ impl Told for ToldByArchive {
     }
 }
 
+/// The same of a call that counts bytes: those that are done, and of how many.
+struct ToldInBytes<F>(F);
+
+impl<F> Told for ToldInBytes<F>
+where
+    F: Fn() -> (ByteCount, ByteCount) + Send + Sync + 'static,
+{
+    async fn tell(&self, seconds: f64) -> Option<Value> {
+        let (done, total) = self.0();
+        Some(json!({ "seconds": seconds, "bytes_done": done.get(), "bytes_total": total.get() }))
+    }
+}
+
+/// What a call acts on, by its name in the query, if it names any; an error if that is none.
+fn parsed<T: FromStr>(query: &str, name: &str) -> Result<Option<T>, ()> {
+    query_value(query, name).map(|text| text.parse().map_err(drop)).transpose()
+}
+
 fn too_many_watch() -> Response<Body> {
     refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "too many watch already")
 }
 
 /// The platter that is asked for, if one is; an error if that is no id.
 fn platter(query: &str) -> Result<Option<PlatterId>, ()> {
-    query_value(query, "platter").map(|id| id.parse().map_err(drop)).transpose()
+    parsed(query, "platter")
 }
 
 fn no_platter_id() -> Response<Body> {
