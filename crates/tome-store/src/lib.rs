@@ -39,6 +39,6 @@ mod watch;
 pub use error::{Result, StoreError};
 pub use fulgurite_tome::TomeId;
 pub use operated::{Compared, Rebuilt, Scrubbed, Work};
-pub use snapshot::{MoveSnapshot, Snapshot, TomeSnapshot};
+pub use snapshot::{BudgetSnapshot, MoveSnapshot, ScrubSnapshot, Snapshot, TomeSnapshot};
 pub use store::{Found, Promise, StoreOptions, TomeStore, Totals};
 pub use watch::{Look, Seen, TomesWatch};

@@ -6,14 +6,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_disks::Power;
+use fulgurite_disks::{CauseKind, Power};
 use fulgurite_tome::awake::Scrubbed;
 use fulgurite_tome::message::Message;
 use fulgurite_tome::token::{FromKeeper, TokenId};
-use fulgurite_tome::{TomeId, Unprotected};
+use fulgurite_tome::{Spending, TomeId, Unprotected};
 use fulgurite_tomes::limits::PUT_BYTES_MAX;
 use fulgurite_tomes::{Ask, Charge, Placed, Question, RemoteSeat, Said, TomeStatus, TomesError};
-use fulgurite_units::{ByteCount, Clock, Duration};
+use fulgurite_units::{ByteCount, Clock, Duration, UnixTime};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -268,9 +268,30 @@ fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
         to_scrub: told.to_scrub,
         blocks: told.blocks,
         wakes: told.wakes,
+        wakes_by: wakes_by(&told.wakes_by),
+        wakes_of_a_day: told.wakes_of_a_day,
+        scrub_began: told.scrub_began.map(UnixTime::from_millis),
+        bad: told.bad,
+        spending: told.spending.map(spending_of),
         healed: told.healed,
         trouble: told.trouble,
         away: None,
         alarms: told.alarms,
+    }
+}
+
+/// Wakes by cause; none of a tome of before, which does not say why.
+fn wakes_by(told: &[u64]) -> [u64; CauseKind::ALL.len()] {
+    let mut by = [0; CauseKind::ALL.len()];
+    by.iter_mut().zip(told).for_each(|(by, told)| *by = *told);
+    by
+}
+
+fn spending_of(told: crate::wire::Spending) -> Spending {
+    Spending {
+        per_day: told.per_day,
+        left: told.left,
+        put_off: told.put_off_ns.map(Duration::from_nanos),
+        overdrawn: told.overdrawn,
     }
 }

@@ -170,6 +170,8 @@ pub(crate) struct Parts {
     pub(crate) gate: Arc<SpinGate>,
     pub(crate) network: Arc<dyn Network>,
     pub(crate) watched: Watched,
+    /// Wakes of its disk in a day, as far as they can wait.
+    pub(crate) spin_ups_a_day: Option<u32>,
     pub(crate) clock: Clock,
     /// Another at each start.
     pub(crate) seed: Seed,

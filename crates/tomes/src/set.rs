@@ -82,6 +82,7 @@ pub struct TomeSet {
     keeper: KeeperDriver,
     remotes: Arc<Remotes>,
     watched: Watched,
+    simulated: bool,
 }
 
 /// A tome of the set, or why there is none.
@@ -376,6 +377,12 @@ impl TomeSet {
     pub fn powers(&self) -> Vec<(TomeId, Power)> {
         let powers = self.guard.powers().into_iter();
         powers.map(|(place, power)| (TomeId::new(place.get()), power)).collect()
+    }
+
+    /// Whether its disks are simulated: directories that do not turn.
+    #[must_use]
+    pub const fn is_simulated(&self) -> bool {
+        self.simulated
     }
 
     /// What happens from now on, for one who watches.

@@ -1,5 +1,5 @@
-//! `GET /-/events`, `/-/rack-events` and `/-/tomes-events`: what goes on in the library, in the rack
-//! of cold disks and in the set of tomes, as server-sent events (WHATWG HTML, 9.2).
+//! `GET /-/events`, `/-/rack-events` and `/-/tomes-events`: what goes on in the library, in the
+//! rack of cold disks and in the set of tomes, as server-sent events (WHATWG HTML, 9.2).
 //!
 //! ```text
 //!   event: scene         all of it at one moment; comes first

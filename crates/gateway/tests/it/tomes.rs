@@ -19,7 +19,9 @@ const EVENTS: &str = "/-/tomes-events";
 async fn start() -> (TestServer, TomeStore, TempDir) {
     let folder = TempDir::new().unwrap();
     let clock = fulgurite_archive::system_clock();
-    let set = TomeSet::init(bench_support::set_options(folder.path(), clock.clone()).unwrap());
+    let mut options = bench_support::set_options(folder.path(), clock.clone()).unwrap();
+    options.spin_ups_a_day = Some(50);
+    let set = TomeSet::init(options);
     let tomes = bench_support::over(set.unwrap(), folder.path(), clock, Promise::Local).unwrap();
     put(&tomes, 0..3).await;
     let shown = tomes.clone();
@@ -108,4 +110,60 @@ async fn tomes_are_watched_until_the_server_stops() {
     for wanted in ["power", "token", "unprotected"] {
         assert!(steps.iter().any(|step| kind(step) == wanted), "no {wanted}: {text}");
     }
+}
+
+/// The value of a metric, by its name with labels.
+fn value(metrics: &str, name: &str) -> Option<f64> {
+    let found = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    found.map(|value| value.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_measured_is_what_status_says() {
+    let (server, tomes, _folder) = start().await;
+    // Until nothing changes any more but by the hour.
+    let (shown, metrics) = loop {
+        let before = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
+        let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+        let after = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
+        if before == after && before["unprotected_bytes"] == 0 {
+            break (after, metrics);
+        }
+    };
+    let is = |name: &str, wanted: &Value| {
+        let found = value(&metrics, name);
+        let wanted = wanted.as_f64().unwrap_or_else(|| panic!("{name}: {wanted}"));
+        assert!(found.is_some_and(|found| (found - wanted).abs() < 0.01), "{name}: {metrics}");
+    };
+    is("fulgurite_tomes_simulated", &json!(1));
+    is("fulgurite_tomes_watts", &shown["watts"]);
+    let seconds = |at: &Value| json!(at.as_f64().unwrap() / 1000.0);
+    for tome in shown["tomes"].as_array().unwrap() {
+        let name = |what: &str| format!("fulgurite_tomes_{what}{{tome=\"{}\"}}", tome["tome"]);
+        is(&name("pieces"), &tome["pieces"]);
+        is(&name("unprotected_bytes"), &tome["unprotected_bytes"]);
+        is(&name("unprotected_seconds"), &tome["unprotected_seconds"]);
+        is(&name("bad_blocks"), &tome["bad"]);
+        is(&name("healed_total"), &tome["healed"]);
+        is(&name("scrubs_total"), &tome["scrubs"]);
+        is(&name("scrub_share"), &tome["scrub"]["share"]);
+        is(&name("scrub_began_timestamp_seconds"), &seconds(&tome["scrub"]["began"]));
+        is(&name("scrub_paced_timestamp_seconds"), &seconds(&tome["scrub"]["paced"]));
+        is(&name("spinups_day"), &tome["wakes_of_a_day"]);
+        is(&name("spinups_left"), &tome["budget"]["left"]);
+        is(&name("spinups_overdrawn_total"), &tome["budget"]["overdrawn"]);
+        is(&name("put_off_seconds"), &json!(0));
+        is(&name("to_scrub_bytes"), &tome["to_scrub_bytes"]);
+        let mut woken = 0;
+        for by in tome["wakes_by"].as_array().unwrap() {
+            let (number, cause) = (&tome["tome"], by[0].as_str().unwrap());
+            let name =
+                format!("fulgurite_tomes_wakes_total{{tome=\"{number}\",cause=\"{cause}\"}}");
+            is(&name, &by[1]);
+            woken += by[1].as_u64().unwrap();
+        }
+        assert_eq!(tome["wakes"], woken, "each has a cause");
+    }
+    let stopped = tokio::task::spawn_blocking(move || tomes.stop());
+    stopped.await.unwrap();
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
-use fulgurite_disks::{Cause, Observed, PlaceId, Power, Wake};
+use fulgurite_disks::{Cause, Observed, PlaceId, Power, Totals, Wake};
 use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{
     Alarm, Answer, Command, Epoch, Event, RequestId, Spot, Tome, TomeError, TomeId,
 };
-use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
+use fulgurite_units::{Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::hand::{Ended, Stage, begin};
 use super::held::Held;
 use super::seats::{Checked, data_blocks};
-use super::status::{Listed, Look, TomeStatus};
+use super::status::{Listed, Look};
 use super::told::Told;
 use super::{Ask, Done, Holdings, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
@@ -52,8 +52,8 @@ pub(super) struct Loop {
     pub(super) trouble: Option<String>,
     /// The same, for whoever chooses a tome.
     is_given_up: Arc<AtomicBool>,
-    alarms: VecDeque<String>,
-    healed: u64,
+    pub(super) alarms: VecDeque<String>,
+    pub(super) healed: u64,
     pub(super) told: Told,
     is_stopping: bool,
 }
@@ -88,7 +88,10 @@ impl Loop {
         let nothing = Awake::new(parts.identity.tome, parts.identity.layout);
         let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
-        let tome = Tome::new(wall, awake, parts.seed)?;
+        let mut tome = Tome::new(wall, awake, parts.seed)?;
+        if let Some(per_day) = parts.spin_ups_a_day {
+            tome.keep_budget(per_day, wakes_of(&parts));
+        }
         Ok(Self {
             tome,
             inbox,
@@ -140,7 +143,7 @@ impl Loop {
         PlaceId::new(self.id().get())
     }
 
-    fn power(&self) -> Power {
+    pub(super) fn power(&self) -> Power {
         self.parts.guard.power(self.place()).unwrap_or(Power::Absent)
     }
 
@@ -677,25 +680,6 @@ impl Loop {
             objects: objects.map(listed).collect(),
         }
     }
-
-    fn status(&self) -> TomeStatus {
-        let (awake, place) = (self.tome.awake(), self.place());
-        TomeStatus {
-            tome: self.id(),
-            power: self.power(),
-            token: self.parts.gate.token_of(self.id()),
-            objects: awake.objects().count() as u64,
-            unprotected: self.tome.unprotected(),
-            scrubbed: awake.scrubbed(),
-            to_scrub: self.tome.to_scrub(),
-            blocks: awake.layout().blocks(),
-            wakes: self.parts.ledger.ledger().of(place).map_or(0, |totals| totals.life()),
-            healed: self.healed,
-            trouble: self.trouble.clone(),
-            away: None,
-            alarms: self.alarms.iter().cloned().collect(),
-        }
-    }
 }
 
 impl Waiter {
@@ -711,6 +695,15 @@ impl Waiter {
             Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
         }
     }
+}
+
+/// When its disk was woken in the last day, on the core's axis.
+fn wakes_of(parts: &Parts) -> Vec<Instant> {
+    let totals = parts.ledger.ledger().of(PlaceId::new(parts.identity.tome.get()));
+    // Of an hour its end is known: so the day is none too short.
+    let hours = totals.into_iter().flat_map(Totals::hours);
+    let at = |end: UnixTime| Instant::from_nanos(end.as_millis().saturating_mul(1_000_000));
+    hours.flat_map(|(end, count)| std::iter::repeat_n(at(end), count as usize)).collect()
 }
 
 fn open(disk: &mut Option<Disk>, tome: TomeId) -> Result<&mut Disk> {

@@ -1,11 +1,13 @@
-//! What a tome tells whoever watches its set, besides doing it.
+//! What a tome tells whoever asks how it is, and whoever watches its set.
 //!
 //! Not here: who watches ([`crate::watch`]).
 
-use fulgurite_disks::{Cause, Power};
+use fulgurite_disks::{Cause, CauseKind, Power, Totals};
 use fulgurite_tome::awake::{Row, Scrubbed};
+use fulgurite_units::UnixTime;
 
 use super::looping::Loop;
+use super::status::TomeStatus;
 use crate::Result;
 use crate::watch::Happening;
 
@@ -48,6 +50,35 @@ impl Loop {
             if std::mem::replace(&mut self.told.scrubbed, scrubbed) != scrubbed {
                 self.parts.watched.tell(|| Happening::Scrubbed { tome, passes, next, blocks });
             }
+        }
+    }
+
+    /// What it does, and what is wrong with it.
+    pub(super) fn status(&self) -> TomeStatus {
+        let (awake, at) = (self.tome.awake(), self.parts.clock.now());
+        let woken = self.parts.ledger.ledger().of(self.place());
+        let by = |kind: CauseKind| woken.map_or(0, |totals| totals.by(kind));
+        TomeStatus {
+            tome: self.id(),
+            power: self.power(),
+            token: self.parts.gate.token_of(self.id()),
+            objects: awake.objects().count() as u64,
+            unprotected: self.tome.unprotected(),
+            scrubbed: awake.scrubbed(),
+            scrub_began: Some(UnixTime::from_millis(
+                self.tome.scrub_began().as_nanos() / 1_000_000,
+            )),
+            to_scrub: self.tome.to_scrub(),
+            blocks: awake.layout().blocks(),
+            wakes: woken.map_or(0, Totals::life),
+            wakes_by: CauseKind::ALL.map(by),
+            wakes_of_a_day: woken.map_or(0, |totals| totals.day(at)),
+            spending: self.tome.spending(),
+            healed: self.healed,
+            bad: self.tome.bad_blocks(),
+            trouble: self.trouble.clone(),
+            away: None,
+            alarms: self.alarms.iter().cloned().collect(),
         }
     }
 }

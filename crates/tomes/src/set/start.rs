@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
 use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
+use fulgurite_tome::limits::SPIN_UPS_A_DAY_MAX;
 use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
 use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
@@ -134,6 +135,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         keeper,
         remotes: start.remotes,
         watched: start.watched,
+        simulated: start.options.backend.is_simulated(),
     })
 }
 
@@ -173,6 +175,7 @@ pub(crate) fn start_alone(
             // Groups are made by sets alone.
             split: Split::new(1, 1)?,
             backend: options.backend,
+            spin_ups_a_day: options.spin_ups_a_day,
             clock: options.clock,
             entropy: options.entropy,
             fail: FailPoints::default(),
@@ -197,6 +200,9 @@ fn folder_name(tome: TomeId) -> String {
 /// How many tomes it is to have.
 fn check(options: &SetOptions) -> Result<u32> {
     let invalid = |what: String| Err(TomesError::Invalid { what });
+    if options.spin_ups_a_day.is_some_and(|count| !(1..=SPIN_UPS_A_DAY_MAX).contains(&count)) {
+        return invalid(format!("a disk spins up 1 to {SPIN_UPS_A_DAY_MAX} times a day"));
+    }
     let count = options.roots.len() + options.remotes.len();
     let Some(tomes) = u32::try_from(count).ok().filter(|tomes| *tomes <= TOMES_MAX) else {
         return invalid(format!("{count} tomes are more than {TOMES_MAX}"));
@@ -504,6 +510,7 @@ impl Start {
             gate: Arc::clone(&self.gate),
             network: Arc::clone(&self.network) as Arc<dyn Network>,
             watched: self.watched.clone(),
+            spin_ups_a_day: self.options.spin_ups_a_day,
             clock: self.options.clock.clone(),
             seed: Seed::new(u64::from(tome.get())).child(&number),
             fail: Arc::clone(&self.fail),

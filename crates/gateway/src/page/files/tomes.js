@@ -210,13 +210,26 @@ function sign(tome) {
   );
 }
 
+/** Draws anew what is another than before, so that what turns goes on turning. */
+function drawSigns() {
+  const place = at("tomes-signs");
+  for (const [index, tome] of set.tomes.entries()) {
+    const made = sign(tome);
+    const known = place.children[index];
+    if (!known) place.append(made);
+    else if (!known.isEqualNode(made)) known.replaceWith(made);
+  }
+  while (place.children.length > set.tomes.length) place.lastChild.remove();
+}
+
 function draw() {
   at("tomes").hidden = false;
-  const health = set.is_well ? "Well." : "Not well:";
+  const kind = set.simulated ? " Disks are simulated: directories that do not turn." : "";
+  const health = `${set.is_well ? "Well." : "Not well."}${kind}`;
   if (at("tomes-health").textContent !== health) at("tomes-health").textContent = health;
   at("tomes-health").className = set.is_well ? "good" : "bad";
   list(at("tomes-reasons"), set.reasons);
-  at("tomes-signs").replaceChildren(...set.tomes.map(sign));
+  drawSigns();
   at("tomes-figures").replaceChildren(...figures().map(([name, value]) =>
     element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value))));
   at("tomes-moves").replaceChildren(...set.moves.map(move));
@@ -243,9 +256,28 @@ function figures() {
     ["Disks that turn", `${turning} of ${set.tomes.length}`],
     ["Tokens", held.map(([token, tome]) => `${token}: tome ${tome}`).join(", ") || "nobody has one"],
     ["Power, estimated", `${set.watts.toFixed(1)} W`],
-    ["Woken", `${number(sum((tome) => tome.wakes))} times`],
-    ["Bad blocks made anew", number(sum((tome) => tome.healed))],
+    ["Woken today", `${number(sum((tome) => tome.wakes_of_a_day))} times${putOff()}`],
+    ["Bad blocks made anew", `${number(sum((tome) => tome.healed))}${bad(sum)}`],
+    ["All blocks are read by", pass()],
   ];
+}
+
+/** How long what budgets of spin-ups put off has waited. */
+function putOff() {
+  const waits = set.tomes.map((tome) => tome.budget?.put_off_seconds ?? 0);
+  const longest = Math.max(0, ...waits);
+  return longest ? `; work put off for ${duration(longest)}` : "";
+}
+
+function bad(sum) {
+  const count = sum((tome) => tome.bad);
+  return count ? `; ${count} are bad now` : "";
+}
+
+/** When the pass of the full scrub ends that ends last. */
+function pass() {
+  const last = Math.max(0, ...set.tomes.map((tome) => tome.scrub?.ends ?? 0));
+  return last ? new Date(last).toLocaleDateString() : "not known";
 }
 
 function move({ group, from, to, done, trouble }) {
