@@ -297,6 +297,10 @@ impl Controller for Tome {
                 self.read(job, blocks, out);
                 None
             }
+            Event::Gathered { job, whole } => {
+                self.gathered(job, whole, out);
+                None
+            }
             Event::Up => self.came(Phase::Rising, Phase::Turning),
             Event::UpFailed => self.came(Phase::Rising, Phase::Still),
             Event::Down => self.came(Phase::Sinking, Phase::Still),

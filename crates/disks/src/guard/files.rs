@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, ReadDir};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -229,6 +229,38 @@ impl DiskFile {
             self.lease.hold()?;
         }
         self.file.read_exact_at(buffer, offset).map_err(DisksError::io("read", &self.path))
+    }
+
+    /// Fills buffers with what is at `offset`, one behind the other, in one read.
+    ///
+    /// # Errors
+    /// As [`DiskFile::read_exact_at`].
+    pub fn read_parts_at<const N: usize>(
+        &self,
+        mut parts: [&mut [u8]; N],
+        offset: u64,
+    ) -> Result<()> {
+        self.lease.hold()?;
+        if let Some(paced) = &self.paced {
+            paced.read(offset, parts.iter().map(|part| count(part.len())).sum());
+            // Much may have happened meanwhile.
+            self.lease.hold()?;
+        }
+        let mut into = parts.each_mut().map(|part| IoSliceMut::new(part));
+        let mut have = match rustix::io::preadv(&self.file, &mut into, offset) {
+            Ok(have) => have,
+            Err(rustix::io::Errno::INTR) => 0,
+            Err(errno) => return Err(DisksError::io("read", &self.path)(errno.into())),
+        };
+        // What an interruption left, or what is behind the end of the file.
+        let mut at = offset;
+        for part in parts {
+            let done = have.min(part.len());
+            let rest = self.file.read_exact_at(&mut part[done..], at + count(done));
+            rest.map_err(DisksError::io("read", &self.path))?;
+            (have, at) = (have - done, at + count(part.len()));
+        }
+        Ok(())
     }
 
     /// Whether reads go past the system's memory.

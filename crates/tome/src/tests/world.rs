@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, RandomStream, Seed};
 
 use super::nature::{Counts, Known, Nature};
-use super::split;
+use super::{gathered, split};
 use crate::alone::{self, Holding};
 use crate::awake::Awake;
 use crate::consistency::{Descent, Report};
@@ -208,6 +208,11 @@ impl World {
                 let blocks =
                     spots.iter().map(|spot| self.nodes[index].disk.get(spot).cloned()).collect();
                 self.disk(index, 40, Event::Read { job, blocks });
+            }
+            Command::Gather { job, spots, wanted } => {
+                assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
+                let whole = gathered(&self.nodes[index].disk, &spots, wanted);
+                self.disk(index, 40, Event::Gathered { job, whole });
             }
             Command::Write { spot, bytes } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");

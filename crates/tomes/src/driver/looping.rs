@@ -317,6 +317,11 @@ impl Loop {
                     let blocks = spots.into_iter().map(read).collect::<Result<_>>()?;
                     events.push_back(Event::Read { job, blocks });
                 }
+                Command::Gather { job, spots, wanted } => {
+                    let tome = self.id();
+                    let whole = open(&mut self.disk, tome)?.gather(&spots, wanted)?;
+                    events.push_back(Event::Gathered { job, whole });
+                }
                 Command::SpinUp { token, epoch } => {
                     self.keep()?;
                     self.spin_up(token, epoch)?;
@@ -391,6 +396,7 @@ impl Loop {
             | Command::Write { .. }
             | Command::Commit(_)
             | Command::Read { .. }
+            | Command::Gather { .. }
             | Command::SpinUp { .. }
             | Command::SpinDown => unreachable!("it is done and not said"),
         }
