@@ -100,7 +100,8 @@ pub const BUILD_WINDOW_MAX: u32 = 16;
 pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);
 /// How long those that came wait for the others.
 pub const BUILD_GATHER: Duration = Duration::from_secs(300);
-/// Before a rebuild asks the next source, the one before has so long to put its disk down.
+/// Before a rebuild asks the next source, the one before has so long to put its disk down; where
+/// there is one token it has done so.
 pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
 /// Questions of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;

@@ -69,6 +69,8 @@ pub struct Tome {
     deltas: Deltas,
     mends: mend::Mends,
     builds: build::Builds,
+    /// Whether no other disk of the set turns while this one does.
+    turns_alone: bool,
     /// When others were told about seats last.
     seats_told: Option<Instant>,
     /// Who is to be told when an object is protected.
@@ -139,6 +141,7 @@ impl Tome {
             deltas,
             mends: mend::Mends::default(),
             builds: build::Builds::default(),
+            turns_alone: false,
             seats_told: None,
             watched: BTreeMap::new(),
             scrub,
@@ -146,6 +149,13 @@ impl Tome {
             checking: None,
             rounds: 0,
         })
+    }
+
+    /// How many tokens the set has, for a tome that is told; otherwise it may have many.
+    #[must_use]
+    pub fn of_tokens(mut self, count: u32) -> Self {
+        self.turns_alone = count == 1;
+        self
     }
 
     /// What it keeps awake.

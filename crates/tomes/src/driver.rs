@@ -168,6 +168,8 @@ pub(crate) struct Parts {
     pub(crate) gate: Arc<SpinGate>,
     pub(crate) network: Arc<dyn Network>,
     pub(crate) clock: Clock,
+    /// Tokens of its set, where that is known.
+    pub(crate) tokens: Option<u32>,
     /// Another at each start.
     pub(crate) seed: Seed,
     pub(crate) fail: Arc<FailPoints>,

@@ -131,7 +131,12 @@ impl World {
         node.life += 1;
         node.restart_at = None;
         let seed = Seed::new(node.life).child(&tome.to_le_bytes());
-        node.tome = Some(Tome::new(self.now, node.awake.clone(), seed).unwrap());
+        let tome = Tome::new(self.now, node.awake.clone(), seed).unwrap();
+        let tokens = self.nature.tokens_known.then(|| token_count(self.nature.tomes));
+        node.tome = Some(match tokens {
+            Some(count) => tome.of_tokens(count),
+            None => tome,
+        });
         self.counts.restarts += 1;
     }
 

@@ -86,6 +86,10 @@ impl Loop {
         let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
         let tome = Tome::new(wall, awake, parts.seed)?;
+        let tome = match parts.tokens {
+            Some(count) => tome.of_tokens(count),
+            None => tome,
+        };
         Ok(Self {
             tome,
             inbox,
