@@ -42,7 +42,7 @@ use crate::limits::TASKS_MAX;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
-use crate::{Offset, RegionId, RegionIndex, Result, TomeError};
+use crate::{Offset, RegionId, RegionIndex, Result, Spot, TomeError};
 use deltas::Deltas;
 use jobs::{Job, Task};
 use power::Phase;
@@ -106,11 +106,16 @@ impl Tome {
         let mut spots = Bits::new(usize::try_from(awake.layout().spots()).unwrap_or(usize::MAX));
         let mut used = BTreeMap::new();
         for (index, region) in awake.regions() {
+            // A set of all spots would be as large as what is kept of them.
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
-            let kept =
-                pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
-            let taken: BTreeSet<_> = region.spots().chain(kept).collect();
-            taken.iter().for_each(|spot| spots.take(spot.get() as usize));
+            let mut kept: BTreeSet<Spot> = pending
+                .flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]))
+                .collect();
+            for spot in region.spots() {
+                kept.remove(&spot);
+                spots.take(spot.get() as usize);
+            }
+            kept.iter().for_each(|spot| spots.take(spot.get() as usize));
             let mut bits = Bits::new(awake.layout().region_blocks() as usize);
             region.kept().for_each(|offset| bits.take(offset.as_usize()));
             used.insert(index, bits);
