@@ -62,8 +62,8 @@ pub const PUT_BLOCKS_MAX: usize = 64;
 pub const TASKS_MAX: usize = 1024;
 /// Versions of a region whose deltas are under way: what parities keep awake of each data member.
 pub const DELTA_WINDOW: usize = PUT_BLOCKS_MAX;
-/// Deltas that are folded in one commit.
-pub const FOLD_BATCH: usize = 16;
+/// Blocks of parity that changes are folded into in one commit: as many as a put writes.
+pub const FOLD_BATCH: usize = PUT_BLOCKS_MAX;
 /// A delta of which nothing is heard is asked for after so long.
 pub const RESEND: Duration = Duration::from_secs(20);
 /// A parity that keeps a delta is asked that often whether it has folded it.

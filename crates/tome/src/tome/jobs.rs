@@ -248,7 +248,7 @@ impl Tome {
     }
 
     /// Blocks, and the parity of their segments.
-    fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
+    pub(super) fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
         let layout = self.awake.layout();
         let mut wanted = BTreeSet::new();
         for (region, offset) in places {
