@@ -169,7 +169,7 @@ impl Disk {
     pub fn sync(&mut self) -> Result<()> {
         for number in std::mem::take(&mut self.unsynced) {
             match self.files.get(&number) {
-                Some(file) => file.sync()?,
+                Some(file) => file.sync_data()?,
                 None => return self.lost(number),
             }
         }

@@ -311,6 +311,16 @@ impl DiskFile {
         self.file.sync_all().map_err(DisksError::io("sync", &self.path))
     }
 
+    /// Has its bytes on stable storage, and of the file what is needed to read them: not when it
+    /// was written last, which would be a write more.
+    ///
+    /// # Errors
+    /// When the disk did not say so, or is gone.
+    pub fn sync_data(&self) -> Result<()> {
+        self.lease.hold()?;
+        self.file.sync_data().map_err(DisksError::io("sync", &self.path))
+    }
+
     /// Its size.
     ///
     /// # Errors
