@@ -7,6 +7,7 @@ use crate::consistency::Finding;
 use crate::group::{Group, Move};
 use crate::message::{Held, Message};
 use crate::token::{FromKeeper, ToKeeper, TokenId};
+use crate::whole::{Wanted, Whole};
 use crate::{Epoch, GroupId, Member, Offset, RegionIndex, Spot, TomeError, TomeId, Version};
 
 /// A request of a client, by a number of its own.
@@ -109,6 +110,13 @@ pub enum Event {
         /// The blocks.
         blocks: Vec<Option<Vec<u8>>>,
     },
+    /// What was to be gathered; nothing when it is not all there as it was noted.
+    Gathered {
+        /// For what.
+        job: u64,
+        /// The object.
+        whole: Option<Whole>,
+    },
     /// Time passed.
     Timer,
 }
@@ -134,6 +142,15 @@ pub enum Command {
         job: u64,
         /// Where.
         spots: Vec<Spot>,
+    },
+    /// Read these into one object, each compared as it comes. Answered with `Gathered`.
+    Gather {
+        /// For what.
+        job: u64,
+        /// Where its blocks lie, in their order.
+        spots: Vec<Spot>,
+        /// What they have to be.
+        wanted: Wanted,
     },
     /// Write a block.
     Write {

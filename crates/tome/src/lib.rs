@@ -43,6 +43,7 @@ pub mod stood;
 pub mod token;
 mod tome;
 pub mod tree;
+pub mod whole;
 mod wire;
 pub mod word;
 

@@ -62,8 +62,8 @@ pub const PUT_BLOCKS_MAX: usize = 64;
 pub const TASKS_MAX: usize = 1024;
 /// Versions of a region whose deltas are under way: what parities keep awake of each data member.
 pub const DELTA_WINDOW: usize = PUT_BLOCKS_MAX;
-/// Deltas that are folded in one commit.
-pub const FOLD_BATCH: usize = 16;
+/// Blocks of parity that changes are folded into in one commit: as many as a put writes.
+pub const FOLD_BATCH: usize = PUT_BLOCKS_MAX;
 /// A delta of which nothing is heard is asked for after so long.
 pub const RESEND: Duration = Duration::from_secs(20);
 /// A parity that keeps a delta is asked that often whether it has folded it.
@@ -108,7 +108,8 @@ pub const BUILD_WINDOW_MAX: u32 = 16;
 pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);
 /// How long those that came wait for the others.
 pub const BUILD_GATHER: Duration = Duration::from_secs(300);
-/// Before a rebuild asks the next source, the one before has so long to put its disk down.
+/// Before a rebuild asks the next source, the one before has so long to put its disk down; where
+/// there is one token it has done so.
 pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
 /// Questions of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;

@@ -43,7 +43,7 @@ use crate::limits::TASKS_MAX;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
-use crate::{Offset, RegionId, RegionIndex, Result, TomeError};
+use crate::{Offset, RegionId, RegionIndex, Result, Spot, TomeError};
 pub use budget::Spending;
 use deltas::Deltas;
 use jobs::{Job, Task};
@@ -71,6 +71,8 @@ pub struct Tome {
     deltas: Deltas,
     mends: mend::Mends,
     builds: build::Builds,
+    /// Whether no other disk of the set turns while this one does.
+    turns_alone: bool,
     /// When others were told about seats last.
     seats_told: Option<Instant>,
     /// Who is to be told when an object is protected.
@@ -107,11 +109,16 @@ impl Tome {
         let mut spots = Bits::new(usize::try_from(awake.layout().spots()).unwrap_or(usize::MAX));
         let mut used = BTreeMap::new();
         for (index, region) in awake.regions() {
+            // A set of all spots would be as large as what is kept of them.
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
-            let kept =
-                pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
-            let taken: BTreeSet<_> = region.spots().chain(kept).collect();
-            taken.iter().for_each(|spot| spots.take(spot.get() as usize));
+            let mut kept: BTreeSet<Spot> = pending
+                .flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]))
+                .collect();
+            for spot in region.spots() {
+                kept.remove(&spot);
+                spots.take(spot.get() as usize);
+            }
+            kept.iter().for_each(|spot| spots.take(spot.get() as usize));
             let mut bits = Bits::new(awake.layout().region_blocks() as usize);
             region.kept().for_each(|offset| bits.take(offset.as_usize()));
             used.insert(index, bits);
@@ -142,6 +149,7 @@ impl Tome {
             deltas,
             mends: mend::Mends::default(),
             builds: build::Builds::default(),
+            turns_alone: false,
             seats_told: None,
             watched: BTreeMap::new(),
             scrub,
@@ -150,6 +158,13 @@ impl Tome {
             checking: None,
             rounds: 0,
         })
+    }
+
+    /// How many tokens the set has, for a tome that is told; otherwise it may have many.
+    #[must_use]
+    pub fn of_tokens(mut self, count: u32) -> Self {
+        self.turns_alone = count == 1;
+        self
     }
 
     /// What it keeps awake.
@@ -306,6 +321,10 @@ impl Controller for Tome {
             }
             Event::Read { job, blocks } => {
                 self.read(job, blocks, out);
+                None
+            }
+            Event::Gathered { job, whole } => {
+                self.gathered(job, whole, out);
                 None
             }
             Event::Up => self.came(Phase::Rising, Phase::Turning),

@@ -173,6 +173,8 @@ pub(crate) struct Parts {
     /// Wakes of its disk in a day, as far as they can wait.
     pub(crate) spin_ups_a_day: Option<u32>,
     pub(crate) clock: Clock,
+    /// Tokens of its set, where that is known.
+    pub(crate) tokens: Option<u32>,
     /// Another at each start.
     pub(crate) seed: Seed,
     pub(crate) fail: Arc<FailPoints>,

@@ -14,6 +14,7 @@ use fulgurite_tome::rebuild::Rebuild;
 use fulgurite_tome::standing::{Building, Standing};
 use fulgurite_tome::stood::Stood;
 use fulgurite_tome::token::{Kept, TokenId};
+use fulgurite_tome::whole::{Wanted, Whole};
 use fulgurite_tome::{
     Epoch, GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,
 };
@@ -416,6 +417,48 @@ fn files_of_version_1_stay_as_they_are() {
         }"#]]
     .assert_eq(&text);
     assert_eq!(disk.read(Spot::new(13)).unwrap(), Some((LABEL, vec![0xee; 256])));
+}
+
+#[test]
+fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let lease = lease(folder.path());
+    identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
+    let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
+    // Two that follow each other, one behind them, one in front, and two in another file.
+    let spots = [2, 3, 5, 1, 12, 13].map(Spot::new);
+    let blocks: Vec<Vec<u8>> = (1..7).map(|byte| vec![byte; 256]).collect();
+    for (spot, block) in spots.iter().zip(&blocks) {
+        disk.write(*spot, LABEL, block, &FailPoints::default()).unwrap();
+    }
+    disk.sync().unwrap();
+    let bytes = blocks.concat()[..6 * 256 - 100].to_vec();
+    // The last block of an object is filled up with zeros.
+    let mut last = vec![6; 156];
+    last.resize(256, 0);
+    disk.write(spots[5], LABEL, &last, &FailPoints::default()).unwrap();
+    let signatures = blocks[..5].iter().chain([&last]).map(|block| signature(block)).collect();
+    let (length, digest) = (bytes.len() as u64, sector_checksum(&bytes));
+    let wanted = Wanted { signatures, block_bytes: 256, bytes: length, digest };
+    let gather = |spots: &[Spot]| {
+        let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
+        disk.gather(spots, wanted.clone()).unwrap().map(Whole::into_bytes)
+    };
+    assert_eq!(gather(&spots), Some(bytes));
+    assert_eq!(gather(&[2, 3, 5, 1, 12, 14].map(Spot::new)), None, "nothing lies there");
+    assert_eq!(gather(&[2, 3, 5, 1, 12, 30].map(Spot::new)), None, "there is no such file");
+    for spot in spots {
+        let (file, slot) = (spot.get() / 12, spot.get() % 12);
+        let path = folder.path().join(format!("blocks-{file:05}"));
+        let whole = std::fs::read(&path).unwrap();
+        for at in [0, 9, 40, 60, 511, 512, 600, 767] {
+            let mut bad = whole.clone();
+            bad[4096 + 768 * slot as usize + at] ^= 1;
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(gather(&spots), None, "byte {at} of spot {spot}");
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
 }
 
 #[test]

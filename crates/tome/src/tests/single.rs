@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_codes::{Signature, signature};
 use fulgurite_units::{ByteCount, Controller, Duration, ErrorKind, Instant, Outbox, Seed};
 
-use super::{block, split};
+use super::{block, gathered, split};
 use crate::alone::{Holding, recover};
 use crate::awake::{Awake, Row};
 use crate::consistency::{Change, Folded};
@@ -82,6 +82,12 @@ impl Desk {
                         self.reads.extend(&spots);
                         let blocks = spots.iter().map(|spot| self.disk.get(spot).cloned());
                         events.push(Event::Read { job, blocks: blocks.collect() });
+                    }
+                    Command::Gather { job, spots, wanted } => {
+                        assert!(self.turning);
+                        self.reads.extend(&spots);
+                        let whole = gathered(&self.disk, &spots, wanted);
+                        events.push(Event::Gathered { job, whole });
                     }
                     Command::Write { spot, bytes } => {
                         assert!(self.turning);

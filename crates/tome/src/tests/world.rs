@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, RandomStream, Seed};
 
 use super::nature::{Counts, Known, Nature};
-use super::split;
+use super::{gathered, split};
 use crate::alone::{self, Holding};
 use crate::awake::Awake;
 use crate::consistency::{Descent, Report};
@@ -142,7 +142,12 @@ impl World {
         node.life += 1;
         node.restart_at = None;
         let seed = Seed::new(node.life).child(&tome.to_le_bytes());
-        node.tome = Some(Tome::new(self.now, node.awake.clone(), seed).unwrap());
+        let tome = Tome::new(self.now, node.awake.clone(), seed).unwrap();
+        let tokens = self.nature.tokens_known.then(|| token_count(self.nature.tomes));
+        node.tome = Some(match tokens {
+            Some(count) => tome.of_tokens(count),
+            None => tome,
+        });
         self.counts.restarts += 1;
     }
 
@@ -226,6 +231,11 @@ impl World {
                 let blocks =
                     spots.iter().map(|spot| self.nodes[index].disk.get(spot).cloned()).collect();
                 self.disk(index, 40, Event::Read { job, blocks });
+            }
+            Command::Gather { job, spots, wanted } => {
+                assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
+                let whole = gathered(&self.nodes[index].disk, &spots, wanted);
+                self.disk(index, 40, Event::Gathered { job, whole });
             }
             Command::Write { spot, bytes } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");

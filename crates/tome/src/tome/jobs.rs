@@ -15,6 +15,7 @@ use crate::pending::{Parities, Pending};
 use crate::rebuild::Step;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
+use crate::whole::{Wanted, Whole};
 use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
 
 /// A block of this tome.
@@ -152,7 +153,13 @@ impl Tome {
         };
         match self.plan(&mut job) {
             Ok(()) => {
-                self.load(job, out);
+                match self.gathering(&job) {
+                    Some((spots, wanted)) => {
+                        out.push(Command::Gather { job: job.id, spots, wanted });
+                        self.job = Some(job);
+                    }
+                    None => self.load(job, out),
+                }
                 true
             }
             Err(error) => {
@@ -214,8 +221,34 @@ impl Tome {
         Ok(())
     }
 
+    /// Where the blocks of an object lie that somebody wants, and what they have to be.
+    fn gathering(&self, job: &Job) -> Option<(Vec<Spot>, Wanted)> {
+        let Task::Get { name, .. } = &job.task else { return None };
+        let object = self.awake.object(name)?;
+        let spot = |(region, offset): &At| self.awake.region(*region)?.spot(*offset);
+        let spots = object.blocks.iter().map(spot).collect::<Option<Vec<Spot>>>()?;
+        let signatures = object.blocks.iter().map(|at| self.signature_of(*at)).collect();
+        let block_bytes = self.block_len();
+        let Object { bytes, digest, .. } = *object;
+        Some((spots, Wanted { signatures, block_bytes, bytes, digest }))
+    }
+
+    /// An object came, or it has to be read block by block and healed.
+    pub(super) fn gathered(&mut self, id: u64, whole: Option<Whole>, out: &mut Outbox<Command>) {
+        let Some(job) = self.job.take_if(|job| job.id == id) else { return };
+        let (Some(whole), Task::Get { request, name }) = (whole, &job.task) else {
+            return self.load(job, out);
+        };
+        if self.awake.object(name).is_none() {
+            let error = TomeError::NoObject { name: name.clone() };
+            return self.fail(job, error, out);
+        }
+        let (request, bytes) = (*request, whole.into_bytes());
+        out.push(Command::Answer { request, answer: Answer::Bytes(bytes) });
+    }
+
     /// Blocks, and the parity of their segments.
-    fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
+    pub(super) fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
         let layout = self.awake.layout();
         let mut wanted = BTreeSet::new();
         for (region, offset) in places {

@@ -88,7 +88,11 @@ impl Loop {
         let nothing = Awake::new(parts.identity.tome, parts.identity.layout);
         let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
-        let mut tome = Tome::new(wall, awake, parts.seed)?;
+        let tome = Tome::new(wall, awake, parts.seed)?;
+        let mut tome = match parts.tokens {
+            Some(count) => tome.of_tokens(count),
+            None => tome,
+        };
         if let Some(per_day) = parts.spin_ups_a_day {
             tome.keep_budget(per_day, wakes_of(&parts));
         }
@@ -324,6 +328,11 @@ impl Loop {
                     let blocks = spots.into_iter().map(read).collect::<Result<_>>()?;
                     events.push_back(Event::Read { job, blocks });
                 }
+                Command::Gather { job, spots, wanted } => {
+                    let tome = self.id();
+                    let whole = open(&mut self.disk, tome)?.gather(&spots, wanted)?;
+                    events.push_back(Event::Gathered { job, whole });
+                }
                 Command::SpinUp { token, epoch } => {
                     self.keep()?;
                     self.spin_up(token, epoch)?;
@@ -399,6 +408,7 @@ impl Loop {
             | Command::Write { .. }
             | Command::Commit(_)
             | Command::Read { .. }
+            | Command::Gather { .. }
             | Command::SpinUp { .. }
             | Command::SpinDown => unreachable!("it is done and not said"),
         }

@@ -12,7 +12,7 @@ use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power,
 use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
 use fulgurite_tome::limits::SPIN_UPS_A_DAY_MAX;
-use fulgurite_tome::token::{Kept, TokenId};
+use fulgurite_tome::token::{Kept, TokenId, token_count};
 use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
 use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
@@ -51,6 +51,8 @@ struct Start {
     fail: Arc<FailPoints>,
     set: TomeSetId,
     groups: Vec<Group>,
+    /// Where it is known how many there are.
+    tokens: Option<u32>,
     guard: Guard,
     gate: Arc<SpinGate>,
     network: Arc<Local>,
@@ -86,6 +88,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         fail,
         set: row.set,
         groups: store.groups()?,
+        tokens: Some(token_count(tomes)),
         guard: Guard::new(),
         gate: Arc::default(),
         network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
@@ -161,6 +164,7 @@ pub(crate) fn start_alone(
         fail: Arc::new(options.fail),
         set,
         groups: introduction.map_or_else(Vec::new, |introduction| introduction.groups.clone()),
+        tokens: None,
         guard: Guard::new(),
         gate: Arc::default(),
         network: Arc::new(Local::new(network)),
@@ -512,6 +516,7 @@ impl Start {
             watched: self.watched.clone(),
             spin_ups_a_day: self.options.spin_ups_a_day,
             clock: self.options.clock.clone(),
+            tokens: self.tokens,
             seed: Seed::new(u64::from(tome.get())).child(&number),
             fail: Arc::clone(&self.fail),
             injected: self.options.injected.clone(),
