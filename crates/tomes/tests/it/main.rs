@@ -10,5 +10,7 @@ mod operated;
 mod pulled;
 mod rebuilt;
 mod refused;
+mod removed;
 mod shelf;
 mod traced;
+mod whole;
