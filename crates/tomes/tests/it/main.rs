@@ -13,4 +13,5 @@ mod refused;
 mod removed;
 mod shelf;
 mod traced;
+mod vanished;
 mod whole;
