@@ -1,5 +1,7 @@
 //! What a tome is told and what it decides.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::awake::{Object, Row};
@@ -39,6 +41,8 @@ pub enum Event {
         name: String,
         /// Its bytes.
         bytes: Vec<u8>,
+        /// Tomes that are lost: only a region whose group has none of them may take it.
+        avoided: BTreeSet<TomeId>,
     },
     /// A client wants an object.
     Get {

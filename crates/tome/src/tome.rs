@@ -43,7 +43,7 @@ use crate::limits::TASKS_MAX;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
-use crate::{Offset, RegionId, RegionIndex, Result, Spot, TomeError};
+use crate::{Offset, RegionId, RegionIndex, Result, Spot, TomeError, TomeId};
 pub use budget::Spending;
 use deltas::Deltas;
 use jobs::{Job, Task};
@@ -225,7 +225,13 @@ impl Tome {
         }
     }
 
-    fn put(&mut self, request: RequestId, name: String, bytes: Vec<u8>) -> Result<()> {
+    fn put(
+        &mut self,
+        request: RequestId,
+        name: String,
+        bytes: Vec<u8>,
+        avoided: BTreeSet<TomeId>,
+    ) -> Result<()> {
         let max = self.awake.layout().object_blocks_max() * self.awake.layout().block_bytes();
         if !(1..=max).contains(&(bytes.len() as u64)) {
             return Err(TomeError::ObjectBytes { name, bytes: bytes.len() as u64, max });
@@ -240,8 +246,8 @@ impl Tome {
             (bytes.len().div_ceil(self.block_len()), self.awake.layout().segment());
         let segments = blocks.div_ceil(split.data() as usize);
         self.room_for(blocks + segments * split.parity() as usize)?;
-        self.regions_for(blocks)?;
-        self.queue(Task::Put { request, name, bytes })
+        self.regions_for(blocks, &avoided)?;
+        self.queue(Task::Put { request, name, bytes, avoided })
     }
 
     fn get(&mut self, request: RequestId, name: String) -> Result<()> {
@@ -284,7 +290,9 @@ impl Controller for Tome {
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
         self.now = self.now.max(now);
         let asked = match event {
-            Event::Put { request, name, bytes } => Some((request, self.put(request, name, bytes))),
+            Event::Put { request, name, bytes, avoided } => {
+                Some((request, self.put(request, name, bytes, avoided)))
+            }
             Event::Get { request, name } => Some((request, self.get(request, name))),
             Event::Check { request, group } => {
                 Some((request, self.check_group(request, group, out)))

@@ -149,8 +149,10 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
     let Here { mut client, session, over } = here;
     // Who asked may have gone, so answers may go nowhere.
     match ask {
-        Ask::Put { name, bytes, held, done } => {
-            let put = put(tome, &mut client, session, name, bytes);
+        Ask::Put { name, bytes, avoided, held, done } => {
+            let avoided = avoided.into_iter().map(TomeId::get).collect();
+            let first = PutPart { session, name, avoided, ..PutPart::default() };
+            let put = put(tome, &mut client, first, bytes);
             done.tell(until(tome, over, put).await);
             drop(held);
         }
@@ -213,11 +215,10 @@ async fn until<T>(
 async fn put(
     tome: TomeId,
     client: &mut Client,
-    session: u64,
-    name: String,
+    first: PutPart,
     bytes: Vec<u8>,
 ) -> Result<Option<Placed>, TomesError> {
-    let first = PutPart { session, name, length: bytes.len() as u64, bytes: Vec::new() };
+    let first = PutPart { length: bytes.len() as u64, ..first };
     let mut at = 0;
     let mut first = Some(first);
     let parts = std::iter::from_fn(move || {

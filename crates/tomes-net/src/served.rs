@@ -176,7 +176,8 @@ impl Served {
         if bytes.len() != length {
             return Err(Status::invalid_argument("less comes than was said"));
         }
-        let done = lone.put(Session(first.session), first.name, bytes, held).await;
+        let avoided = first.avoided.into_iter().map(TomeId::new).collect();
+        let done = lone.put(Session(first.session), first.name, (bytes, avoided), held).await;
         let placed = done.map_err(|e| status(&e))?;
         let placed = placed.map(|placed| encode("where an object lies", &placed)).transpose();
         Ok(PutReply { placed: placed.map_err(invalid)?.unwrap_or_default() })

@@ -56,6 +56,8 @@ pub(crate) struct PutPart {
     pub(crate) length: u64,
     #[prost(bytes = "vec", tag = "4")]
     pub(crate) bytes: Vec<u8>,
+    #[prost(uint32, repeated, tag = "5")]
+    pub(crate) avoided: Vec<u32>,
 }
 
 /// Where what was put lies; empty when that is not said.

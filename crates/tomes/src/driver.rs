@@ -23,6 +23,7 @@ mod seats;
 mod status;
 mod told;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,8 +90,14 @@ impl<T> std::fmt::Debug for Done<T> {
 #[expect(missing_docs, reason = "each says what its fields are for")]
 pub enum Ask {
     /// Done when it is local, with where it lies if that is in this process. What it takes of
-    /// memory is held meanwhile.
-    Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, done: Done<Option<Placed>> },
+    /// memory is held meanwhile. It goes to no group that has one of the tomes that are avoided.
+    Put {
+        name: String,
+        bytes: Vec<u8>,
+        avoided: BTreeSet<TomeId>,
+        held: OwnedSemaphorePermit,
+        done: Done<Option<Placed>>,
+    },
     /// Answered with its bytes.
     Get { name: String, reply: Reply<Vec<u8>> },
     /// Done when its name is gone for good.

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 19] = [
+pub const FAIL_POINTS: [&str; 20] = [
     "tomes-set-made",
     "tomes-disk-named",
     "tomes-token-kept",
@@ -26,6 +26,7 @@ pub const FAIL_POINTS: [&str; 19] = [
     "tomes-adopted",
     "tomes-names-moved",
     "tomes-seat-kept",
+    "tomes-removal-kept",
 ];
 
 /// The fail point that is armed, if any.

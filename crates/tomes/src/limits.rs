@@ -52,6 +52,9 @@ pub const HELD_BYTES_MAX: ByteCount = ByteCount::mib(4);
 pub const LETTERS_SHARED_MAX: usize = 64;
 /// The core is told no sooner again that time passed.
 pub const TIMER_REST: Duration = Duration::from_millis(100);
+/// Removals that were put off, of a tome in another process that answers again, before seats that
+/// move are looked at.
+pub const REMOVALS_AT_ONCE: usize = 64;
 /// Names of objects that are told one by one with a reason why a set is not well.
 pub const NAMES_TOLD: usize = 16;
 /// Things that happened and wait for one who watches; what is written over it has missed.

@@ -36,6 +36,9 @@ const NAMES: [&str; 4] = ["0", "1", "2", "3"];
 /// From here on points are passed when seats move.
 const SEATS_FROM: &str = "tomes-moves-planned";
 
+/// This one is passed when an object of a lost tome is removed.
+const REMOVAL_KEPT: &str = "tomes-removal-kept";
+
 const LENGTH: usize = 2 * BLOCK + 7;
 
 fn main() {
@@ -132,6 +135,11 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     let fail = FailPoints::armed(point, count).unwrap();
     let fail = if is_of_seats { fail } else { FailPoints::default() };
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
+    if point == REMOVAL_KEPT {
+        say("deleting 3");
+        set.delete("3").await.unwrap();
+        say("deleted 3");
+    }
     set.rebuild(lost).await.unwrap();
     shelf.moved(&set).await;
     set.stop();

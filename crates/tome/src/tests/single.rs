@@ -122,7 +122,7 @@ impl Desk {
     fn put(&mut self, name: &str, blocks: usize) -> (Vec<u8>, Vec<Command>) {
         let bytes = block(256 * blocks, &mut Seed::new(name.len() as u64).stream());
         let (request, name) = (RequestId(1), name.to_owned());
-        (bytes.clone(), self.tell(Event::Put { request, name, bytes }))
+        (bytes.clone(), self.tell(Event::Put { request, name, bytes, avoided: BTreeSet::new() }))
     }
 
     fn get(&mut self, name: &str) -> Vec<Command> {

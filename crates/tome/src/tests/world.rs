@@ -560,7 +560,7 @@ impl World {
         let name = format!("object {}", self.sequence);
         let request = self.request(tome, &name);
         self.objects.insert((tome, name.clone()), (bytes.clone(), Known::Asked));
-        self.step(tome, Event::Put { request, name, bytes });
+        self.step(tome, Event::Put { request, name, bytes, avoided: BTreeSet::new() });
     }
 
     /// A region that was made anew is told its objects, as a set would: those of the lost tome

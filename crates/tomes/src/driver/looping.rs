@@ -238,9 +238,9 @@ impl Loop {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         match ask {
-            Ask::Put { name, bytes, held, done } => {
+            Ask::Put { name, bytes, avoided, held, done } => {
                 self.waiting.insert(request, Waiter::Put { name: name.clone(), done, held });
-                self.step(Event::Put { request, name, bytes });
+                self.step(Event::Put { request, name, bytes, avoided });
             }
             Ask::Get { name, reply } => {
                 self.waiting.insert(request, Waiter::Get(reply));

@@ -24,6 +24,7 @@ use fulgurite_units::{Ratio, error_chain};
 use tokio::sync::oneshot;
 
 use super::Seat;
+use super::choice::Choice;
 use super::names::Names;
 use crate::driver::{Ask, Reply, Seated};
 use crate::fail_point::FailPoints;
@@ -70,12 +71,14 @@ pub(super) struct Shared {
     pub(super) tomes: Arc<BTreeMap<TomeId, Seat>>,
     pub(super) names: Arc<Mutex<Names>>,
     pub(super) watched: Watched,
+    pub(super) choice: Arc<Choice>,
+    pub(super) still: Arc<tokio::sync::Mutex<()>>,
     pub(super) fail: Arc<FailPoints>,
 }
 
 impl Shared {
     /// Whether a tome is here and does what it is asked for.
-    fn is_usable(&self, tome: TomeId) -> bool {
+    pub(super) fn is_usable(&self, tome: TomeId) -> bool {
         match self.tomes.get(&tome) {
             Some(Seat::Live(driver)) => !driver.is_given_up(),
             Some(Seat::Remote(remote)) => remote.0.away().is_none(),
@@ -99,11 +102,13 @@ impl std::fmt::Debug for Mover {
 
 enum Note {
     Retire(TomeId, Reply<Moves>),
+    /// Something was put off until a tome answers.
+    PutOff,
     Stop,
 }
 
-struct Loop {
-    shared: Shared,
+pub(super) struct Loop {
+    pub(super) shared: Shared,
     moves: Arc<Mutex<Moves>>,
     /// How many objects were lost with a tome since this start, and names of the first.
     lost: (usize, Vec<String>),
@@ -137,6 +142,12 @@ impl Mover {
         lock(&self.moves).clone()
     }
 
+    /// A removal waits for a tome in another process.
+    pub(super) fn put_off(&self) {
+        // Whatever else it is told has it look as well.
+        let _ = self.inbox.try_send(Note::PutOff);
+    }
+
     pub(super) fn stop(&self) {
         // It may be gone already.
         let _ = self.inbox.send(Note::Stop);
@@ -156,7 +167,8 @@ impl Drop for Mover {
 impl Loop {
     fn run(mut self, notes: &Receiver<Note>) {
         loop {
-            let is_idle = lock(&self.moves).leaving.is_empty();
+            let waits = super::lock(&self.shared.names).has_put_off();
+            let is_idle = lock(&self.moves).leaving.is_empty() && !waits;
             let note = if is_idle {
                 notes.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
@@ -171,10 +183,11 @@ impl Loop {
                         continue;
                     }
                 },
-                Err(RecvTimeoutError::Timeout) => None,
+                Ok(Note::PutOff) | Err(RecvTimeoutError::Timeout) => None,
                 Ok(Note::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             };
-            let gone_on = self.go_on().map(|()| lock(&self.moves).clone());
+            let removed = self.remove_put_off();
+            let gone_on = removed.and_then(|()| self.go_on()).map(|()| lock(&self.moves).clone());
             if let Err(error) = &gone_on {
                 let why = vec![format!("seats do not move: {}", error_chain(error))];
                 let mut moves = lock(&self.moves);
@@ -313,8 +326,10 @@ impl Loop {
 
     /// A region has its seat: it is told its objects, and the set that it has them.
     fn conclude(&mut self, planned: &Move) -> Result<()> {
-        let Shared { store, pieces, names, fail, .. } = &self.shared;
+        let Shared { store, pieces, names, choice, still, fail, .. } = &self.shared;
         let (from, to) = (planned.from, planned.to);
+        // What is removed meanwhile is removed of the one or of the other.
+        let _still = still.blocking_lock();
         let mut own = Vec::new();
         pieces.each(from.tome, |name, placed| {
             if let Some(placed) = moved(&placed, from.index, to.index) {
@@ -341,6 +356,7 @@ impl Loop {
         names.has_room(to.tome, room);
         drop(names);
         store.moved(planned)?;
+        choice.seat_moved(planned);
         fail.pass("tomes-seat-kept");
         self.shared.watched.tell(|| Happening::moved(planned));
         for name in lost {
@@ -354,7 +370,7 @@ impl Loop {
         Ok(())
     }
 
-    fn ask<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
+    pub(super) fn ask<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         match self.shared.tomes.get(&tome) {
             Some(Seat::Live(driver)) => {

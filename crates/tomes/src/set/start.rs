@@ -3,6 +3,7 @@
 //! A tome that cannot be opened is lost to this start and not to the set: the others go on.
 
 mod counting;
+mod removed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
 use super::around::Around;
+use super::choice::Choice;
 use super::local::Local;
 use super::moving::{self, Mover};
 use super::names::Names;
@@ -106,11 +108,14 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let (mut names, mut seats) = start.drive_all(opened, &pieces)?;
     let unnamed = counting::count_pieces(&store, &pieces, &seats, is_behind)?;
     let out = store.out()?;
+    removed::forget(&out, &pieces)?;
     start.await_remotes(&out, &mut names, &pieces)?;
     let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
     let begin = |tome| start.charge(tome, is_new, &store, (&names, &pieces));
     seats.extend(start.begin_remotes(&out, begin));
     let tomes = Arc::new(seats);
+    let choice = Arc::new(Choice::new(store.groups()?));
+    let still = Arc::<tokio::sync::Mutex<()>>::default();
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
         store: Arc::clone(&store),
@@ -118,7 +123,9 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         tomes: Arc::clone(&tomes),
         names: Arc::clone(&names),
         watched: start.watched.clone(),
-        fail: start.fail,
+        choice: Arc::clone(&choice),
+        still: Arc::clone(&still),
+        fail: Arc::clone(&start.fail),
     })?;
     Ok(TomeSet {
         set: row.set,
@@ -134,6 +141,9 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         pieces,
         around: Around::default(),
         closed: Closed::default(),
+        choice,
+        still,
+        clock: start.options.clock,
         mover,
         keeper,
         remotes: start.remotes,
@@ -270,7 +280,7 @@ impl Start {
         for (tome, opened) in opened {
             let ready = opened.and_then(|opened| {
                 let awake = self.load(&opened).map_err(|error| error_chain(&error))?;
-                Ok((opened, awake))
+                self.remove_put_off(&opened, awake, pieces).map(|awake| (opened, awake))
             });
             let seat = match ready {
                 Ok((opened, awake)) => {
@@ -312,6 +322,7 @@ impl Start {
     ) -> Result<()> {
         for (tome, _) in self.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
             names.await_tome(tome);
+            pieces.removals(tome)?.into_iter().for_each(|name| names.put_off(tome, name));
             pieces.each(tome, |name, placed| {
                 names.add(&name, tome, placed.object.blocks.len() as u64);
             })?;

@@ -10,5 +10,8 @@ mod operated;
 mod pulled;
 mod rebuilt;
 mod refused;
+mod removed;
 mod shelf;
 mod traced;
+mod vanished;
+mod whole;
