@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 20] = [
+pub const FAIL_POINTS: [&str; 22] = [
     "tomes-set-made",
     "tomes-disk-named",
     "tomes-token-kept",
@@ -17,6 +17,8 @@ pub const FAIL_POINTS: [&str; 20] = [
     "tomes-label-written",
     "tomes-block-written",
     "tomes-synced",
+    "tomes-deltas-written",
+    "tomes-deltas-synced",
     "tomes-commit-begun",
     "tomes-committed",
     "tomes-answering",
