@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_puts_are_watched_and_a_slow_reader_holds_nobody_up(make: Make, tmp_path
         holders = [one["tome"] for one in model.of("token")]
         assert any(tome is not None for tome in holders) and None in holders, holders
         # One token: nobody has it before it came back.
-        assert all(a is None or b is None for a, b in zip(holders, holders[1:])), holders
+        assert all(a is None or b is None for a, b in pairwise(holders)), holders
 
         def as_status(model: Model) -> bool:
             powers = {one["tome"]: one["power"] for one in model.of("power")}
