@@ -12,6 +12,7 @@
 //! tome         the state machine of one, with its events, commands and messages
 //! token        who may turn its disk: few, each for a time
 //! rebuild      a region made anew, one source after the other    scaled   its arithmetic
+//! placement    which tome takes a new object
 //! standing     what a region may do while a seat of its group moves
 //! stood        the same as it is kept
 //! ```
@@ -34,6 +35,7 @@ pub mod layout;
 pub mod limits;
 pub mod message;
 pub mod pending;
+pub mod placement;
 pub mod rebuild;
 pub mod scaled;
 pub mod segment;

@@ -113,6 +113,14 @@ pub const BUILD_GATHER: Duration = Duration::from_secs(300);
 pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
 /// Questions of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;
+/// What was put within so long is kin to what follows ([`crate::placement`]).
+pub const KIN_WITHIN: Duration = Duration::from_secs(3600);
+/// Blocks of kin in a row on one tome: reading them all is one disk's work.
+pub const KIN_BLOCKS_MAX: u64 = 1024;
+/// Kin stays on a tome that has one such part at least of the room of the one with the most.
+pub const KIN_ROOM_SHARE: u64 = 2;
+/// Kins of which a set knows where the last went.
+pub const KINS_MAX: usize = 4096;
 /// Times that a check begins anew since a region changed meanwhile.
 pub const CHECK_TRIES_MAX: u32 = 8;
 /// A check that is not done by then is given up.
@@ -137,3 +145,4 @@ const _: () = assert!((BUILD_WINDOW_MAX as usize) < HOLDS_MAX, "a source takes a
 const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
 const _: () = assert!(IDLE_WANTED.as_nanos() < IDLE.as_nanos(), "others wait less");
 const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");
+const _: () = assert!(KIN_BLOCKS_MAX >= PUT_BLOCKS_MAX as u64, "any object may have kin");

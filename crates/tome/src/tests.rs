@@ -8,6 +8,7 @@ mod groups;
 mod layout;
 mod mends;
 mod nature;
+mod placement;
 mod rebuilds;
 mod segment;
 mod set;
