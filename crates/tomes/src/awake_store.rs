@@ -11,6 +11,7 @@
 //! anew with them. Nothing is kept twice in memory: a row that changes another is read first.
 //! Not here: what rows mean ([`Awake`]), and what a failed commit leads to (the driver).
 
+mod regained;
 mod seats;
 
 use std::collections::BTreeMap;

@@ -28,6 +28,7 @@ mod operated;
 mod options;
 mod remotes;
 mod start;
+mod surveying;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +51,8 @@ use self::names::Names;
 use self::operated::Closed;
 pub use self::operated::GroupChecked;
 use self::remotes::Remotes;
+use self::surveying::Surveyor;
+pub use self::surveying::{RegainedTome, Surveyed};
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
 use crate::limits::{
@@ -80,6 +83,8 @@ pub struct TomeSet {
     mover: Mover,
     keeper: KeeperDriver,
     remotes: Arc<Remotes>,
+    surveyor: Surveyor,
+    regained: Vec<RegainedTome>,
 }
 
 /// A tome of the set, or why there is none.
@@ -383,7 +388,7 @@ impl TomeSet {
             tomes.push(match seat {
                 Seat::Live(driver) => status_of(*tome, driver).await,
                 Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
-                Seat::Lost(why) => TomeStatus::lost(*tome, why.clone()),
+                Seat::Lost(why) => TomeStatus::lost(*tome, self.surveyor.told(*tome, why)),
             });
         }
         let moves = self.mover.moves();
@@ -409,6 +414,7 @@ impl TomeSet {
                 some.join(", ")
             ));
         }
+        reasons.extend(self.regained.iter().flat_map(RegainedTome::reasons));
         reasons.extend(self.keeper.trouble());
         reasons.extend(moves.reasons.iter().cloned());
         SetStatus { tomes, reasons, moves, around: self.around.counts() }
@@ -418,6 +424,7 @@ impl TomeSet {
     pub fn stop(&self) {
         self.room.close();
         self.around.stop();
+        self.surveyor.stop();
         self.mover.stop();
         for seat in self.tomes.values() {
             match seat {

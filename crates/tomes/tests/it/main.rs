@@ -11,4 +11,5 @@ mod pulled;
 mod rebuilt;
 mod refused;
 mod shelf;
+mod survey;
 mod traced;
