@@ -12,6 +12,7 @@
 //! Bytes of deltas are in a file beside the store, where each is written once (`slots`).
 //! Not here: what rows mean ([`Awake`]), and what a failed commit leads to (the driver).
 
+mod regained;
 mod seats;
 mod slots;
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 22] = [
+pub const FAIL_POINTS: [&str; 25] = [
     "tomes-set-made",
     "tomes-disk-named",
     "tomes-token-kept",
@@ -24,6 +24,9 @@ pub const FAIL_POINTS: [&str; 22] = [
     "tomes-answering",
     "tomes-telling",
     "tomes-down",
+    "tomes-surveyed",
+    "tomes-regained",
+    "tomes-regained-kept",
     "tomes-moves-planned",
     "tomes-adopted",
     "tomes-names-moved",

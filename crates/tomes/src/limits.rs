@@ -61,6 +61,12 @@ pub const NAMES_TOLD: usize = 16;
 pub const HAPPENINGS_WAITING: usize = 1024;
 /// Alarms of a tome that are told with its status.
 pub const ALARMS_KEPT: usize = 16;
+/// Spots of a disk that are read before what was found in them is kept.
+pub const SURVEY_BATCH: u64 = 256;
+/// A disk that is read whole is put down after so long when others wait for its token.
+pub const SURVEY_TURN: Duration = Duration::from_secs(60);
+/// Changes of one block of which a parity may have some and lack others: more are not told apart.
+pub const UNSURE_MAX: usize = 8;
 /// Times that it is told to before it is given up.
 pub const SPIN_UP_TRIES_MAX: u32 = 5;
 
@@ -69,6 +75,7 @@ const _: () = assert!(
     BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
     "the largest object can be put"
 );
+const _: () = assert!(UNSURE_MAX < 16, "all of their sets are tried");
 const _: () = assert!(LETTERS_SHARED_MAX <= INBOX_MAX, "no more than wait");
 const _: () = assert!(INBOX_MAX * 4 <= KEEPER_INBOX_MAX, "many tomes may ask at once");
 const _: () = assert!(LABEL_BYTES.is_multiple_of(512) && HEADER_BYTES.is_multiple_of(512));

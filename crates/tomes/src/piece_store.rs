@@ -137,11 +137,18 @@ impl OpenedPieces {
         let objects = awake.objects();
         let said =
             objects.map(|(name, object)| (name.to_owned(), Placed::of(awake, object))).collect();
-        let changes = disagreeing(&self.0, tome, said)?;
+        let changes = disagreeing(&self.0, tome, said)?.into_iter();
+        let changes: Vec<_> = changes.map(|(name, placed)| (tome, name, placed)).collect();
+        self.change(&changes)?;
+        Ok(changes.len())
+    }
+
+    /// Keeps and forgets objects, some thousands in a commit.
+    pub(crate) fn change(&self, changes: &[(TomeId, String, Option<Placed>)]) -> Result<()> {
         for some in changes.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
-            for (name, placed) in some {
-                let key = piece_key(tome, name);
+            for (tome, name, placed) in some {
+                let key = piece_key(*tome, name);
                 match placed {
                     Some(placed) => {
                         batch.put(PIECES, key, row::encode(&PieceRow(placed.clone()))?)?;
@@ -151,7 +158,7 @@ impl OpenedPieces {
             }
             self.0.apply(batch)?;
         }
-        Ok(changes.len())
+        Ok(())
     }
 
     /// Names of objects of a tome that are to be removed.

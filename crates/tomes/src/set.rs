@@ -30,6 +30,7 @@ mod options;
 mod remotes;
 mod removal;
 mod start;
+mod surveying;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,6 +54,8 @@ use self::names::Names;
 use self::operated::Closed;
 pub use self::operated::GroupChecked;
 use self::remotes::Remotes;
+use self::surveying::Surveyor;
+pub use self::surveying::{RegainedTome, Surveyed};
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::fail_point::FailPoints;
 use crate::keeper::KeeperDriver;
@@ -92,6 +95,8 @@ pub struct TomeSet {
     remotes: Arc<Remotes>,
     watched: Watched,
     simulated: bool,
+    surveyor: Surveyor,
+    regained: Vec<RegainedTome>,
 }
 
 /// A tome of the set, or why there is none.
@@ -377,7 +382,7 @@ impl TomeSet {
             tomes.push(match seat {
                 Seat::Live(driver) => status_of(*tome, driver).await,
                 Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
-                Seat::Lost(why) => TomeStatus::lost(*tome, why.clone()),
+                Seat::Lost(why) => TomeStatus::lost(*tome, self.surveyor.told(*tome, why)),
             });
         }
         let moves = self.mover.moves();
@@ -404,6 +409,7 @@ impl TomeSet {
             ));
         }
         reasons.extend(self.crowded());
+        reasons.extend(self.regained.iter().flat_map(RegainedTome::reasons));
         reasons.extend(self.keeper.trouble());
         reasons.extend(moves.reasons.iter().cloned());
         SetStatus { tomes, reasons, moves, around: self.around.counts() }
@@ -413,6 +419,7 @@ impl TomeSet {
     pub fn stop(&self) {
         self.room.close();
         self.around.stop();
+        self.surveyor.stop();
         self.mover.stop();
         for seat in self.tomes.values() {
             match seat {

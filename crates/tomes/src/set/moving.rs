@@ -417,7 +417,7 @@ fn tell_of(before: &Moves, now: &Moves, watched: &Watched) {
 }
 
 /// An object of a region, as it lies where that was made anew; none of another region.
-fn moved(placed: &Placed, from: RegionIndex, to: RegionIndex) -> Option<Placed> {
+pub(super) fn moved(placed: &Placed, from: RegionIndex, to: RegionIndex) -> Option<Placed> {
     let Placed { object, signatures } = placed;
     let all =
         object.blocks.iter().map(|(region, offset)| (*region == from).then_some((to, *offset)));

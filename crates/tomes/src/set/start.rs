@@ -3,6 +3,9 @@
 //! A tome that cannot be opened is lost to this start and not to the set: the others go on.
 
 mod counting;
+mod heard;
+mod older;
+mod regaining;
 mod removed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +48,7 @@ use crate::watch::Watched;
 use crate::{Result, TomesError};
 
 /// The ledger of a tome, beside its awake store.
-const LEDGER: &str = "wakes.jsonl";
+pub(super) const LEDGER: &str = "wakes.jsonl";
 
 /// What all tomes of a start have in common.
 struct Start {
@@ -69,8 +72,14 @@ struct Opened {
     ledger: LedgerFile,
 }
 
+/// The same, and what it knows.
+struct Loaded {
+    opened: Opened,
+    awake: Awake,
+}
+
 /// Opens a set, or makes it.
-pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
+pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let tomes = check(&options)?;
     let wanted = SetRow {
         set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
@@ -83,29 +92,19 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         let what = format!("the set is {}, and {set} is asked for", row.set);
         return Err(TomesError::Invalid { what });
     }
-    let fail = Arc::new(std::mem::take(&mut options.fail));
-    fail.pass("tomes-set-made");
-    let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
-    let start = Start {
-        fail,
-        set: row.set,
-        groups: store.groups()?,
-        tokens: Some(token_count(tomes)),
-        guard: Guard::new(),
-        gate: Arc::default(),
-        network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
-        remotes,
-        watched: Watched::new(options.clock.clone()),
-        options,
-    };
-    start.guard_disks();
-    let mut opened = start.open_all(&store, is_new)?;
+    let mut start = Start::new(options, &store, &row)?;
+    let opened = start.open_all(&store, is_new)?;
     let pieces = OpenedPieces::open(&start.options.directory)?;
     let is_behind = start.is_behind(&store, &pieces)?;
-    start.count_tomes(&store, &mut opened)?;
+    let mut loaded = start.load_all(opened);
+    start.put_older_aside(&pieces, &mut loaded)?;
+    start.hear_of_seats(&store, &pieces, &loaded)?;
+    let regained = start.regain_all(&store, (&pieces, is_behind), &mut loaded)?;
+    start.count_tomes(&store, &mut loaded)?;
     let store = Arc::new(store);
     let keeper = start.keep_tokens(&store, tomes)?;
-    let (mut names, mut seats) = start.drive_all(opened, &pieces)?;
+    let (mut names, mut seats) = start.drive_all(loaded, &pieces)?;
+    regaining::look_through(&regained, &seats);
     let unnamed = counting::count_pieces(&store, &pieces, &seats, is_behind)?;
     let out = store.out()?;
     removed::forget(&out, &pieces)?;
@@ -116,6 +115,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let tomes = Arc::new(seats);
     let choice = Arc::new(Choice::new(store.groups()?));
     let still = Arc::<tokio::sync::Mutex<()>>::default();
+    let surveyor = start.surveyor(&tomes, &out, &store.retired()?)?;
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
         store: Arc::clone(&store),
@@ -149,6 +149,8 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         remotes: start.remotes,
         watched: start.watched,
         simulated: start.options.backend.is_simulated(),
+        surveyor,
+        regained,
     })
 }
 
@@ -201,13 +203,13 @@ pub(crate) fn start_alone(
     let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
-    let awake = start.load(&opened)?;
+    let awake = start.seated(&opened, opened.store.load(&opened.identity)?)?;
     let driver = start.drive(opened, awake, &mut Names::default())?;
     Ok((identity, driver, start.network))
 }
 
 /// What is awake of a tome is in a folder of this name.
-fn folder_name(tome: TomeId) -> String {
+pub(super) fn folder_name(tome: TomeId) -> String {
     format!("tome-{:04}", tome.get())
 }
 
@@ -233,6 +235,26 @@ fn check(options: &SetOptions) -> Result<u32> {
 }
 
 impl Start {
+    fn new(mut options: SetOptions, store: &SetStore, row: &SetRow) -> Result<Self> {
+        let fail = Arc::new(std::mem::take(&mut options.fail));
+        fail.pass("tomes-set-made");
+        let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
+        let start = Self {
+            fail,
+            set: row.set,
+            groups: store.groups()?,
+            tokens: Some(token_count(row.tomes)),
+            guard: Guard::new(),
+            gate: Arc::default(),
+            network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
+            remotes,
+            watched: Watched::new(options.clock.clone()),
+            options,
+        };
+        start.guard_disks();
+        Ok(start)
+    }
+
     /// Opens what each tome keeps awake, but for those that have no seat any more.
     fn open_all(
         &self,
@@ -272,14 +294,14 @@ impl Start {
     /// Starts all tomes; says which object each has, those that are lost among them.
     fn drive_all(
         &self,
-        opened: BTreeMap<TomeId, Result<Opened, String>>,
+        loaded: BTreeMap<TomeId, Result<Loaded, String>>,
         pieces: &OpenedPieces,
     ) -> Result<(Names, BTreeMap<TomeId, Seat>)> {
         let mut names = Names::default();
         let mut seats = BTreeMap::new();
-        for (tome, opened) in opened {
-            let ready = opened.and_then(|opened| {
-                let awake = self.load(&opened).map_err(|error| error_chain(&error))?;
+        for (tome, loaded) in loaded {
+            let ready = loaded.and_then(|Loaded { opened, awake }| {
+                let awake = self.seated(&opened, awake).map_err(|error| error_chain(&error))?;
                 self.remove_put_off(&opened, awake, pieces).map(|awake| (opened, awake))
             });
             let seat = match ready {
@@ -490,11 +512,22 @@ impl Start {
         }
     }
 
+    /// What tomes know. One whose rows do not fit each other is lost to this start.
+    fn load_all(
+        &self,
+        opened: BTreeMap<TomeId, Result<Opened, String>>,
+    ) -> BTreeMap<TomeId, Result<Loaded, String>> {
+        let load = |opened: Opened| {
+            let awake = opened.store.load(&opened.identity).map_err(|error| error_chain(&error))?;
+            Ok(Loaded { opened, awake })
+        };
+        opened.into_iter().map(|(tome, opened)| (tome, opened.and_then(load))).collect()
+    }
+
     /// What a tome knows, with its seats in groups noted.
-    fn load(&self, opened: &Opened) -> Result<Awake> {
-        let Opened { identity, store, .. } = opened;
-        let mut awake = store.load(identity)?;
-        for rows in [self.superseded(&awake), self.seats(&awake)?] {
+    fn seated(&self, opened: &Opened, mut awake: Awake) -> Result<Awake> {
+        let Opened { store, .. } = opened;
+        for rows in [self.superseded(&awake), self.unheard(&awake), self.seats(&awake)?] {
             if !rows.is_empty() {
                 store.commit(&rows, &self.fail)?;
                 rows.iter().try_for_each(|row| awake.apply(row))?;

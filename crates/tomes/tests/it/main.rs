@@ -12,6 +12,7 @@ mod rebuilt;
 mod refused;
 mod removed;
 mod shelf;
+mod survey;
 mod traced;
 mod vanished;
 mod whole;
