@@ -30,10 +30,10 @@ def authorization(method: str, target: str) -> str:
 
 
 @contextmanager
-def watching(server: Server) -> Iterator[Iterator[tuple[str, Any]]]:
-    """Watch the library: events by name, with what they hold."""
+def watching(server: Server, target: str = TARGET) -> Iterator[Iterator[tuple[str, Any]]]:
+    """Watch the library, or what else there is: events by name, with what they hold."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=READ_SECONDS)
-    connection.request("GET", TARGET, headers={"Authorization": authorization("GET", TARGET)})
+    connection.request("GET", target, headers={"Authorization": authorization("GET", target)})
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
     assert answer.headers["content-type"] == "text/event-stream"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,64 @@ def test_who_has_the_keys_sees_the_rack(browser: Browser, tmp_path: Path) -> Non
         assert browser.complaints == []
         browser.press("#forget")
         assert browser.text("#groups") == ""
+    finally:
+        server.kill()
+
+
+def signs(browser: Browser) -> dict[str, str]:
+    """Read the sign of each tome: what its disk does, by its number."""
+    rows = "[...document.querySelectorAll('#tomes-signs li')]"
+    each = f"{rows}.map((li) => [li.querySelector('strong').innerText, li.dataset.state])"
+    return dict(browser.ask(each))
+
+
+def told_of_tomes(browser: Browser) -> dict[str, str]:
+    """Read the figures of the tomes."""
+    rows = browser.text("#tomes-figures").splitlines()
+    return dict(row.split("\t", 1) for row in rows if "\t" in row)
+
+
+def test_who_has_the_keys_sees_the_tomes_as_they_turn(browser: Browser, tmp_path: Path) -> None:
+    """A sign for each, which changes as its disk does; what happened in words; a loss with why."""
+    config = {"profile": "demo", "tomes": {"count": 5, "make": True, "time_scale": 0.05}}
+    server = Server(tmp_path, config)
+    try:
+        s3 = server.start().s3()
+        s3.create_bucket(Bucket="vault")
+        open_page(browser, server)
+        give_keys(browser, SECRET_KEY)
+        wait_until("the tomes are shown", lambda: len(signs(browser)) == 5)
+        assert set(signs(browser).values()) == {"asleep"}
+        assert browser.text("#tomes-health").startswith("Well. Disks are simulated")
+        assert told_of_tomes(browser)["Unprotected"] == "nothing"
+        s3.put_object(Bucket="vault", Key="one", Body=b"1" * 300_000, StorageClass="GLACIER_IR")
+        turned: set[str] = set()
+
+        def is_protected() -> bool:
+            turned.update(signs(browser).values())
+            return "is protected" in browser.text("#tomes-latest")
+
+        wait_until("what happens is shown until all is protected", is_protected, 300)
+        assert {"active", "asleep"} <= turned, turned
+        assert "is woken: something is written" in browser.text("#tomes-latest")
+        assert told_of_tomes(browser)["Tokens"].startswith("0: tome "), "its disk turns for a while"
+        counted = "1, 293.0 KiB"
+        wait_until("it is counted", lambda: told_of_tomes(browser)["Objects"].startswith(counted))
+        browser.picture(tmp_path / "tomes.png")
+        assert (tmp_path / "tomes.png").stat().st_size > 10_000, "the picture is blank"
+        assert browser.complaints == []
+        server.stop()
+        shutil.rmtree(server.data / "tomes" / "tome-0003")
+        server.start()
+        open_page(browser, server)
+        give_keys(browser, SECRET_KEY)
+        wait_until("the loss is shown", lambda: signs(browser).get("3") == "given up")
+        assert browser.text("#tomes-health").startswith("Not well.")
+        assert browser.text("#tomes-reasons").startswith("tome 3: "), browser.text("#tomes-reasons")
+        browser.press("#forget")
+        assert signs(browser) == {}
+        assert not browser.ask("document.querySelector('#tomes').checkVisibility()")
+        assert browser.complaints == []
     finally:
         server.kill()
 

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from harness import KEYS, Server, binary, read, wait_until
+from test_events import watching
 from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, ask, body, told, wakes
 from test_tomes import make as make
+from test_tomes_watched import TARGET, Model
 
 # Exit codes of docs/operating.md.
 USAGE, NOT_FOUND, UNAVAILABLE, CORRUPT, PARTIAL = 2, 4, 7, 8, 10
 TOMES = 5
 SHAPE = {"count": TOMES, "groups": "2+1", "segments": 2, "regions": 1, "spares": 512}
-# Two disks are read one after the other, with a pause behind each.
-REBUILT_WITHIN = 600
 
 
 def begin(server: Server) -> Any:
@@ -51,6 +51,20 @@ def all_there(s3: Any) -> None:
     """Read every object."""
     for name in SIZES:
         assert read(s3, BUCKET, name) == body(name), name
+
+
+def watch_it_move(server: Server, lost: int) -> None:
+    """Watch until the seat of a lost tome is another's, and all is well again."""
+    with watching(server, TARGET) as seen:
+        model = Model(seen)
+        assert not model.scene["is_well"] and model.scene["leaving"] == [lost], model.scene
+        model.until("it is out", lambda model: [one for one in model.of("leaving") if one["out"]])
+        model.until("all is well again", lambda model: model.scene["is_well"])
+        done = [one["done"] for one in model.of("seat") if "trouble" not in one]
+        assert done and done == sorted(done), done
+        assert [one["from"] for one in model.of("seat-moved")] == [lost]
+        assert any("rebuilt" in one["alarm"] for one in model.of("alarm")), model.of("alarm")
+        assert any(why.startswith(f"tome {lost}: ") for why in model.cleared), model.cleared
 
 
 def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
@@ -103,7 +117,7 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     server.kill()
     s3 = server.start().s3()
     all_there(s3)
-    wait_until("its seat has moved", lambda: told(server, "status")["out"], REBUILT_WITHIN)
+    watch_it_move(server, lost)
     rebuilt = done(server, "rebuild", str(lost))
     assert rebuilt.returncode == 0, f"{rebuilt.stdout}{rebuilt.stderr}"
     assert report(rebuilt) == {"tome": lost, "seats": 0, "of": 0, "problems": []}

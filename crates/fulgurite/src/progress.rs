@@ -2,6 +2,7 @@
 //!
 //! Bytes and rates look as they do in results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_units::ByteCount;
@@ -23,21 +24,22 @@ pub(crate) fn told_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
     ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
 }
 
-/// Has work done and shows how far it says it is: bytes that are done, and of how many.
-pub(crate) async fn watched<T>(
+/// Has work done, which is handed what it says by how far it is, and shows that: bytes that are
+/// done, and of how many.
+pub(crate) async fn followed<P: Default, T>(
     what: &'static str,
     is_quiet: bool,
-    told: impl Fn() -> (ByteCount, ByteCount),
-    work: impl Future<Output = T>,
+    told: impl Fn(&P) -> (ByteCount, ByteCount),
+    work: impl AsyncFnOnce(Arc<P>) -> T,
 ) -> T {
-    let bar = told_bar(what, is_quiet);
-    let mut work = std::pin::pin!(work);
+    let (bar, progress) = (told_bar(what, is_quiet), Arc::<P>::default());
+    let mut work = std::pin::pin!(work(Arc::clone(&progress)));
     let mut ticks = tokio::time::interval(LOOK);
     let done = loop {
         tokio::select! {
             done = &mut work => break done,
             _ = ticks.tick() => {
-                let (done, total) = told();
+                let (done, total) = told(&progress);
                 bar.set_length(total.get());
                 bar.set_position(done.get());
                 bar.set_message("");

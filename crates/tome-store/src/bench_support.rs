@@ -35,6 +35,7 @@ pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
         layout: Layout::new(parts).map_err(TomesError::from)?,
         split: split(3, 2)?,
         backend: Arc::new(Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1))),
+        spin_ups_a_day: None,
         clock,
         entropy: entropy(),
         fail: FailPoints::default(),

@@ -15,6 +15,7 @@
 //! header    what an object's last piece says of it           store    puts, removals, a loss
 //! objects   `object_store`'s trait over these                upload   the same, in parts
 //! snapshot  what it says of itself                       operated  what an operator has done
+//! watch     what happens, as one who watches is told
 //! ```
 //!
 //! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).
@@ -33,9 +34,11 @@ mod reading;
 mod snapshot;
 mod store;
 mod upload;
+mod watch;
 
 pub use error::{Result, StoreError};
 pub use fulgurite_tome::TomeId;
 pub use operated::{Compared, Rebuilt, Scrubbed, Work};
-pub use snapshot::{MoveSnapshot, Snapshot, TomeSnapshot};
+pub use snapshot::{BudgetSnapshot, MoveSnapshot, ScrubSnapshot, Snapshot, TomeSnapshot};
 pub use store::{Found, Promise, StoreOptions, TomeStore, Totals};
+pub use watch::{Look, Seen, TomesWatch};

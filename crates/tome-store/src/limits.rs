@@ -22,6 +22,8 @@ pub const PROTECTED_WITHIN: Duration = Duration::from_secs(3600);
 pub(crate) const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 /// What could not be removed, since its tome did not answer, is tried again after so long.
 pub const SWEEP_REST: Duration = Duration::from_secs(600);
+/// How often a set is looked at for each who watches it.
+pub(crate) const LOOK_EVERY: std::time::Duration = std::time::Duration::from_secs(2);
 /// Problems of groups that are told one by one.
 pub const PROBLEMS_MAX: usize = 256;
 /// Parts of an upload. S3 has as many.

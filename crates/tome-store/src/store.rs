@@ -351,6 +351,11 @@ impl Inner {
                         waits.set(self.set.protected(&piece.name));
                     }
                     Ok(done) => break done?,
+                    // A tome of its group was lost meanwhile: other groups protect it sooner.
+                    Err(_) if self.set.is_stranded(&piece.name)? => {
+                        self.put_again(&piece.name).await?;
+                        waits.set(self.set.protected(&piece.name));
+                    }
                     Err(_) => {}
                 }
                 if self.clock.passed().since(begun) > PROTECTED_WITHIN {
@@ -359,6 +364,15 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Puts a piece of an object that no key names yet where it can be protected. Were the process
+    /// to end in between, the object is unwanted at the next start.
+    async fn put_again(&self, name: &str) -> Result<()> {
+        let bytes = self.get_piece(name).await?;
+        self.remove_piece(name).await?;
+        tracing::info!(name, "put again: a tome of its group was lost");
+        self.put_piece(name, &bytes).await
     }
 
     fn unprotected(&self, name: &str) -> StoreError {

@@ -118,7 +118,7 @@ pub fn holding(
         }
         Role::Parity { applied, .. } => {
             folded = applied.iter().map(crate::applied::Applied::folded).collect();
-            let here = region.stored().filter(|(_, _, stored)| stored.change.offset == offset);
+            let here = region.known().filter(|(_, _, stored)| stored.change.offset == offset);
             changes.extend(here.map(|(of, version, stored)| ((of, version), stored.bytes.clone())));
         }
     }

@@ -41,7 +41,7 @@ pub use row::{Object, Row, Scrubbed};
 pub struct Stored {
     /// Which change.
     pub change: Change,
-    /// Its bytes.
+    /// Its bytes; none if it is folded and they were lost with an awake store that was made again.
     pub bytes: Vec<u8>,
     /// Whether it is folded.
     pub is_folded: bool,
@@ -447,6 +447,11 @@ impl Region {
         };
         let all = stored.into_iter().flatten();
         all.map(|((member, version), delta)| (*member, *version, delta))
+    }
+
+    /// Those of them whose bytes are known.
+    pub fn known(&self) -> impl Iterator<Item = (Member, Version, &Stored)> {
+        self.stored().filter(|(_, _, stored)| !stored.bytes.is_empty())
     }
 
     /// Where a block lies; nothing where it was never written, and is zeros.

@@ -1,5 +1,7 @@
 //! What a tome is told and what it decides.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::awake::{Object, Row};
@@ -7,6 +9,7 @@ use crate::consistency::Finding;
 use crate::group::{Group, Move};
 use crate::message::{Held, Message};
 use crate::token::{FromKeeper, ToKeeper, TokenId};
+use crate::whole::{Wanted, Whole};
 use crate::{Epoch, GroupId, Member, Offset, RegionIndex, Spot, TomeError, TomeId, Version};
 
 /// A request of a client, by a number of its own.
@@ -38,6 +41,8 @@ pub enum Event {
         name: String,
         /// Its bytes.
         bytes: Vec<u8>,
+        /// Tomes that are lost: only a region whose group has none of them may take it.
+        avoided: BTreeSet<TomeId>,
     },
     /// A client wants an object.
     Get {
@@ -109,6 +114,13 @@ pub enum Event {
         /// The blocks.
         blocks: Vec<Option<Vec<u8>>>,
     },
+    /// What was to be gathered; nothing when it is not all there as it was noted.
+    Gathered {
+        /// For what.
+        job: u64,
+        /// The object.
+        whole: Option<Whole>,
+    },
     /// Time passed.
     Timer,
 }
@@ -134,6 +146,15 @@ pub enum Command {
         job: u64,
         /// Where.
         spots: Vec<Spot>,
+    },
+    /// Read these into one object, each compared as it comes. Answered with `Gathered`.
+    Gather {
+        /// For what.
+        job: u64,
+        /// Where its blocks lie, in their order.
+        spots: Vec<Spot>,
+        /// What they have to be.
+        wanted: Wanted,
     },
     /// Write a block.
     Write {

@@ -12,6 +12,7 @@
 //! tome         the state machine of one, with its events, commands and messages
 //! token        who may turn its disk: few, each for a time
 //! rebuild      a region made anew, one source after the other    scaled   its arithmetic
+//! placement    which tome takes a new object
 //! standing     what a region may do while a seat of its group moves
 //! stood        the same as it is kept
 //! ```
@@ -34,6 +35,7 @@ pub mod layout;
 pub mod limits;
 pub mod message;
 pub mod pending;
+pub mod placement;
 pub mod rebuild;
 pub mod scaled;
 pub mod segment;
@@ -43,6 +45,7 @@ pub mod stood;
 pub mod token;
 mod tome;
 pub mod tree;
+pub mod whole;
 mod wire;
 pub mod word;
 
@@ -51,7 +54,7 @@ pub use event::{Alarm, Answer, Command, Event, RequestId};
 pub use ids::{Epoch, GroupId, Member, Offset, RegionId, RegionIndex, Spot, TomeId, Version};
 pub use layout::{InSegment, Layout, Parts};
 pub use split::Split;
-pub use tome::{Tome, Unprotected};
+pub use tome::{Spending, Tome, Unprotected};
 
 #[cfg(test)]
 mod tests;

@@ -62,8 +62,8 @@ pub const PUT_BLOCKS_MAX: usize = 64;
 pub const TASKS_MAX: usize = 1024;
 /// Versions of a region whose deltas are under way: what parities keep awake of each data member.
 pub const DELTA_WINDOW: usize = PUT_BLOCKS_MAX;
-/// Deltas that are folded in one commit.
-pub const FOLD_BATCH: usize = 16;
+/// Blocks of parity that changes are folded into in one commit: as many as a put writes.
+pub const FOLD_BATCH: usize = PUT_BLOCKS_MAX;
 /// A delta of which nothing is heard is asked for after so long.
 pub const RESEND: Duration = Duration::from_secs(20);
 /// A parity that keeps a delta is asked that often whether it has folded it.
@@ -79,6 +79,14 @@ pub const LIMITED_SCRUB: usize = 256;
 pub const SCRUB_BATCH: usize = 64;
 /// Places of a disk that one job goes over, written or not.
 pub const SCRUB_SCAN: u64 = 65_536;
+/// Deltas that a disk would be woken for beyond its budget wait so long at most: half of what a put
+/// waits for until it is protected.
+pub const FOLD_WAIT_MAX: Duration = Duration::from_secs(1800);
+/// A full scrub that a disk would be woken for beyond its budget waits so long at most: a pass has
+/// four times as much to be late in.
+pub const SCRUB_WAIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Wakes of a day that a budget may have.
+pub const SPIN_UPS_A_DAY_MAX: u32 = 1000;
 /// Who may wait at a time for a scrub that somebody asked for.
 pub const SCRUB_ASKERS_MAX: usize = 16;
 /// A full scrub is spread over so long: eleven months, and one is left to be late in.
@@ -100,10 +108,19 @@ pub const BUILD_WINDOW_MAX: u32 = 16;
 pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);
 /// How long those that came wait for the others.
 pub const BUILD_GATHER: Duration = Duration::from_secs(300);
-/// Before a rebuild asks the next source, the one before has so long to put its disk down.
+/// Before a rebuild asks the next source, the one before has so long to put its disk down; where
+/// there is one token it has done so.
 pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
 /// Questions of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;
+/// What was put within so long is kin to what follows ([`crate::placement`]).
+pub const KIN_WITHIN: Duration = Duration::from_secs(3600);
+/// Blocks of kin in a row on one tome: reading them all is one disk's work.
+pub const KIN_BLOCKS_MAX: u64 = 1024;
+/// Kin stays on a tome that has one such part at least of the room of the one with the most.
+pub const KIN_ROOM_SHARE: u64 = 2;
+/// Kins of which a set knows where the last went.
+pub const KINS_MAX: usize = 4096;
 /// Times that a check begins anew since a region changed meanwhile.
 pub const CHECK_TRIES_MAX: u32 = 8;
 /// A check that is not done by then is given up.
@@ -128,3 +145,4 @@ const _: () = assert!((BUILD_WINDOW_MAX as usize) < HOLDS_MAX, "a source takes a
 const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
 const _: () = assert!(IDLE_WANTED.as_nanos() < IDLE.as_nanos(), "others wait less");
 const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");
+const _: () = assert!(KIN_BLOCKS_MAX >= PUT_BLOCKS_MAX as u64, "any object may have kin");

@@ -67,8 +67,16 @@ impl SegmentCode {
     /// [`TomeError::Code`] for data or parity beyond the code.
     pub fn scaled(&self, parity: usize, position: usize, change: &[u8]) -> Result<Vec<u8>> {
         let mut product = vec![0; change.len()];
-        self.code.update(position, change, &mut [(parity, &mut product)])?;
+        self.add(parity, position, change, &mut product)?;
         Ok(product)
+    }
+
+    /// Adds what one parity changes by when the data at `position` does.
+    ///
+    /// # Errors
+    /// As [`Self::scaled`]; also for a sum of another length.
+    pub fn add(&self, parity: usize, position: usize, change: &[u8], sum: &mut [u8]) -> Result<()> {
+        Ok(self.code.update(position, change, &mut [(parity, sum)])?)
     }
 
     /// Which blocks could not be read, or have not their signature.

@@ -1,21 +1,28 @@
 //! Layouts and segments; trees and groups; tokens; a tome by itself, and a set of them.
 
+mod budget;
 mod consistency;
+mod coverage;
 mod damage;
 mod groups;
 mod layout;
 mod mends;
 mod nature;
+mod placement;
 mod rebuilds;
 mod segment;
 mod set;
 mod single;
 mod tokens;
+mod whole;
 mod world;
+
+use std::collections::BTreeMap;
 
 use fulgurite_units::RandomStream;
 
-use crate::Split;
+use crate::whole::{Gathering, Wanted, Whole};
+use crate::{Split, Spot};
 
 /// A split as it is written.
 fn split(text: &str) -> Split {
@@ -31,4 +38,17 @@ fn block(bytes: usize, stream: &mut RandomStream) -> Vec<u8> {
 
 fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
+}
+
+/// An object of blocks that lie in these spots.
+fn gathered(disk: &BTreeMap<Spot, Vec<u8>>, spots: &[Spot], wanted: Wanted) -> Option<Whole> {
+    let mut gathering = Gathering::new(wanted);
+    for spot in spots {
+        let read = |block: &mut [u8]| {
+            block.copy_from_slice(disk.get(spot)?);
+            Some(())
+        };
+        gathering.next(|block| read(block).ok_or(())).ok().flatten()?;
+    }
+    gathering.finish()
 }

@@ -20,6 +20,7 @@
 //! Nothing is read or written but while the disk turns, and that it does under a token only. When a
 //! lease ends the disk is put down whatever waits; before, not while deltas are unsent.
 
+mod budget;
 mod build;
 mod checks;
 mod deltas;
@@ -42,7 +43,8 @@ use crate::limits::TASKS_MAX;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
-use crate::{Offset, RegionId, RegionIndex, Result, TomeError};
+use crate::{Offset, RegionId, RegionIndex, Result, Spot, TomeError, TomeId};
+pub use budget::Spending;
 use deltas::Deltas;
 use jobs::{Job, Task};
 use power::Phase;
@@ -69,11 +71,14 @@ pub struct Tome {
     deltas: Deltas,
     mends: mend::Mends,
     builds: build::Builds,
+    /// Whether no other disk of the set turns while this one does.
+    turns_alone: bool,
     /// When others were told about seats last.
     seats_told: Option<Instant>,
     /// Who is to be told when an object is protected.
     watched: BTreeMap<String, RequestId>,
     scrub: scrub::Scrub,
+    budget: budget::Budget,
     /// Folding failed; it is tried again then.
     folds_rest: Option<Instant>,
     checking: Option<checks::Check>,
@@ -104,11 +109,16 @@ impl Tome {
         let mut spots = Bits::new(usize::try_from(awake.layout().spots()).unwrap_or(usize::MAX));
         let mut used = BTreeMap::new();
         for (index, region) in awake.regions() {
+            // A set of all spots would be as large as what is kept of them.
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
-            let kept =
-                pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
-            let taken: BTreeSet<_> = region.spots().chain(kept).collect();
-            taken.iter().for_each(|spot| spots.take(spot.get() as usize));
+            let mut kept: BTreeSet<Spot> = pending
+                .flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]))
+                .collect();
+            for spot in region.spots() {
+                kept.remove(&spot);
+                spots.take(spot.get() as usize);
+            }
+            kept.iter().for_each(|spot| spots.take(spot.get() as usize));
             let mut bits = Bits::new(awake.layout().region_blocks() as usize);
             region.kept().for_each(|offset| bits.take(offset.as_usize()));
             used.insert(index, bits);
@@ -139,13 +149,22 @@ impl Tome {
             deltas,
             mends: mend::Mends::default(),
             builds: build::Builds::default(),
+            turns_alone: false,
             seats_told: None,
             watched: BTreeMap::new(),
             scrub,
+            budget: budget::Budget::default(),
             folds_rest: None,
             checking: None,
             rounds: 0,
         })
+    }
+
+    /// How many tokens the set has, for a tome that is told; otherwise it may have many.
+    #[must_use]
+    pub fn of_tokens(mut self, count: u32) -> Self {
+        self.turns_alone = count == 1;
+        self
     }
 
     /// What it keeps awake.
@@ -176,6 +195,13 @@ impl Tome {
         }
     }
 
+    /// Blocks that are bad and were not made anew yet: more of their segments is than those bring
+    /// back.
+    #[must_use]
+    pub fn bad_blocks(&self) -> u64 {
+        self.broken.values().map(|bad| bad.len().max(1) as u64).sum()
+    }
+
     /// Notes rows and has them kept.
     fn commit(&mut self, rows: Vec<Row>, out: &mut Outbox<Command>) {
         for row in &rows {
@@ -199,7 +225,13 @@ impl Tome {
         }
     }
 
-    fn put(&mut self, request: RequestId, name: String, bytes: Vec<u8>) -> Result<()> {
+    fn put(
+        &mut self,
+        request: RequestId,
+        name: String,
+        bytes: Vec<u8>,
+        avoided: BTreeSet<TomeId>,
+    ) -> Result<()> {
         let max = self.awake.layout().object_blocks_max() * self.awake.layout().block_bytes();
         if !(1..=max).contains(&(bytes.len() as u64)) {
             return Err(TomeError::ObjectBytes { name, bytes: bytes.len() as u64, max });
@@ -214,8 +246,8 @@ impl Tome {
             (bytes.len().div_ceil(self.block_len()), self.awake.layout().segment());
         let segments = blocks.div_ceil(split.data() as usize);
         self.room_for(blocks + segments * split.parity() as usize)?;
-        self.regions_for(blocks)?;
-        self.queue(Task::Put { request, name, bytes })
+        self.regions_for(blocks, &avoided)?;
+        self.queue(Task::Put { request, name, bytes, avoided })
     }
 
     fn get(&mut self, request: RequestId, name: String) -> Result<()> {
@@ -258,7 +290,9 @@ impl Controller for Tome {
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
         self.now = self.now.max(now);
         let asked = match event {
-            Event::Put { request, name, bytes } => Some((request, self.put(request, name, bytes))),
+            Event::Put { request, name, bytes, avoided } => {
+                Some((request, self.put(request, name, bytes, avoided)))
+            }
             Event::Get { request, name } => Some((request, self.get(request, name))),
             Event::Check { request, group } => {
                 Some((request, self.check_group(request, group, out)))
@@ -297,6 +331,10 @@ impl Controller for Tome {
                 self.read(job, blocks, out);
                 None
             }
+            Event::Gathered { job, whole } => {
+                self.gathered(job, whole, out);
+                None
+            }
             Event::Up => self.came(Phase::Rising, Phase::Turning),
             Event::UpFailed => self.came(Phase::Rising, Phase::Still),
             Event::Down => self.came(Phase::Sinking, Phase::Still),
@@ -318,8 +356,10 @@ impl Controller for Tome {
             self.build_deadline(),
             self.seats_deadline(),
             self.mends.deadline(self.now).filter(|_| self.tasks.is_empty()),
+            self.budget.deadline().filter(|until| *until > self.now),
         ];
-        own.into_iter().flatten().chain([self.scrub.deadline(self.now)]).min()
+        let scrub = self.scrub.deadline(self.now, self.awake.scrubbed().next, self.blocks());
+        own.into_iter().flatten().chain([scrub]).min()
     }
 
     fn check(&self) {

@@ -6,14 +6,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_disks::Power;
+use fulgurite_disks::{CauseKind, Power};
 use fulgurite_tome::awake::Scrubbed;
 use fulgurite_tome::message::Message;
 use fulgurite_tome::token::{FromKeeper, TokenId};
-use fulgurite_tome::{TomeId, Unprotected};
+use fulgurite_tome::{Spending, TomeId, Unprotected};
 use fulgurite_tomes::limits::PUT_BYTES_MAX;
 use fulgurite_tomes::{Ask, Charge, Placed, Question, RemoteSeat, Said, TomeStatus, TomesError};
-use fulgurite_units::{ByteCount, Clock, Duration};
+use fulgurite_units::{ByteCount, Clock, Duration, UnixTime};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -149,8 +149,10 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
     let Here { mut client, session, over } = here;
     // Who asked may have gone, so answers may go nowhere.
     match ask {
-        Ask::Put { name, bytes, held, done } => {
-            let put = put(tome, &mut client, session, name, bytes);
+        Ask::Put { name, bytes, avoided, held, done } => {
+            let avoided = avoided.into_iter().map(TomeId::get).collect();
+            let first = PutPart { session, name, avoided, ..PutPart::default() };
+            let put = put(tome, &mut client, first, bytes);
             done.tell(until(tome, over, put).await);
             drop(held);
         }
@@ -213,11 +215,10 @@ async fn until<T>(
 async fn put(
     tome: TomeId,
     client: &mut Client,
-    session: u64,
-    name: String,
+    first: PutPart,
     bytes: Vec<u8>,
 ) -> Result<Option<Placed>, TomesError> {
-    let first = PutPart { session, name, length: bytes.len() as u64, bytes: Vec::new() };
+    let first = PutPart { length: bytes.len() as u64, ..first };
     let mut at = 0;
     let mut first = Some(first);
     let parts = std::iter::from_fn(move || {
@@ -268,9 +269,30 @@ fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
         to_scrub: told.to_scrub,
         blocks: told.blocks,
         wakes: told.wakes,
+        wakes_by: wakes_by(&told.wakes_by),
+        wakes_of_a_day: told.wakes_of_a_day,
+        scrub_began: told.scrub_began.map(UnixTime::from_millis),
+        bad: told.bad,
+        spending: told.spending.map(spending_of),
         healed: told.healed,
         trouble: told.trouble,
         away: None,
         alarms: told.alarms,
+    }
+}
+
+/// Wakes by cause; none of a tome of before, which does not say why.
+fn wakes_by(told: &[u64]) -> [u64; CauseKind::ALL.len()] {
+    let mut by = [0; CauseKind::ALL.len()];
+    by.iter_mut().zip(told).for_each(|(by, told)| *by = *told);
+    by
+}
+
+fn spending_of(told: crate::wire::Spending) -> Spending {
+    Spending {
+        per_day: told.per_day,
+        left: told.left,
+        put_off: told.put_off_ns.map(Duration::from_nanos),
+        overdrawn: told.overdrawn,
     }
 }

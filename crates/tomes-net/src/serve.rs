@@ -94,6 +94,7 @@ fn opening(
             directory: options.directory.clone(),
             root: options.root.clone(),
             backend: Arc::clone(&options.backend),
+            spin_ups_a_day: None,
             network,
             clock: options.clock.clone(),
             entropy: options.entropy.clone(),

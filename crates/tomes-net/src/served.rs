@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::{Introduction, LoneTome, Session, TomeStatus, TomesError};
-use fulgurite_units::TomeSetId;
+use fulgurite_units::{Duration, TomeSetId, UnixTime};
 use tokio::sync::{mpsc, watch};
 use tonic::{Request, Status, Streaming};
 
@@ -176,7 +176,8 @@ impl Served {
         if bytes.len() != length {
             return Err(Status::invalid_argument("less comes than was said"));
         }
-        let done = lone.put(Session(first.session), first.name, bytes, held).await;
+        let avoided = first.avoided.into_iter().map(TomeId::new).collect();
+        let done = lone.put(Session(first.session), first.name, (bytes, avoided), held).await;
         let placed = done.map_err(|e| status(&e))?;
         let placed = placed.map(|placed| encode("where an object lies", &placed)).transpose();
         Ok(PutReply { placed: placed.map_err(invalid)?.unwrap_or_default() })
@@ -300,10 +301,24 @@ fn told_status(status: TomeStatus) -> StatusReply {
         scrub_spent_ns: status.scrubbed.spent.as_nanos(),
         scrub_passes: status.scrubbed.passes,
         wakes: status.wakes,
+        wakes_by: status.wakes_by.to_vec(),
+        wakes_of_a_day: status.wakes_of_a_day,
+        scrub_began: status.scrub_began.map(UnixTime::as_millis),
+        bad: status.bad,
+        spending: status.spending.map(told_spending),
         healed: status.healed,
         to_scrub: status.to_scrub,
         blocks: status.blocks,
         trouble: status.trouble,
         alarms: status.alarms,
+    }
+}
+
+fn told_spending(of: fulgurite_tome::Spending) -> crate::wire::Spending {
+    crate::wire::Spending {
+        per_day: of.per_day,
+        left: of.left,
+        put_off_ns: of.put_off.map(Duration::as_nanos),
+        overdrawn: of.overdrawn,
     }
 }

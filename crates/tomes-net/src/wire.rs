@@ -56,6 +56,8 @@ pub(crate) struct PutPart {
     pub(crate) length: u64,
     #[prost(bytes = "vec", tag = "4")]
     pub(crate) bytes: Vec<u8>,
+    #[prost(uint32, repeated, tag = "5")]
+    pub(crate) avoided: Vec<u32>,
 }
 
 /// Where what was put lies; empty when that is not said.
@@ -110,6 +112,29 @@ pub(crate) struct StatusReply {
     pub(crate) to_scrub: u64,
     #[prost(uint64, tag = "14")]
     pub(crate) blocks: u64,
+    #[prost(uint64, repeated, tag = "15")]
+    pub(crate) wakes_by: Vec<u64>,
+    #[prost(uint64, tag = "16")]
+    pub(crate) wakes_of_a_day: u64,
+    #[prost(uint64, optional, tag = "17")]
+    pub(crate) scrub_began: Option<u64>,
+    #[prost(uint64, tag = "18")]
+    pub(crate) bad: u64,
+    #[prost(message, optional, tag = "19")]
+    pub(crate) spending: Option<Spending>,
+}
+
+/// How a budget of spin-ups stands.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Spending {
+    #[prost(uint32, tag = "1")]
+    pub(crate) per_day: u32,
+    #[prost(uint32, tag = "2")]
+    pub(crate) left: u32,
+    #[prost(uint64, optional, tag = "3")]
+    pub(crate) put_off_ns: Option<u64>,
+    #[prost(uint64, tag = "4")]
+    pub(crate) overdrawn: u64,
 }
 
 /// A page of names is wanted.

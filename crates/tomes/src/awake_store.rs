@@ -9,13 +9,17 @@
 //! way and objects, however often they were written. Of what [`Awake`] knows only the epochs of
 //! its regions are not kept: they begin anew, and a check that is under way over a start begins
 //! anew with them. Nothing is kept twice in memory: a row that changes another is read first.
+//! Bytes of deltas are in a file beside the store, where each is written once (`slots`).
 //! Not here: what rows mean ([`Awake`]), and what a failed commit leads to (the driver).
 
+mod regained;
 mod seats;
+mod slots;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fulgurite_catalog::row;
 use fulgurite_catalog::{
@@ -25,19 +29,22 @@ use fulgurite_catalog::{
 use fulgurite_codes::Signature;
 use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::pending::PendingList;
-use fulgurite_tome::{Offset, RegionIndex, TomeId};
+use fulgurite_tome::{Layout, Offset, RegionIndex, TomeId};
 use rustix::fs::FlockOperation;
 
 use crate::fail_point::FailPoints;
 use crate::identity::TomeIdentity;
 use crate::limits::{AWAKE_BLOCK_CACHE, AWAKE_WRITE_BUFFER, LOAD_PAGE_MAX};
 use crate::rows::{
-    BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow,
-    SCRUB, SCRUB_KEY, SEATS, SPACES, START_KEY, ScrubRow, SeatRow, TOME, TOME_KEY, TomeRow,
-    block_key, delta_key, member_key, object_key, pending_key, region_key,
+    BLOCKS, BlockRow, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING,
+    PendingRow, SCRUB, SCRUB_KEY, SEATS, SPACES, START_KEY, ScrubRow, SeatRow, TOME, TOME_KEY,
+    TomeRow, block_key, delta_key, member_key, object_key, pending_key, region_key,
 };
 use crate::starts::StartRow;
 use crate::{Result, TomesError, load};
+
+pub(crate) use slots::Slot;
+use slots::Slots;
 
 /// The file that a process locks while it has the store.
 const LOCK: &str = "lock";
@@ -48,7 +55,9 @@ const STORE: &str = "awake";
 #[derive(Debug)]
 pub struct AwakeStore {
     tome: TomeId,
-    store: FjallStore,
+    pub(crate) store: FjallStore,
+    /// Bytes of deltas. Only commits change it, one after the other.
+    slots: Mutex<Slots>,
     _lock: File,
 }
 
@@ -83,7 +92,8 @@ impl AwakeStore {
             found.as_ref().map(|_| ()).ok_or_else(|| nothing(folder))
         })?;
         let TomeRow { set, tome, layout } = found.ok_or_else(|| nothing(folder))?;
-        Ok((Self { tome, store, _lock: lock }, TomeIdentity::new(set, tome, layout)))
+        let slots = Mutex::new(open_slots(folder, &store, tome, &layout)?);
+        Ok((Self { tome, store, slots, _lock: lock }, TomeIdentity::new(set, tome, layout)))
     }
 
     fn start(folder: &Path, identity: &TomeIdentity, may_make: bool) -> Result<Self> {
@@ -107,7 +117,8 @@ impl AwakeStore {
             batch.put(TOME, TOME_KEY, row::encode(&own)?)?;
             store.apply(batch)?;
         }
-        Ok(Self { tome: identity.tome, store, _lock: lock })
+        let slots = Mutex::new(open_slots(folder, &store, identity.tome, &identity.layout)?);
+        Ok(Self { tome: identity.tome, store, slots, _lock: lock })
     }
 
     /// What the tome knows.
@@ -115,7 +126,9 @@ impl AwakeStore {
     /// # Errors
     /// [`TomesError::Awake`] when the rows do not fit each other.
     pub fn load(&self, identity: &TomeIdentity) -> Result<Awake> {
-        load::awake(&*self.store.snapshot(), identity.tome, identity.layout)
+        let slots = self.slots();
+        let read = |slot| slots.read(slot);
+        load::awake(&*self.store.snapshot(), &read, identity.tome, identity.layout)
     }
 
     /// The latest start of its set that it knows of.
@@ -136,16 +149,35 @@ impl AwakeStore {
     /// When they could not be kept. Whether they are is then not known until the store is opened
     /// anew.
     pub fn commit(&self, rows: &[Row], fail: &FailPoints) -> Result<()> {
-        let mut changes = Changes::new(self);
+        let mut slots = self.slots();
+        let mut changes = Changes::new(self, &mut slots);
         for row in rows {
             changes.take(row)?;
         }
-        let batch = changes.into_batch()?;
+        let (batch, left) = changes.into_batch()?;
+        if slots.is_unsynced() {
+            fail.pass("tomes-deltas-written");
+            slots.sync()?;
+            fail.pass("tomes-deltas-synced");
+        }
         fail.pass("tomes-commit-begun");
         self.store.apply(batch)?;
         fail.pass("tomes-committed");
+        // Not before: until then rows on stable storage name them.
+        slots.give_back(left);
         Ok(())
     }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bytes of deltas that rows name.
+fn open_slots(folder: &Path, view: &FjallStore, tome: TomeId, layout: &Layout) -> Result<Slots> {
+    let named = load::slots(view, tome)?;
+    let slots = Slots::open(folder, layout.block_bytes(), &named)?;
+    slots.map_err(|what| load::damaged(tome, what))
 }
 
 fn open_store(
@@ -199,14 +231,18 @@ fn wrong(folder: &Path, what: String) -> TomesError {
 struct Changes<'a> {
     tome: TomeId,
     store: &'a FjallStore,
+    slots: &'a mut Slots,
+    /// Slots that were written for it.
+    taken: BTreeSet<Slot>,
     rows: BTreeMap<(Space, Vec<u8>), Option<Vec<u8>>>,
     /// Changes under way of regions that it touches: as they were, and as they are.
     pending: BTreeMap<RegionIndex, (PendingList, PendingList)>,
 }
 
 impl<'a> Changes<'a> {
-    fn new(of: &'a AwakeStore) -> Self {
-        Self { tome: of.tome, store: &of.store, rows: BTreeMap::new(), pending: BTreeMap::new() }
+    fn new(of: &'a AwakeStore, slots: &'a mut Slots) -> Self {
+        let (taken, rows, pending) = Default::default();
+        Self { tome: of.tome, store: &of.store, slots, taken, rows, pending }
     }
 
     fn take(&mut self, row: &Row) -> Result<()> {
@@ -230,8 +266,10 @@ impl<'a> Changes<'a> {
             }
             Row::Stored { region, member, change, bytes } => {
                 let key = delta_key(*region, *member, change.version);
-                let row = DeltaRow { change: *change, is_folded: false, bytes: bytes.clone() };
-                self.put(DELTAS, key, &row)?;
+                let slot = self.slots.write(bytes)?;
+                self.taken.insert(slot);
+                let bytes = DeltaBytes::Slot(slot);
+                self.put(DELTAS, key, &DeltaRow { change: *change, is_folded: false, bytes })?;
             }
             Row::Folded { region, member, version } => {
                 let key = delta_key(*region, *member, *version);
@@ -320,7 +358,28 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    fn into_batch(self) -> Result<Batch> {
+    /// Slots that rows name now and will not, with those that were written in vain.
+    fn left(&self) -> Result<BTreeSet<Slot>> {
+        let mut left = self.taken.clone();
+        for ((space, key), value) in self.rows.range((DELTAS, Vec::new())..) {
+            if *space != DELTAS {
+                break;
+            }
+            let slot = |bytes: &[u8]| {
+                Ok::<_, CatalogError>(row::decode::<DeltaRow>(*space, bytes)?.slot())
+            };
+            let before = self.store.get(*space, key)?;
+            left.extend(before.as_deref().map(slot).transpose()?.flatten());
+            if let Some(after) = value.as_deref().map(slot).transpose()?.flatten() {
+                left.remove(&after);
+            }
+        }
+        Ok(left)
+    }
+
+    /// The batch, and slots that are free when it is kept.
+    fn into_batch(self) -> Result<(Batch, BTreeSet<Slot>)> {
+        let left = self.left()?;
         let mut batch = Batch::new();
         for (region, (before, after)) in self.pending {
             for (version, _) in before.iter().filter(|(version, _)| after.get(*version).is_none()) {
@@ -339,6 +398,6 @@ impl<'a> Changes<'a> {
                 None => batch.delete(space, key)?,
             }
         }
-        Ok(batch)
+        Ok((batch, left))
     }
 }

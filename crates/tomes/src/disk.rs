@@ -12,8 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_codes::{crc32c, signature};
+use fulgurite_codes::{Signature, crc32c, signature};
 use fulgurite_disks::{DiskFile, DisksError, Lease};
+use fulgurite_tome::whole::{Gathering, Wanted, Whole};
 use fulgurite_tome::{Layout, Offset, RegionIndex, Spot, Version};
 use fulgurite_units::ErrorKind;
 
@@ -80,15 +81,53 @@ impl Disk {
             Ok(None) | Err(TomesError::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        // Two reads, and no copy of a block that stood behind its label.
-        let read = file.read_exact_at(&mut label, at);
-        match read.and_then(|()| file.read_exact_at(&mut block, at + LABEL_BYTES as u64)) {
+        match file.read_parts_at([&mut label, &mut block], at) {
             Ok(()) => {}
-            Err(error @ DisksError::Io { .. }) if !error.is_exhausted() => return Ok(None),
+            Err(error) if is_unreadable(&error) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        let label = self.parse(spot, &label, &block);
+        let label = self.parse(spot, &label, &signature(&block).0);
         Ok(label.map(|label| (label, block)))
+    }
+
+    /// The object whose blocks lie in these spots, in their order; nothing when not all of it is as
+    /// it is wanted. Each block is read behind the others with the label of the next, and is
+    /// compared with its own and with what is wanted while it is in the processor's cache.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn gather(&mut self, spots: &[Spot], wanted: Wanted) -> Result<Option<Whole>> {
+        let slot = slot_bytes(&self.identity.layout) as u64;
+        let mut gathering = Gathering::new(wanted);
+        let (mut label, mut next) = ([0; LABEL_BYTES], [0; LABEL_BYTES]);
+        let mut has_label = false;
+        for (number, spot) in spots.iter().enumerate() {
+            let (of, at) = self.place(*spot);
+            let after = spots.get(number + 1).map(|spot| self.place(*spot));
+            let is_followed = after == Some((of, at + slot));
+            let file = match self.file(of) {
+                Ok(Some(file)) => file,
+                Ok(None) | Err(TomesError::Damaged { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            // In front of the block its label, if that is not here yet; behind it the next one.
+            let (from, own) = if has_label { (LABEL_BYTES as u64, 0) } else { (0, LABEL_BYTES) };
+            let more = if is_followed { LABEL_BYTES } else { 0 };
+            let read = gathering.next(|block| {
+                file.read_parts_at([&mut label[..own], block, &mut next[..more]], at + from)
+            });
+            let found = match read {
+                Ok(found) => found,
+                Err(error) if is_unreadable(&error) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let label_fits = |found: Signature| self.parse(*spot, &label, &found.0).is_some();
+            if !found.is_some_and(label_fits) {
+                return Ok(None);
+            }
+            (label, has_label) = (next, is_followed);
+        }
+        Ok(gathering.finish())
     }
 
     /// Writes a block to a spot; it is on stable storage after [`Self::sync`].
@@ -130,7 +169,7 @@ impl Disk {
     pub fn sync(&mut self) -> Result<()> {
         for number in std::mem::take(&mut self.unsynced) {
             match self.files.get(&number) {
-                Some(file) => file.sync()?,
+                Some(file) => file.sync_data()?,
                 None => return self.lost(number),
             }
         }
@@ -221,8 +260,8 @@ impl Disk {
         sealed(bytes, LABEL_BYTES)
     }
 
-    /// The label in these bytes, if it is one of this spot and its block that of it.
-    fn parse(&self, spot: Spot, bytes: &[u8], block: &[u8]) -> Option<Label> {
+    /// The label in these bytes, if it is one of this spot and of a block with this signature.
+    fn parse(&self, spot: Spot, bytes: &[u8], signature: &[u8; 8]) -> Option<Label> {
         let number = |at: usize| {
             let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
@@ -232,9 +271,14 @@ impl Disk {
             offset: Offset::new(number(36)?),
             version: Version::new(number(40)?),
         };
-        let expected = self.label(spot, label, &signature(block).0);
+        let expected = self.label(spot, label, signature);
         (expected == bytes).then_some(label)
     }
+}
+
+/// Whether it is the disk's fault.
+fn is_unreadable(error: &DisksError) -> bool {
+    matches!(error, DisksError::Io { .. }) && !error.is_exhausted()
 }
 
 /// The name of a file with blocks.

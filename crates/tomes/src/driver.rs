@@ -21,7 +21,9 @@ mod held;
 mod looping;
 mod seats;
 mod status;
+mod told;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +52,7 @@ use crate::limits::INBOX_MAX;
 use crate::network::Network;
 use crate::piece_store::Placed;
 use crate::spin_gate::SpinGate;
+use crate::watch::Watched;
 use crate::{Result, TomesError};
 
 /// Why a tome is given up that was taken out.
@@ -87,8 +90,14 @@ impl<T> std::fmt::Debug for Done<T> {
 #[expect(missing_docs, reason = "each says what its fields are for")]
 pub enum Ask {
     /// Done when it is local, with where it lies if that is in this process. What it takes of
-    /// memory is held meanwhile.
-    Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, done: Done<Option<Placed>> },
+    /// memory is held meanwhile. It goes to no group that has one of the tomes that are avoided.
+    Put {
+        name: String,
+        bytes: Vec<u8>,
+        avoided: BTreeSet<TomeId>,
+        held: OwnedSemaphorePermit,
+        done: Done<Option<Placed>>,
+    },
     /// Answered with its bytes.
     Get { name: String, reply: Reply<Vec<u8>> },
     /// Done when its name is gone for good.
@@ -167,7 +176,12 @@ pub(crate) struct Parts {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) gate: Arc<SpinGate>,
     pub(crate) network: Arc<dyn Network>,
+    pub(crate) watched: Watched,
+    /// Wakes of its disk in a day, as far as they can wait.
+    pub(crate) spin_ups_a_day: Option<u32>,
     pub(crate) clock: Clock,
+    /// Tokens of its set, where that is known.
+    pub(crate) tokens: Option<u32>,
     /// Another at each start.
     pub(crate) seed: Seed,
     pub(crate) fail: Arc<FailPoints>,

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 19] = [
+pub const FAIL_POINTS: [&str; 25] = [
     "tomes-set-made",
     "tomes-disk-named",
     "tomes-token-kept",
@@ -17,15 +17,21 @@ pub const FAIL_POINTS: [&str; 19] = [
     "tomes-label-written",
     "tomes-block-written",
     "tomes-synced",
+    "tomes-deltas-written",
+    "tomes-deltas-synced",
     "tomes-commit-begun",
     "tomes-committed",
     "tomes-answering",
     "tomes-telling",
     "tomes-down",
+    "tomes-surveyed",
+    "tomes-regained",
+    "tomes-regained-kept",
     "tomes-moves-planned",
     "tomes-adopted",
     "tomes-names-moved",
     "tomes-seat-kept",
+    "tomes-removal-kept",
 ];
 
 /// The fail point that is armed, if any.

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use fulgurite_tome::TomeId;
-use fulgurite_tome::token::{Command, Event, Keeper, Kept, ToKeeper, TokenId};
+use fulgurite_tome::token::{Command, Event, FromKeeper, Keeper, Kept, ToKeeper, TokenId};
 use fulgurite_units::{Clock, Controller as _, Duration, Outbox, error_chain};
 
 use crate::fail_point::FailPoints;
 use crate::limits::KEEPER_INBOX_MAX;
 use crate::network::Network;
 use crate::set_store::SetStore;
+use crate::watch::{Happening, Watched};
 use crate::{Result, TomesError};
 
 /// How long it sleeps when nothing is to come.
@@ -44,6 +45,9 @@ struct Loop {
     clock: Clock,
     fail: Arc<FailPoints>,
     trouble: Arc<Mutex<Option<String>>>,
+    watched: Watched,
+    /// Who was told last that a token is its own.
+    told: BTreeMap<TokenId, TomeId>,
 }
 
 impl KeeperDriver {
@@ -55,7 +59,7 @@ impl KeeperDriver {
         store: Arc<SetStore>,
         (tomes, tokens): (u32, &BTreeMap<TokenId, Kept>),
         network: Arc<dyn Network>,
-        clock: Clock,
+        (clock, watched): (Clock, Watched),
         fail: Arc<FailPoints>,
         known: impl FnOnce(SyncSender<Note>),
     ) -> Result<Self> {
@@ -65,7 +69,8 @@ impl KeeperDriver {
         clock.listen(move || drop(turned.try_send(Note::Turned)));
         let keeper = Keeper::new(clock.passed(), tomes, tokens);
         let trouble = Arc::<Mutex<Option<String>>>::default();
-        let keeping = Loop { keeper, store, network, clock, fail, trouble: Arc::clone(&trouble) };
+        let (told, own) = (BTreeMap::new(), Arc::clone(&trouble));
+        let keeping = Loop { keeper, store, network, clock, fail, trouble: own, watched, told };
         let thread = std::thread::Builder::new()
             .name("tokens".to_owned())
             .spawn(move || keeping.run(&notes))
@@ -139,6 +144,24 @@ impl Loop {
                 }
                 Command::Tell { tome, message } => self.network.tell_holder(tome, message),
             }
+            self.tell_watchers(command);
+        }
+    }
+
+    /// Tells whoever watches of a token that was given, or came back.
+    fn tell_watchers(&mut self, done: Command) {
+        match done {
+            Command::Commit { token, kept: Kept { holder: None, .. } } => {
+                if self.told.remove(&token).is_some() {
+                    self.watched.tell(|| Happening::Token { token, tome: None });
+                }
+            }
+            Command::Tell { tome, message: FromKeeper::Held { token, .. } } => {
+                if self.told.insert(token, tome) != Some(tome) {
+                    self.watched.tell(|| Happening::Token { token, tome: Some(tome) });
+                }
+            }
+            Command::Commit { .. } | Command::Tell { .. } => {}
         }
     }
 }

@@ -8,8 +8,10 @@
 //! network      between tomes                spin_gate    what a spin-up has to pass
 //! keeper       of tokens                    set_store    what a set knows of itself
 //! piece_store  where objects lie           starts       what an older copy is known by
+//! survey       a disk read whole            regain       what is made of it
 //! lone         a tome by itself                introduction  what it is told of its set
 //! set          the whole, to be asked for objects
+//! watch        what happens, for whoever watches
 //! ```
 //!
 //! What a tome does is decided in `fulgurite-tome`; here is what it knows only through events: the
@@ -31,12 +33,15 @@ mod network;
 mod piece_store;
 mod pulled;
 mod question;
+mod regain;
 mod rows;
 mod run;
 mod set;
 mod set_store;
 mod spin_gate;
 mod starts;
+mod survey;
+mod watch;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
@@ -53,9 +58,13 @@ pub use piece_store::Placed;
 pub use pulled::Pulled;
 pub use question::{Asker, Question, Said};
 pub use set::{
-    Charge, Entropy, GroupChecked, LoneOptions, MoveStatus, Moves, ReadAround, RemoteSeat,
-    SetOptions, SetStatus, TomeSet,
+    Charge, Entropy, GroupChecked, LoneOptions, MoveStatus, Moves, ReadAround, RegainedTome,
+    RemoteSeat, SetOptions, SetStatus, Surveyed, TomeSet,
 };
+
+/// What a tome tells somebody who should know.
+pub use fulgurite_tome::Alarm;
+pub use watch::{Happened, Happening, Missed, Watching};
 
 #[cfg(test)]
 mod tests;

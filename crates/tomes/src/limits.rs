@@ -52,10 +52,21 @@ pub const HELD_BYTES_MAX: ByteCount = ByteCount::mib(4);
 pub const LETTERS_SHARED_MAX: usize = 64;
 /// The core is told no sooner again that time passed.
 pub const TIMER_REST: Duration = Duration::from_millis(100);
+/// Removals that were put off, of a tome in another process that answers again, before seats that
+/// move are looked at.
+pub const REMOVALS_AT_ONCE: usize = 64;
 /// Names of objects that are told one by one with a reason why a set is not well.
 pub const NAMES_TOLD: usize = 16;
+/// Things that happened and wait for one who watches; what is written over it has missed.
+pub const HAPPENINGS_WAITING: usize = 1024;
 /// Alarms of a tome that are told with its status.
 pub const ALARMS_KEPT: usize = 16;
+/// Spots of a disk that are read before what was found in them is kept.
+pub const SURVEY_BATCH: u64 = 256;
+/// A disk that is read whole is put down after so long when others wait for its token.
+pub const SURVEY_TURN: Duration = Duration::from_secs(60);
+/// Changes of one block of which a parity may have some and lack others: more are not told apart.
+pub const UNSURE_MAX: usize = 8;
 /// Times that it is told to before it is given up.
 pub const SPIN_UP_TRIES_MAX: u32 = 5;
 
@@ -64,6 +75,7 @@ const _: () = assert!(
     BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
     "the largest object can be put"
 );
+const _: () = assert!(UNSURE_MAX < 16, "all of their sets are tried");
 const _: () = assert!(LETTERS_SHARED_MAX <= INBOX_MAX, "no more than wait");
 const _: () = assert!(INBOX_MAX * 4 <= KEEPER_INBOX_MAX, "many tomes may ask at once");
 const _: () = assert!(LABEL_BYTES.is_multiple_of(512) && HEADER_BYTES.is_multiple_of(512));

@@ -9,24 +9,34 @@ use std::ops::ControlFlow;
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::row::{self, rows_in};
 use fulgurite_catalog::{Direction, KeyRange, ReadView, Space};
-use fulgurite_codes::Signature;
+use fulgurite_codes::{Signature, signature};
 use fulgurite_tome::awake::{Awake, Region, Role, Row};
+use fulgurite_tome::consistency::Change;
 use fulgurite_tome::limits::PENDING_MAX;
 use fulgurite_tome::pending::PendingList;
 use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version};
 
+use crate::awake_store::Slot;
 use crate::rows::{
-    BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow,
-    SCRUB, SCRUB_KEY, SEATS, STANDINGS, ScrubRow, SeatRow, StandingRow, region_key,
+    BLOCKS, BlockRow, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING,
+    PendingRow, SCRUB, SCRUB_KEY, SEATS, STANDINGS, ScrubRow, SeatRow, StandingRow, region_key,
 };
 use crate::{Result, TomesError};
+
+/// Reads the bytes of a delta.
+pub(crate) type ReadSlot<'a> = dyn Fn(Slot) -> Result<Vec<u8>> + 'a;
 
 /// All that a tome knows.
 ///
 /// # Errors
 /// [`TomesError::Awake`] when the rows do not fit the layout or each other.
-pub(crate) fn awake(view: &dyn ReadView, tome: TomeId, layout: Layout) -> Result<Awake> {
-    let loaded = loaded(view, tome, layout);
+pub(crate) fn awake(
+    view: &dyn ReadView,
+    read: &ReadSlot<'_>,
+    tome: TomeId,
+    layout: Layout,
+) -> Result<Awake> {
+    let loaded = loaded(view, read, tome, layout);
     // What the core refuses was not its own.
     if let Err(TomesError::Tome(error)) = loaded {
         return Err(damaged(tome, error.to_string()));
@@ -34,7 +44,7 @@ pub(crate) fn awake(view: &dyn ReadView, tome: TomeId, layout: Layout) -> Result
     loaded
 }
 
-fn loaded(view: &dyn ReadView, tome: TomeId, layout: Layout) -> Result<Awake> {
+fn loaded(view: &dyn ReadView, read: &ReadSlot<'_>, tome: TomeId, layout: Layout) -> Result<Awake> {
     let mut awake = Awake::new(tome, layout);
     each(view, SEATS, |key, SeatRow(group)| {
         let region = RegionIndex::new(key.u32()?);
@@ -61,7 +71,13 @@ fn loaded(view: &dyn ReadView, tome: TomeId, layout: Layout) -> Result<Awake> {
         let version = change.version;
         of_data(&awake, region, member)?;
         within(tome, "offset", change.offset.get(), layout.region_blocks())?;
-        if bytes.len() as u64 != layout.block_bytes() || key.u32()? != version.get() {
+        let bytes = match bytes {
+            DeltaBytes::Here(bytes) => bytes,
+            DeltaBytes::Slot(slot) => delta(tome, read(slot)?, &change)?,
+        };
+        // Those of a folded one may have been lost with an awake store that was made again.
+        let is_whole = bytes.len() as u64 == layout.block_bytes() || is_folded && bytes.is_empty();
+        if !is_whole || key.u32()? != version.get() {
             return Err(damaged(tome, format!("a delta of region {region} is not one")));
         }
         awake.apply(&Row::Stored { region, member, change, bytes })?;
@@ -102,6 +118,34 @@ pub(crate) fn pending(view: &dyn ReadView, region: RegionIndex) -> Result<Pendin
         list.push(Version::new(key.u32()?), pending)?;
     }
     Ok(list)
+}
+
+/// The bytes of a change, if they are its own.
+fn delta(tome: TomeId, bytes: Vec<u8>, change: &Change) -> Result<Vec<u8>> {
+    if signature(&bytes) == change.signature {
+        return Ok(bytes);
+    }
+    Err(damaged(tome, format!("the bytes of change {} are others", change.version)))
+}
+
+/// Slots that rows of deltas name, each once.
+///
+/// # Errors
+/// When two name one, or a row is none.
+pub(crate) fn slots(view: &dyn ReadView, tome: TomeId) -> Result<BTreeSet<Slot>> {
+    let mut slots = BTreeSet::new();
+    each(view, DELTAS, |key, row: DeltaRow| {
+        key.u32()?;
+        key.u8()?;
+        key.u32()?;
+        match row.slot() {
+            Some(slot) if !slots.insert(slot) => {
+                Err(damaged(tome, format!("two deltas are in slot {slot}")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    })?;
+    Ok(slots)
 }
 
 /// An awake store whose rows do not fit.

@@ -100,7 +100,8 @@ impl LoneTome {
         held.map_err(|_| TomesError::Stopped)
     }
 
-    /// Puts an object of a session; it is `local` when this returns, and lies as it says.
+    /// Puts an object of a session, to no group that has one of the tomes that are avoided; it is
+    /// `local` when this returns, and lies as it says.
     ///
     /// # Errors
     /// As those of [`crate::TomeSet::put`], and [`TomesError::Away`] when the session is over.
@@ -108,7 +109,7 @@ impl LoneTome {
         &self,
         session: Session,
         name: String,
-        bytes: Vec<u8>,
+        (bytes, avoided): (Vec<u8>, BTreeSet<TomeId>),
         held: OwnedSemaphorePermit,
     ) -> Result<Option<Placed>> {
         self.begin_put(session, &name)?;
@@ -119,7 +120,7 @@ impl LoneTome {
                 // Who asked may have gone.
                 let _ = reply.send(done);
             });
-            Ask::Put { name: name.clone(), bytes, held, done }
+            Ask::Put { name: name.clone(), bytes, avoided, held, done }
         };
         let done = self.asked(put).await;
         if matches!(done, Err(TomesError::Busy { .. })) {

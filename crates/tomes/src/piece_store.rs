@@ -4,6 +4,7 @@
 //! space    key          row
 //! pieces   tome, name   PieceRow: the object's blocks and digest, and a signature of each block
 //! starts   "start"      StartRow: the latest start of the set
+//! removals tome, name   RemovalRow: the object is to be removed when its tome is back
 //! ```
 //!
 //! A row is there before a put returns. When a tome is lost its names are known from here, and a
@@ -33,6 +34,7 @@ use crate::{Result, TomesError};
 
 const PIECES: Space = Space::new("pieces");
 const STARTS: Space = Space::new("starts");
+const REMOVALS: Space = Space::new("removals");
 const START_KEY: &[u8] = b"start";
 /// The folder of the store, beside that of the set.
 const STORE: &str = "pieces";
@@ -49,6 +51,18 @@ pub struct Placed {
 /// The same as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PieceRow(pub(crate) Placed);
+
+/// That an object of a lost tome was removed: there are no more of them than objects that lost
+/// tomes had, for each takes the place of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RemovalRow {
+    /// When, in milliseconds since 1970.
+    pub(crate) asked_ms: u64,
+}
+
+impl Row for RemovalRow {
+    const VERSION: u8 = 1;
+}
 
 impl Row for PieceRow {
     const VERSION: u8 = 1;
@@ -94,7 +108,7 @@ impl OpenedPieces {
     /// When it cannot be opened.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(STORE);
-        match FjallStore::open(&path, &[PIECES, STARTS], &config()) {
+        match FjallStore::open(&path, &[PIECES, STARTS, REMOVALS], &config()) {
             Err(CatalogError::Locked { path }) => Err(TomesError::InUse { path }),
             opened => Ok(Self(Arc::new(opened?))),
         }
@@ -123,11 +137,18 @@ impl OpenedPieces {
         let objects = awake.objects();
         let said =
             objects.map(|(name, object)| (name.to_owned(), Placed::of(awake, object))).collect();
-        let changes = disagreeing(&self.0, tome, said)?;
+        let changes = disagreeing(&self.0, tome, said)?.into_iter();
+        let changes: Vec<_> = changes.map(|(name, placed)| (tome, name, placed)).collect();
+        self.change(&changes)?;
+        Ok(changes.len())
+    }
+
+    /// Keeps and forgets objects, some thousands in a commit.
+    pub(crate) fn change(&self, changes: &[(TomeId, String, Option<Placed>)]) -> Result<()> {
         for some in changes.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
-            for (name, placed) in some {
-                let key = piece_key(tome, name);
+            for (tome, name, placed) in some {
+                let key = piece_key(*tome, name);
                 match placed {
                     Some(placed) => {
                         batch.put(PIECES, key, row::encode(&PieceRow(placed.clone()))?)?;
@@ -137,7 +158,32 @@ impl OpenedPieces {
             }
             self.0.apply(batch)?;
         }
-        Ok(changes.len())
+        Ok(())
+    }
+
+    /// Names of objects of a tome that are to be removed.
+    pub(crate) fn removals(&self, tome: TomeId) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let all = KeyRange::prefix(&tome_key(tome));
+        let mut range = all.clone();
+        loop {
+            let rows = rows_in::<RemovalRow>(&*self.0, REMOVALS, &range, LOAD_PAGE_MAX)?;
+            let Some((last, _)) = rows.last() else { return Ok(names) };
+            range = all.clone().after(last);
+            for (key, _) in &rows {
+                names.push(name_of(key)?);
+            }
+        }
+    }
+
+    /// Objects of a tome are removed.
+    pub(crate) fn removed(&self, tome: TomeId, names: &[String]) -> Result<()> {
+        for some in names.chunks(LOAD_PAGE_MAX) {
+            let mut batch = Batch::new();
+            some.iter().try_for_each(|name| batch.delete(REMOVALS, piece_key(tome, name)))?;
+            self.0.apply(batch)?;
+        }
+        Ok(())
     }
 
     /// Has it written by whoever puts from now on.
@@ -217,6 +263,27 @@ impl PieceStore {
         let key = piece_key(tome, name);
         let forget = move |tx: &mut Transaction<'_>| -> Result<()> { Ok(tx.delete(PIECES, key)?) };
         self.committer.commit(forget).await
+    }
+
+    /// Forgets an object of a tome that cannot be asked, and keeps that it is to be removed.
+    pub(crate) async fn put_off(&self, tome: TomeId, name: &str, asked_ms: u64) -> Result<()> {
+        let key = piece_key(tome, name);
+        let put_off = move |tx: &mut Transaction<'_>| -> Result<()> {
+            tx.delete(PIECES, key.clone())?;
+            Ok(row::put(tx, REMOVALS, key, &RemovalRow { asked_ms })?)
+        };
+        self.committer.commit(put_off).await
+    }
+
+    /// An object is removed of its tome.
+    pub(crate) fn removed(&self, tome: TomeId, name: &str) -> Result<()> {
+        let key = piece_key(tome, name);
+        let removed = move |tx: &mut Transaction<'_>| -> Result<()> {
+            // Whoever listed it before may have noted it again.
+            tx.delete(PIECES, key.clone())?;
+            Ok(tx.delete(REMOVALS, key)?)
+        };
+        self.committer.commit_blocking(removed)
     }
 
     /// Keeps and forgets objects, some thousands in a commit.

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 use fulgurite_catalog::Space;
 use fulgurite_catalog::keys::KeyWriter;
-use fulgurite_catalog::row::Row;
+use fulgurite_catalog::row::{Read, Row, read_as};
 use fulgurite_codes::SIGNATURE_BYTES;
 use fulgurite_tome::awake::{Object, Scrubbed};
 use fulgurite_tome::consistency::Change;
@@ -31,6 +31,7 @@ use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version}
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
+use crate::awake_store::Slot;
 use crate::run;
 
 pub(crate) const TOME: Space = Space::new("tome");
@@ -105,8 +106,41 @@ pub(crate) struct PendingRow(pub(crate) Pending);
 pub(crate) struct DeltaRow {
     pub(crate) change: Change,
     pub(crate) is_folded: bool,
+    pub(crate) bytes: DeltaBytes,
+}
+
+/// Where the bytes of a change are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum DeltaBytes {
+    /// In the row, as all were in version 1.
+    Here(#[serde(with = "run")] Vec<u8>),
+    /// In the file beside the store.
+    Slot(Slot),
+}
+
+/// The row of version 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DeltaRow1 {
+    pub(crate) change: Change,
+    pub(crate) is_folded: bool,
     #[serde(with = "run")]
     pub(crate) bytes: Vec<u8>,
+}
+
+impl From<DeltaRow1> for DeltaRow {
+    fn from(DeltaRow1 { change, is_folded, bytes }: DeltaRow1) -> Self {
+        Self { change, is_folded, bytes: DeltaBytes::Here(bytes) }
+    }
+}
+
+impl DeltaRow {
+    /// The slot of its bytes.
+    pub(crate) const fn slot(&self) -> Option<Slot> {
+        match self.bytes {
+            DeltaBytes::Here(_) => None,
+            DeltaBytes::Slot(slot) => Some(slot),
+        }
+    }
 }
 
 /// Below it every parity has everything of a data member.
@@ -142,7 +176,11 @@ impl Row for PendingRow {
 }
 
 impl Row for DeltaRow {
-    const VERSION: u8 = 1;
+    const VERSION: u8 = 2;
+
+    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+        read_as::<DeltaRow1, Self>(bytes)
+    }
 }
 
 impl Row for FloorRow {

@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | [`TomeSet::put`] | `local`: on one disk with parity of its segments, and lost with that tome |
 //! | [`TomeSet::protected`] | as many lost tomes as groups have parities, and bad blocks beside |
-//! | [`TomeSet::delete`] | its name is gone; its bytes stay until they are written over |
+//! | [`TomeSet::delete`] | its name is gone, of a lost tome too; bytes stay until written over |
 //! | an error of a tome given up | nothing is known until the set is opened anew |
 //!
 //! A tome may be in another process ([`RemoteSeat`]): its names are known once it answered, and
@@ -21,20 +21,23 @@
 //! processes.
 
 mod around;
+mod choice;
 mod local;
 mod moving;
 mod names;
 mod operated;
 mod options;
 mod remotes;
+mod removal;
 mod start;
+mod surveying;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, Power};
 use fulgurite_tome::{Layout, Split, TomeError, TomeId};
-use fulgurite_units::{ByteCount, TomeSetId};
+use fulgurite_units::{ByteCount, Clock, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;
@@ -44,19 +47,24 @@ pub(crate) use start::{put_room, start_alone};
 
 use self::around::Around;
 pub use self::around::ReadAround;
+use self::choice::{Choice, Chosen, Passed};
 use self::moving::Mover;
 pub use self::moving::{MoveStatus, Moves};
 use self::names::Names;
 use self::operated::Closed;
 pub use self::operated::GroupChecked;
 use self::remotes::Remotes;
+use self::surveying::Surveyor;
+pub use self::surveying::{RegainedTome, Surveyed};
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
+use crate::fail_point::FailPoints;
 use crate::keeper::KeeperDriver;
 use crate::limits::{
     NAME_BYTES_MAX, NAMES_TOLD, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX,
 };
 use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::SetStore;
+use crate::watch::{Watched, Watching};
 use crate::{Result, TomesError};
 
 /// A set of tomes.
@@ -77,9 +85,18 @@ pub struct TomeSet {
     pieces: Arc<PieceStore>,
     around: Around,
     closed: Closed,
+    choice: Arc<Choice>,
+    /// Held while an object's seat moves, or its removal is put off.
+    still: Arc<tokio::sync::Mutex<()>>,
+    clock: Clock,
+    fail: Arc<FailPoints>,
     mover: Mover,
     keeper: KeeperDriver,
     remotes: Arc<Remotes>,
+    watched: Watched,
+    simulated: bool,
+    surveyor: Surveyor,
+    regained: Vec<RegainedTome>,
 }
 
 /// A tome of the set, or why there is none.
@@ -186,34 +203,25 @@ impl TomeSet {
             return Err(TomesError::Invalid { what });
         }
         let blocks = length.div_ceil(block);
-        let (mut bytes, mut passed) = (bytes, BTreeMap::new());
+        let (mut bytes, mut passed) = (bytes, Passed::default());
         loop {
-            let tome = match self.reserve(name, blocks, &passed) {
-                Ok(tome) => tome,
-                // What one that was asked said is worth more than that there is no other.
-                Err(none) => return Err(passed.into_values().next_back().unwrap_or(none)),
-            };
+            let chosen = self.choose(name, blocks, &mut passed)?;
             // An object lies in one region, and of those that may be the largest is too small.
-            let kept = self.may_be_narrow(tome, blocks).then(|| bytes.clone());
-            match (self.put_to(tome, name, bytes).await, kept) {
+            let may_refuse = chosen.is_careful || self.may_be_narrow(chosen.tome, blocks);
+            let kept = may_refuse.then(|| bytes.clone());
+            match (self.put_to(&chosen, name, bytes).await, kept) {
                 (Err(error), Some(kept)) if error.is_narrow() => {
-                    passed.insert(tome, error);
+                    passed.note(&chosen, error);
                     bytes = kept;
                 }
-                (put, _) => return put.map(|()| tome),
+                (put, _) => return put.map(|()| chosen.tome),
             }
         }
     }
 
-    /// Whether a tome that has room may have none in one region.
-    fn may_be_narrow(&self, tome: TomeId, blocks: u64) -> bool {
-        let regions = u64::from(self.layout.parts().regions);
-        let free = lock(&self.names).free_of(tome) + blocks;
-        free <= regions * (blocks - 1) || !self.mover.moves().leaving.is_empty()
-    }
-
     /// Puts an object to a tome for which its name is taken.
-    async fn put_to(&self, tome: TomeId, name: &str, bytes: Vec<u8>) -> Result<()> {
+    async fn put_to(&self, chosen: &Chosen, name: &str, bytes: Vec<u8>) -> Result<()> {
+        let (tome, avoided) = (chosen.tome, chosen.avoided.clone());
         let grains = (bytes.len() as u64).div_ceil(PUT_GRAIN_BYTES.get());
         let grains = u32::try_from(grains).unwrap_or(u32::MAX);
         let held = Arc::clone(&self.room).acquire_many_owned(grains).await;
@@ -230,7 +238,7 @@ impl TomeSet {
                 // Who asked may have gone.
                 let _ = reply.send(done);
             });
-            Ask::Put { name: of, bytes, held, done }
+            Ask::Put { name: of, bytes, avoided, held, done }
         };
         let done = self.asked(tome, put).await;
         if matches!(done, Err(TomesError::Busy { .. })) {
@@ -241,6 +249,7 @@ impl TomeSet {
         if let Some(placed) = done? {
             self.pieces.note(tome, name, placed).await?;
         }
+        self.chosen(chosen);
         Ok(())
     }
 
@@ -279,28 +288,6 @@ impl TomeSet {
             }
             got => got,
         }
-    }
-
-    /// Removes an object; returns when its name is gone for good.
-    ///
-    /// # Errors
-    /// Kind `NotFound`, or `Unavailable` when its tome is given up.
-    pub async fn delete(&self, name: &str) -> Result<()> {
-        let (names, of) = (Arc::clone(&self.names), name.to_owned());
-        let delete = |reply: Reply<()>| {
-            let named = of.clone();
-            let done = Done::new(move |done| {
-                if done.is_ok() {
-                    lock(&names).remove(&named);
-                }
-                // Who asked may have gone.
-                let _ = reply.send(done);
-            });
-            Ask::Delete { name: of, done }
-        };
-        let tome = self.tome_of(name)?;
-        self.asked(tome, delete).await?;
-        self.pieces.forget(tome, name).await
     }
 
     /// Returns when every parity of its groups has an object, whenever it was put.
@@ -376,6 +363,18 @@ impl TomeSet {
         powers.map(|(place, power)| (TomeId::new(place.get()), power)).collect()
     }
 
+    /// Whether its disks are simulated: directories that do not turn.
+    #[must_use]
+    pub const fn is_simulated(&self) -> bool {
+        self.simulated
+    }
+
+    /// What happens from now on, for one who watches.
+    #[must_use]
+    pub fn watch(&self) -> Watching {
+        self.watched.watch()
+    }
+
     /// What goes on; no disk is woken.
     pub async fn status(&self) -> SetStatus {
         let mut tomes = Vec::with_capacity(self.tomes.len());
@@ -383,7 +382,7 @@ impl TomeSet {
             tomes.push(match seat {
                 Seat::Live(driver) => status_of(*tome, driver).await,
                 Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
-                Seat::Lost(why) => TomeStatus::lost(*tome, why.clone()),
+                Seat::Lost(why) => TomeStatus::lost(*tome, self.surveyor.told(*tome, why)),
             });
         }
         let moves = self.mover.moves();
@@ -409,6 +408,8 @@ impl TomeSet {
                 some.join(", ")
             ));
         }
+        reasons.extend(self.crowded());
+        reasons.extend(self.regained.iter().flat_map(RegainedTome::reasons));
         reasons.extend(self.keeper.trouble());
         reasons.extend(moves.reasons.iter().cloned());
         SetStatus { tomes, reasons, moves, around: self.around.counts() }
@@ -418,6 +419,7 @@ impl TomeSet {
     pub fn stop(&self) {
         self.room.close();
         self.around.stop();
+        self.surveyor.stop();
         self.mover.stop();
         for seat in self.tomes.values() {
             match seat {
@@ -427,22 +429,6 @@ impl TomeSet {
             }
         }
         self.keeper.stop();
-    }
-
-    /// Takes a name for a tome that has room: one that turns, of those the one with the most.
-    fn reserve(
-        &self,
-        name: &str,
-        blocks: u64,
-        passed: &BTreeMap<TomeId, TomesError>,
-    ) -> Result<TomeId> {
-        let is_live = |tome: TomeId| match self.tomes.get(&tome) {
-            _ if passed.contains_key(&tome) || self.closed.has(tome) => false,
-            Some(Seat::Live(driver)) => !driver.is_given_up(),
-            Some(Seat::Remote(RemoteDriver(seat))) => seat.away().is_none(),
-            Some(Seat::Lost(_)) | None => false,
-        };
-        Ok(lock(&self.names).reserve(name, blocks, is_live, |tome| self.turns(tome))?)
     }
 
     async fn asked<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {

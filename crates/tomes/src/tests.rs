@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use expect_test::expect;
-use fulgurite_catalog::row::{Row as Versioned, encode};
+use fulgurite_catalog::row::{Row as Versioned, decode, encode};
+use fulgurite_catalog::{Batch, KeyValue as _};
 use fulgurite_codes::{Signature, sector_checksum, signature};
 use fulgurite_disks::{Guard, Lease, PlaceId, Power};
 use fulgurite_tome::awake::{Awake, Object, Row, Scrubbed};
@@ -14,6 +15,7 @@ use fulgurite_tome::rebuild::Rebuild;
 use fulgurite_tome::standing::{Building, Standing};
 use fulgurite_tome::stood::Stood;
 use fulgurite_tome::token::{Kept, TokenId};
+use fulgurite_tome::whole::{Wanted, Whole};
 use fulgurite_tome::{
     Epoch, GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,
 };
@@ -21,7 +23,8 @@ use fulgurite_units::{ByteCount, Duration, ErrorKind, Instant, TomeSetId};
 
 use crate::fail_point::FailPoints;
 use crate::rows::{
-    BlockRow, DeltaRow, FloorRow, ObjectRow, PendingRow, ScrubRow, SeatRow, StandingRow, TomeRow,
+    BlockRow, DELTAS, DeltaBytes, DeltaRow, DeltaRow1, FloorRow, ObjectRow, PendingRow, ScrubRow,
+    SeatRow, StandingRow, TomeRow, delta_key,
 };
 use crate::set_store::{GroupRow, MadeRow, SetRow, TokenRow};
 use crate::spin_gate::SpinGate;
@@ -92,8 +95,13 @@ fn rows_of_version_1_stay_as_they_are() {
     let (spot, version) = (Spot::new(300), Version::new(7));
     golden(&BlockRow { spot, version, signature: [9; 8] }, &expect!["01ac02070909090909090909"]);
     golden(&PendingRow(pending(5, Some(6), 700)), &expect!["01050106bc05422a45941fef58430300ac02"]);
-    let delta = DeltaRow { change: change(9), is_folded: true, bytes: vec![0xab; 4] };
-    golden(&delta, &expect!["01020901020304050607080104abababab"]);
+    let delta = hex::decode("01020901020304050607080104abababab").unwrap();
+    let bytes = DeltaBytes::Here(vec![0xab; 4]);
+    let here = DeltaRow { change: change(9), is_folded: true, bytes };
+    assert_eq!(decode::<DeltaRow>(DELTAS, &delta).unwrap(), here, "version 1 is read");
+    golden(&here, &expect!["0202090102030405060708010004abababab"]);
+    let there = DeltaRow { bytes: DeltaBytes::Slot(300), is_folded: false, ..here };
+    golden(&there, &expect!["02020901020304050607080001ac02"]);
     golden(&FloorRow(Version::new(300)), &expect!["01ac02"]);
     let blocks = vec![(REGION, Offset::new(2)), (REGION, Offset::new(300))];
     let object = Object { blocks, bytes: 400, digest: sector_checksum(b"bytes") };
@@ -135,7 +143,7 @@ fn life() -> Vec<Row> {
     let stored = |version| Row::Stored {
         region: second,
         member,
-        change: change(version),
+        change: Change { signature: signature(&bytes), ..change(version) },
         bytes: bytes.clone(),
     };
     let folded = |version| Row::Folded { region: second, member, version: Version::new(version) };
@@ -225,6 +233,105 @@ fn what_was_committed_is_what_is_known_after_each_start() {
     let stored: Vec<u32> = floor.stored().map(|(_, version, _)| version.get()).collect();
     assert_eq!(stored, [4, 6, 8], "below the floor nothing is kept");
     assert_eq!(expected.region(REGION).unwrap().pending().unwrap().len(), 2);
+}
+
+/// A delta of the second region of [`life`], of bytes of its own.
+fn another(version: u32) -> Row {
+    let bytes = vec![u8::try_from(version).unwrap(); 256];
+    let change = Change { signature: signature(&bytes), ..change(version) };
+    Row::Stored { region: RegionIndex::new(2), member: Member::new(1), change, bytes }
+}
+
+#[test]
+fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let identity = own(0);
+    let fail = FailPoints::default();
+    let path = folder.path().join("deltas");
+    let length = || std::fs::metadata(&path).unwrap().len();
+    let mut expected = Awake::new(identity.tome, identity.layout);
+    life().iter().for_each(|row| expected.apply(row).unwrap());
+    let mut store = AwakeStore::init(folder.path(), &identity).unwrap();
+    store.commit(&life(), &fail).unwrap();
+    // Four came in one commit, and one of them went in it.
+    assert_eq!(length(), 4 * 256);
+    let region = RegionIndex::new(2);
+    let member = Member::new(1);
+    for version in 9..40 {
+        let floor = Row::Floor { region, member, floor: Version::new(version) };
+        let folded = Row::Folded { region, member, version: Version::new(version) };
+        for rows in [vec![another(version), floor], vec![folded]] {
+            rows.iter().for_each(|row| expected.apply(row).unwrap());
+            store.commit(&rows, &fail).unwrap();
+            assert_same(&store.load(&identity).unwrap(), &expected);
+        }
+        if version % 7 == 0 {
+            drop(store);
+            store = AwakeStore::open(folder.path(), &identity).unwrap();
+            assert_same(&store.load(&identity).unwrap(), &expected);
+            assert!(length() <= 2 * 256, "what is behind the last one is cut off");
+        }
+    }
+    assert!(length() <= 4 * 256, "it does not grow");
+    store.commit(&[Row::Dropped { region }], &fail).unwrap();
+    drop(store);
+    drop(AwakeStore::open(folder.path(), &identity).unwrap());
+    assert_eq!(length(), 0, "a region that is given up has none");
+}
+
+impl Versioned for DeltaRow1 {
+    const VERSION: u8 = 1;
+}
+
+#[test]
+fn deltas_of_version_1_are_read_marked_and_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let (identity, fail) = (own(0), FailPoints::default());
+    let store = AwakeStore::init(folder.path(), &identity).unwrap();
+    let mut expected = Awake::new(identity.tome, identity.layout);
+    life().iter().for_each(|row| expected.apply(row).unwrap());
+    store.commit(&life(), &fail).unwrap();
+    let row = another(9);
+    let Row::Stored { region, member, change, bytes } = row.clone() else { panic!("a delta") };
+    let old = DeltaRow1 { change, is_folded: false, bytes };
+    let mut batch = Batch::new();
+    let key = delta_key(region, member, change.version);
+    batch.put(DELTAS, key, encode(&old).unwrap()).unwrap();
+    store.store.apply(batch).unwrap();
+    expected.apply(&row).unwrap();
+    let floor = Row::Floor { region, member, floor: Version::new(100) };
+    for next in [None, Some(Row::Folded { region, member, version: change.version }), Some(floor)] {
+        store.commit(next.as_slice(), &fail).unwrap();
+        next.iter().for_each(|row| expected.apply(row).unwrap());
+        assert_same(&store.load(&identity).unwrap(), &expected);
+    }
+}
+
+#[test]
+fn bytes_of_deltas_that_are_others_or_missing_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (identity, fail) = (own(0), FailPoints::default());
+    let store = AwakeStore::init(folder.path(), &identity).unwrap();
+    store.commit(&life(), &fail).unwrap();
+    let path = folder.path().join("deltas");
+    let whole = std::fs::read(&path).unwrap();
+    let mut bad = whole.clone();
+    bad[2 * 256 + 9] ^= 1;
+    std::fs::write(&path, bad).unwrap();
+    let error = store.load(&identity).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().ends_with("are others"), "{error}");
+    drop(store);
+    for left in [&whole[..3 * 256], &[]] {
+        std::fs::write(&path, left).unwrap();
+        let error = AwakeStore::open(folder.path(), &identity).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(AwakeStore::open(folder.path(), &identity).unwrap_err().kind(), ErrorKind::Corrupt);
+    std::fs::write(&path, &whole).unwrap();
+    let store = AwakeStore::open(folder.path(), &identity).unwrap();
+    assert_eq!(store.load(&identity).unwrap().objects().count(), 1);
 }
 
 /// A region with data and one with parity that take seats, one that gives up, and one that leaves.
@@ -416,6 +523,48 @@ fn files_of_version_1_stay_as_they_are() {
         }"#]]
     .assert_eq(&text);
     assert_eq!(disk.read(Spot::new(13)).unwrap(), Some((LABEL, vec![0xee; 256])));
+}
+
+#[test]
+fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let lease = lease(folder.path());
+    identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
+    let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
+    // Two that follow each other, one behind them, one in front, and two in another file.
+    let spots = [2, 3, 5, 1, 12, 13].map(Spot::new);
+    let blocks: Vec<Vec<u8>> = (1..7).map(|byte| vec![byte; 256]).collect();
+    for (spot, block) in spots.iter().zip(&blocks) {
+        disk.write(*spot, LABEL, block, &FailPoints::default()).unwrap();
+    }
+    disk.sync().unwrap();
+    let bytes = blocks.concat()[..6 * 256 - 100].to_vec();
+    // The last block of an object is filled up with zeros.
+    let mut last = vec![6; 156];
+    last.resize(256, 0);
+    disk.write(spots[5], LABEL, &last, &FailPoints::default()).unwrap();
+    let signatures = blocks[..5].iter().chain([&last]).map(|block| signature(block)).collect();
+    let (length, digest) = (bytes.len() as u64, sector_checksum(&bytes));
+    let wanted = Wanted { signatures, block_bytes: 256, bytes: length, digest };
+    let gather = |spots: &[Spot]| {
+        let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
+        disk.gather(spots, wanted.clone()).unwrap().map(Whole::into_bytes)
+    };
+    assert_eq!(gather(&spots), Some(bytes));
+    assert_eq!(gather(&[2, 3, 5, 1, 12, 14].map(Spot::new)), None, "nothing lies there");
+    assert_eq!(gather(&[2, 3, 5, 1, 12, 30].map(Spot::new)), None, "there is no such file");
+    for spot in spots {
+        let (file, slot) = (spot.get() / 12, spot.get() % 12);
+        let path = folder.path().join(format!("blocks-{file:05}"));
+        let whole = std::fs::read(&path).unwrap();
+        for at in [0, 9, 40, 60, 511, 512, 600, 767] {
+            let mut bad = whole.clone();
+            bad[4096 + 768 * slot as usize + at] ^= 1;
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(gather(&spots), None, "byte {at} of spot {spot}");
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
 }
 
 #[test]

@@ -36,6 +36,11 @@ const NAMES: [&str; 4] = ["0", "1", "2", "3"];
 /// From here on points are passed when seats move.
 const SEATS_FROM: &str = "tomes-moves-planned";
 
+/// This one is passed when an object of a lost tome is removed.
+const REMOVAL_KEPT: &str = "tomes-removal-kept";
+/// And when an awake store is made again.
+const SURVEY: [&str; 3] = ["tomes-surveyed", "tomes-regained", "tomes-regained-kept"];
+
 const LENGTH: usize = 2 * BLOCK + 7;
 
 fn main() {
@@ -122,8 +127,25 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
         say(&format!("protected {name} {tome}"));
     }
     let lost = set.tome_of("3").unwrap();
+    let unknown = set.tome_of("2").unwrap();
     set.stop();
     drop(set);
+    say(&format!("unknown {unknown}"));
+    remove(&awake(&shelf.folder, unknown));
+    let of_survey = || match SURVEY.contains(&point) {
+        true => FailPoints::armed(point, count).unwrap(),
+        false => FailPoints::default(),
+    };
+    let set = TomeSet::open(SetOptions { fail: of_survey(), ..shelf.options() }).unwrap();
+    survey(shelf, &set, unknown).await;
+    set.stop();
+    drop(set);
+    let set = TomeSet::open(SetOptions { fail: of_survey(), ..shelf.options() }).unwrap();
+    assert_eq!(set.regained().len(), 1);
+    shelf.settle(&set).await;
+    set.stop();
+    drop(set);
+    say(&format!("regained {unknown}"));
     say(&format!("lost {lost}"));
     lose(&shelf.folder, lost);
     shelf.add();
@@ -132,6 +154,11 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     let fail = FailPoints::armed(point, count).unwrap();
     let fail = if is_of_seats { fail } else { FailPoints::default() };
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
+    if point == REMOVAL_KEPT {
+        say("deleting 3");
+        set.delete("3").await.unwrap();
+        say("deleted 3");
+    }
     set.rebuild(lost).await.unwrap();
     shelf.moved(&set).await;
     set.stop();
@@ -139,6 +166,24 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     let set = shelf.open();
     assert_eq!(shelf.wait(set.get("0")).await.unwrap(), noise("0", LENGTH));
     say("done");
+}
+
+/// Has the disk of a lost tome read whole.
+async fn survey(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
+    set.survey(tome).unwrap();
+    let whole = async {
+        while !set.surveyed(tome).unwrap().is_whole() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    shelf.wait(whole).await;
+}
+
+/// The tome whose awake store was taken away, if it was not made again.
+fn unknown_of(said: &[&str]) -> Option<TomeId> {
+    let unknown = said.iter().find_map(|line| line.strip_prefix("unknown "))?;
+    let is_regained = said.iter().any(|line| line.starts_with("regained "));
+    (!is_regained).then(|| TomeId::new(unknown.parse().unwrap()))
 }
 
 /// What was acknowledged as protected is got back without its tome and any other.
@@ -149,7 +194,7 @@ fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
         .filter(|(name, _)| !said.contains(&format!("deleting {name}").as_str()))
         .map(|(name, tome)| (name, TomeId::new(tome.parse().unwrap())))
         .collect();
-    if protected.is_empty() || lost_of(said).is_some() {
+    if protected.is_empty() || lost_of(said).is_some() || unknown_of(said).is_some() {
         return;
     }
     let mut all: BTreeMap<TomeId, Pulled> =
@@ -179,7 +224,16 @@ async fn look(shelf: &Shelf, said: &[&str], context: &str) {
         remove(&awake(&shelf.folder, lost));
     }
     // What was cut short goes on.
-    let set = shelf.init();
+    let mut set = shelf.init();
+    let unknown = unknown_of(said);
+    if let Some(tome) = unknown.filter(|tome| set.unknown().contains(tome)) {
+        // It was killed before its store was made again, and is asked to once more.
+        survey(shelf, &set, tome).await;
+        set.stop();
+        drop(set);
+        set = shelf.init();
+        assert_eq!(set.regained().len(), 1, "{context}");
+    }
     if let Some(lost) = lost {
         set.rebuild(lost).await.unwrap();
         let status = shelf.moved(&set).await;

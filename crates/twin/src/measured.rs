@@ -74,21 +74,21 @@ pub(crate) fn value<R: Measured>(run: &R, name: &str) -> Option<f64> {
 pub fn metric_names<R: Measured>() -> Vec<String> {
     let mut names: Vec<String> = R::MADE.iter().map(|(name, _)| (*name).to_owned()).collect();
     if let Ok(Value::Object(fields)) = serde_json::to_value(R::default()) {
-        for (name, value) in fields {
-            match value {
-                Value::Object(parts) => {
-                    names.extend(parts.keys().map(|part| format!("{name}.{part}")));
-                }
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_) => names.push(name),
-            }
-        }
+        fields.into_iter().for_each(|(name, value)| add_names(name, value, &mut names));
     }
     names.sort();
     names
+}
+
+/// The name of a number, or those of all in it.
+fn add_names(name: String, value: Value, names: &mut Vec<String>) {
+    let Value::Object(parts) = value else {
+        names.push(name);
+        return;
+    };
+    for (part, value) in parts {
+        add_names(format!("{name}.{part}"), value, names);
+    }
 }
 
 /// Whether all of these are names of numbers of a run.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, ReadDir};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -231,6 +231,38 @@ impl DiskFile {
         self.file.read_exact_at(buffer, offset).map_err(DisksError::io("read", &self.path))
     }
 
+    /// Fills buffers with what is at `offset`, one behind the other, in one read.
+    ///
+    /// # Errors
+    /// As [`DiskFile::read_exact_at`].
+    pub fn read_parts_at<const N: usize>(
+        &self,
+        mut parts: [&mut [u8]; N],
+        offset: u64,
+    ) -> Result<()> {
+        self.lease.hold()?;
+        if let Some(paced) = &self.paced {
+            paced.read(offset, parts.iter().map(|part| count(part.len())).sum());
+            // Much may have happened meanwhile.
+            self.lease.hold()?;
+        }
+        let mut into = parts.each_mut().map(|part| IoSliceMut::new(part));
+        let mut have = match rustix::io::preadv(&self.file, &mut into, offset) {
+            Ok(have) => have,
+            Err(rustix::io::Errno::INTR) => 0,
+            Err(errno) => return Err(DisksError::io("read", &self.path)(errno.into())),
+        };
+        // What an interruption left, or what is behind the end of the file.
+        let mut at = offset;
+        for part in parts {
+            let done = have.min(part.len());
+            let rest = self.file.read_exact_at(&mut part[done..], at + count(done));
+            rest.map_err(DisksError::io("read", &self.path))?;
+            (have, at) = (have - done, at + count(part.len()));
+        }
+        Ok(())
+    }
+
     /// Whether reads go past the system's memory.
     #[must_use]
     pub const fn is_direct(&self) -> bool {
@@ -277,6 +309,16 @@ impl DiskFile {
     pub fn sync(&self) -> Result<()> {
         self.lease.hold()?;
         self.file.sync_all().map_err(DisksError::io("sync", &self.path))
+    }
+
+    /// Has its bytes on stable storage, and of the file what is needed to read them: not when it
+    /// was written last, which would be a write more.
+    ///
+    /// # Errors
+    /// When the disk did not say so, or is gone.
+    pub fn sync_data(&self) -> Result<()> {
+        self.lease.hold()?;
+        self.file.sync_data().map_err(DisksError::io("sync", &self.path))
     }
 
     /// Its size.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
+use fulgurite_tome::limits::SPIN_UPS_A_DAY_MAX;
 use fulgurite_tome::{Layout, Parts, Split, TomeId};
 use fulgurite_tome_store::Promise;
 use fulgurite_units::{ByteCount, Ratio, error_chain};
@@ -52,6 +53,9 @@ pub(crate) struct Tomes {
     pub(crate) spares: u32,
     /// What a body waits for before its staged copy goes.
     pub(crate) promise: Promise,
+    /// How often a disk is woken in any 24 hours, as far as that can wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_spinups_per_day: Option<u32>,
     /// What turns the disks.
     pub(crate) backend: Backend,
     /// `simulated`: real seconds for each second that a disk takes to turn up or down, to 1.
@@ -83,6 +87,7 @@ impl Default for Tomes {
             regions: 16,
             spares: 1024,
             promise: Promise::Protected,
+            max_spinups_per_day: None,
             backend: Backend::default(),
             time_scale: Ratio::ZERO,
             seed: 0,
@@ -152,6 +157,10 @@ impl Tomes {
         self.layout()?;
         if let Err(error) = self.groups.of_group() {
             return refuse("tomes.groups", error_chain(&error));
+        }
+        if self.max_spinups_per_day.is_some_and(|of| !(1..=SPIN_UPS_A_DAY_MAX).contains(&of)) {
+            let reason = format!("write 1 to {SPIN_UPS_A_DAY_MAX}, or leave it out");
+            return refuse("tomes.max_spinups_per_day", reason);
         }
         let least = self.groups.total().max(TOMES_MIN);
         if self.network.is_none() && self.count < least {

@@ -8,7 +8,7 @@ use fulgurite_stacks::{Found, RackStore, RepairProgress, Report, Result, Snapsho
 
 use super::{RackArgs, open};
 use crate::admin::AdminClient;
-use crate::progress::watched;
+use crate::progress;
 
 /// A rack that can be asked.
 #[derive(Debug)]
@@ -109,7 +109,5 @@ async fn followed<T>(
     is_quiet: bool,
     work: impl AsyncFnOnce(Arc<RepairProgress>) -> Result<T>,
 ) -> anyhow::Result<T> {
-    let told = Arc::<RepairProgress>::default();
-    let working = work(Arc::clone(&told));
-    Ok(watched(what, is_quiet, || told.bytes(), working).await?)
+    Ok(progress::followed(what, is_quiet, RepairProgress::bytes, work).await?)
 }

@@ -12,7 +12,7 @@ use fulgurite_units::{ErrorKind, error_chain};
 use super::{TomesArgs, close, open};
 use crate::admin::AdminClient;
 use crate::exit::{Coded, Exit};
-use crate::progress::watched;
+use crate::progress;
 
 /// A set that can be asked.
 pub(super) enum Asked {
@@ -111,9 +111,7 @@ async fn followed<T>(
     is_quiet: bool,
     work: impl AsyncFnOnce(Arc<Work>) -> Result<T>,
 ) -> anyhow::Result<T> {
-    let told = Arc::<Work>::default();
-    let working = work(Arc::clone(&told));
-    let done = watched(what, is_quiet, || told.bytes(), working).await;
+    let done = progress::followed(what, is_quiet, Work::bytes, work).await;
     done.map_err(|error| {
         // What is asked for cannot be had of this tome: as when a server says it.
         let is_invalid = error.kind() == ErrorKind::Invalid;

@@ -202,6 +202,7 @@ fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOp
         layout: tomes.layout()?,
         split: tomes.groups,
         backend,
+        spin_ups_a_day: tomes.max_spinups_per_day,
         clock,
         entropy: Entropy::new(draw),
         fail: fail_points()?,

@@ -1,14 +1,15 @@
 //! What people see of a set of tomes: a line for each.
 
 use fulgurite_disks::Wake;
-use fulgurite_tome_store::{MoveSnapshot, Snapshot, TomeSnapshot};
+use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
 
 use crate::inspect::timestamp;
 use crate::objects::counted;
 use crate::output::{bytes, grouped};
 use crate::style::{self, Tone};
 
-const HEAD: &str = "tome  disk           pieces   unprotected  for       woken  healed  scrubs";
+const HEAD: &str =
+    "tome  disk           pieces   unprotected  for       woken  today  healed  scrubs  this one";
 
 /// A set at one moment.
 pub(super) fn snapshot(set: &Snapshot) -> String {
@@ -16,16 +17,19 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
         true => style::out(Tone::Good, "well").to_string(),
         false => style::out(Tone::Notice, "not well").to_string(),
     };
+    let simulated = if set.simulated { "; disks are simulated" } else { "" };
     let mut lines = vec![
         format!("set          {}", set.set),
         format!("health       {health}"),
         format!("objects      {}, {}", counted(set.objects, "object"), bytes(set.bytes)),
         format!("unprotected  {}", bytes(set.unprotected_bytes)),
-        format!("power        {:.1} W, estimated", set.watts),
+        format!("power        {:.1} W, estimated{simulated}", set.watts),
         String::new(),
         style::out(Tone::Strong, HEAD).to_string(),
     ];
     lines.extend(set.tomes.iter().map(tome));
+    lines.extend(scrub(set));
+    lines.extend(set.tomes.iter().filter_map(budget));
     lines.extend(set.moves.iter().map(seat));
     if !set.out.is_empty() {
         let out: Vec<String> = set.out.iter().map(ToString::to_string).collect();
@@ -34,6 +38,22 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
     let reasons = set.reasons.iter().map(|why| format!("reason       {why}"));
     lines.extend(reasons.map(|line| style::out(Tone::Notice, line).to_string()));
     lines.join("\n")
+}
+
+/// When the pass of the full scrub ends that ends last.
+fn scrub(set: &Snapshot) -> Option<String> {
+    let ends = set.tomes.iter().filter_map(|tome| tome.scrub).map(|scrub| scrub.ends).max()?;
+    Some(format!("scrub        every block is read by {} at the latest", timestamp(ends)))
+}
+
+/// What a tome's budget of spin-ups puts off.
+fn budget(tome: &TomeSnapshot) -> Option<String> {
+    let BudgetSnapshot { per_day, left, put_off_seconds, .. } = tome.budget?;
+    let minutes = put_off_seconds? / 60.0;
+    let tome = tome.tome;
+    Some(format!(
+        "put off      tome {tome}: for {minutes:.0} min, with {left} of {per_day} spin-ups left"
+    ))
 }
 
 /// A seat that moves.
@@ -57,12 +77,16 @@ fn tome(tome: &TomeSnapshot) -> String {
         (None, None) => tome.power.to_string(),
     };
     let minutes = tome.unprotected_seconds / 60.0;
+    let pass = tome.scrub.map(|scrub| format!("{:.0} %", scrub.share * 100.0));
+    let pass = pass.unwrap_or_default();
     format!(
-        "{:>4}  {power:<13}{:>8}  {:>12}  {minutes:>5.0} min  {:>5}  {:>6}  {:>6}",
+        "{:>4}  {power:<13}{:>8}  {:>12}  {minutes:>5.0} min  {:>5}  {:>5}  {:>6}  {:>6}  \
+         {pass:>8}",
         tome.tome,
         grouped(tome.pieces),
         bytes(tome.unprotected_bytes),
         grouped(tome.wakes),
+        grouped(tome.wakes_of_a_day),
         grouped(tome.healed),
         grouped(tome.scrubs),
     )

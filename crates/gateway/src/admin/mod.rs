@@ -6,7 +6,7 @@
 //!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
 //!   GET  /-/admin/orphans                  one JSON array
 //!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
-//!   GET  /-/events, /-/rack-events         server-sent events: see `events`
+//!   GET  /-/events, rack-events, tomes-events    server-sent events: see `events`
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
@@ -26,9 +26,11 @@ mod rack;
 mod rack_watch;
 mod routes;
 mod tomes;
+mod tomes_watch;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +40,7 @@ use fulgurite_archive::{
 };
 use fulgurite_stacks::StacksError;
 use fulgurite_tome_store::StoreError;
-use fulgurite_units::{PlatterId, error_chain};
+use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
@@ -60,7 +62,7 @@ use self::operator::CallGate;
 pub(crate) use self::operator::reads_authorization;
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
-pub(crate) use self::routes::{EVENTS, RACK_EVENTS};
+pub(crate) use self::routes::{EVENTS, RACK_EVENTS, TOMES_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::WholeStatus;
@@ -326,13 +328,31 @@ impl Told for ToldByArchive {
     }
 }
 
+/// The same of a call that counts bytes: those that are done, and of how many.
+struct ToldInBytes<F>(F);
+
+impl<F> Told for ToldInBytes<F>
+where
+    F: Fn() -> (ByteCount, ByteCount) + Send + Sync + 'static,
+{
+    async fn tell(&self, seconds: f64) -> Option<Value> {
+        let (done, total) = self.0();
+        Some(json!({ "seconds": seconds, "bytes_done": done.get(), "bytes_total": total.get() }))
+    }
+}
+
+/// What a call acts on, by its name in the query, if it names any; an error if that is none.
+fn parsed<T: FromStr>(query: &str, name: &str) -> Result<Option<T>, ()> {
+    query_value(query, name).map(|text| text.parse().map_err(drop)).transpose()
+}
+
 fn too_many_watch() -> Response<Body> {
     refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "too many watch already")
 }
 
 /// The platter that is asked for, if one is; an error if that is no id.
 fn platter(query: &str) -> Result<Option<PlatterId>, ()> {
-    query_value(query, "platter").map(|id| id.parse().map_err(drop)).transpose()
+    parsed(query, "platter")
 }
 
 fn no_platter_id() -> Response<Body> {

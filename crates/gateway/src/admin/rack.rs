@@ -13,22 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::events::Events;
 use super::rack_watch::RackWatch;
 use super::routes::RackCall;
-use super::{Admin, Failure, Told, answer, refuse, too_many_watch};
-use crate::percent::query_value;
-
-/// How far a call of the rack is.
-struct ToldByRack(Arc<RepairProgress>);
-
-impl Told for ToldByRack {
-    async fn tell(&self, seconds: f64) -> Option<Value> {
-        let (bytes_done, bytes_total) = self.0.bytes();
-        Some(json!({
-            "seconds": seconds,
-            "bytes_done": bytes_done.get(),
-            "bytes_total": bytes_total.get(),
-        }))
-    }
-}
+use super::{Admin, Failure, ToldInBytes, answer, parsed, refuse, too_many_watch};
 
 impl Admin {
     /// Serves a call of the rack.
@@ -49,10 +34,9 @@ impl Admin {
             RackCall::Verify | RackCall::Rebuild | RackCall::Replace | RackCall::Recover => {}
         }
         let needs_place = matches!(call, RackCall::Rebuild | RackCall::Replace);
-        let place = query_value(query, "place").map(|text| text.parse::<u32>());
-        let place = match place {
-            Some(Ok(place)) if needs_place => PlaceId::new(place),
-            None if !needs_place => PlaceId::default(),
+        let place = match parsed(query, "place") {
+            Ok(Some(place)) if needs_place => PlaceId::new(place),
+            Ok(None) if !needs_place => PlaceId::default(),
             _ if needs_place => {
                 let message = "place must be given: the number of a place of the rack";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
@@ -81,7 +65,8 @@ impl Admin {
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
         let progress = Arc::<RepairProgress>::default();
-        let told = ToldByRack(Arc::clone(&progress));
+        let told = Arc::clone(&progress);
+        let told = ToldInBytes(move || told.bytes());
         self.stream(slot, told, async move {
             let report = match call {
                 RackCall::Rebuild => json!(rack.rebuild_telling(place, &progress).await?),

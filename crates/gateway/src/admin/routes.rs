@@ -28,6 +28,7 @@ pub(super) enum TomesCall {
     Rebuild,
     Retire,
     Recover,
+    Events,
 }
 
 /// A call of the rack.
@@ -46,9 +47,11 @@ pub(super) enum RackCall {
 pub(crate) const EVENTS: &str = "/-/events";
 /// Where the rack is.
 pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
+/// Where the set of tomes is.
+pub(crate) const TOMES_EVENTS: &str = "/-/tomes-events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 23] = [
+const ROUTES: [(Method, &str, Call); 24] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -59,6 +62,7 @@ const ROUTES: [(Method, &str, Call); 23] = [
     (Method::POST, "/-/admin/move", Call::Move),
     (Method::GET, EVENTS, Call::Events),
     (Method::GET, RACK_EVENTS, Call::Rack(RackCall::Events)),
+    (Method::GET, TOMES_EVENTS, Call::Tomes(TomesCall::Events)),
     (Method::GET, "/-/admin/rack", Call::Rack(RackCall::Status)),
     (Method::GET, "/-/admin/rack-ledger", Call::Rack(RackCall::Ledger)),
     (Method::POST, "/-/admin/rack-verify", Call::Rack(RackCall::Verify)),

@@ -10,9 +10,9 @@ use s3s::Body;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::events::Events;
 use super::routes::TomesCall;
-use super::{Admin, Failure, Told, answer, refuse};
-use crate::percent::query_value;
+use super::{Admin, Failure, Told, ToldInBytes, answer, parsed, refuse, too_many_watch};
 
 /// How long a call of the set has gone on, and how much there is.
 struct ToldByIndex(TomeStore);
@@ -21,20 +21,6 @@ impl Told for ToldByIndex {
     async fn tell(&self, seconds: f64) -> Option<Value> {
         let totals = self.0.totals().ok()?;
         Some(json!({ "seconds": seconds, "objects": totals.objects }))
-    }
-}
-
-/// How far a call of the set is.
-struct ToldByTomes(Arc<Work>);
-
-impl Told for ToldByTomes {
-    async fn tell(&self, seconds: f64) -> Option<Value> {
-        let (bytes_done, bytes_total) = self.0.bytes();
-        Some(json!({
-            "seconds": seconds,
-            "bytes_done": bytes_done.get(),
-            "bytes_total": bytes_total.get(),
-        }))
     }
 }
 
@@ -49,7 +35,9 @@ enum Names {
 impl TomesCall {
     const fn names(self) -> Names {
         match self {
-            Self::Status | Self::Ledger | Self::Verify | Self::Recover => Names::None,
+            Self::Status | Self::Ledger | Self::Verify | Self::Recover | Self::Events => {
+                Names::None
+            }
             Self::Scrub => Names::Maybe,
             Self::Rebuild | Self::Retire => Names::One,
         }
@@ -68,20 +56,24 @@ impl Admin {
             let message = "this server has no tomes: [tomes] of the configuration describes some";
             return refuse(StatusCode::NOT_FOUND, "NotFound", message);
         };
-        let tome = match (query_value(query, "tome").map(|text| text.parse()), call.names()) {
-            (Some(_), Names::None) => {
+        let tome = match (parsed(query, "tome"), call.names()) {
+            (Ok(Some(_)) | Err(()), Names::None) => {
                 let message = "this call is of the whole set and takes no tome";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
-            (Some(Err(_)), Names::Maybe | Names::One) | (None, Names::One) => {
+            (Err(()), Names::Maybe | Names::One) | (Ok(None), Names::One) => {
                 let message = "tome must be given: the number of a tome of the set";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
-            (Some(Ok(tome)), Names::Maybe | Names::One) => Some(TomeId::new(tome)),
-            (None, Names::None | Names::Maybe) => None,
+            (Ok(Some(tome)), Names::Maybe | Names::One) => Some(TomeId::new(tome)),
+            (Ok(None), Names::None | Names::Maybe) => None,
         };
         match call {
             TomesCall::Status => answer(tomes.snapshot().await),
+            TomesCall::Events => match self.watcher() {
+                Some(slot) => Events::new(tomes.watch(), self.stopping.clone(), slot).response(),
+                None => too_many_watch(),
+            },
             TomesCall::Ledger => answer(Ok::<_, Failure>(tomes.ledger().await)),
             TomesCall::Recover => {
                 let told = ToldByIndex(tomes.clone());
@@ -91,7 +83,8 @@ impl Admin {
             }
             TomesCall::Verify | TomesCall::Scrub | TomesCall::Rebuild | TomesCall::Retire => {
                 let work = Arc::<Work>::default();
-                let told = ToldByTomes(Arc::clone(&work));
+                let told = Arc::clone(&work);
+                let told = ToldInBytes(move || told.bytes());
                 self.stream(slot, told, async move { done(call, tome, &tomes, &work).await })
             }
         }
@@ -110,8 +103,10 @@ async fn done(
         TomesCall::Scrub => json!(tomes.scrub(tome, work).await?),
         TomesCall::Rebuild => json!(tomes.rebuild(one, work).await?),
         TomesCall::Retire => json!(tomes.retire(one, work).await?),
-        TomesCall::Verify | TomesCall::Status | TomesCall::Ledger | TomesCall::Recover => {
-            json!(tomes.compare(work).await?)
-        }
+        TomesCall::Verify
+        | TomesCall::Status
+        | TomesCall::Ledger
+        | TomesCall::Recover
+        | TomesCall::Events => json!(tomes.compare(work).await?),
     })
 }

@@ -31,11 +31,14 @@ pub(crate) struct Asset {
     tag: String,
 }
 
-static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Asset; 7]> = LazyLock::new(|| {
     [
         Asset::new("/-/", "text/html; charset=utf-8", include_str!("files/index.html")),
         Asset::new("/-/page.css", "text/css; charset=utf-8", include_str!("files/page.css")),
-        Asset::new("/-/page.js", "text/javascript; charset=utf-8", include_str!("files/page.js")),
+        script("/-/page.js", include_str!("files/page.js")),
+        script("/-/calls.js", include_str!("files/calls.js")),
+        script("/-/shown.js", include_str!("files/shown.js")),
+        script("/-/tomes.js", include_str!("files/tomes.js")),
         Asset::new(
             "/-/openapi.json",
             "application/json",
@@ -43,6 +46,10 @@ static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
         ),
     ]
 });
+
+fn script(path: &'static str, text: &'static str) -> Asset {
+    Asset::new(path, "text/javascript; charset=utf-8", text)
+}
 
 impl Asset {
     fn new(path: &'static str, kind: &'static str, text: &'static str) -> Self {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use fulgurite_tome_store::{Snapshot, TomeSnapshot};
+use fulgurite_tome_store::{MoveSnapshot, Snapshot, TomeSnapshot};
+use fulgurite_units::UnixTime;
 
 use super::metrics::head;
 
@@ -19,6 +20,9 @@ fn write_set(page: &mut String, set: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_tomes_healthy";
     head(page, name, "gauge", "1 when all is well with the set of tomes.")?;
     writeln!(page, "{name} {}", u8::from(set.is_well))?;
+    let name = "fulgurite_tomes_simulated";
+    head(page, name, "gauge", "1 when the disks are directories that do not turn.")?;
+    writeln!(page, "{name} {}", u8::from(set.simulated))?;
     let name = "fulgurite_tomes_objects";
     head(page, name, "gauge", "Objects that lie on tomes.")?;
     writeln!(page, "{name} {}", set.objects)?;
@@ -28,6 +32,11 @@ fn write_set(page: &mut String, set: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_tomes_moving_seats";
     head(page, name, "gauge", "Seats of groups that move since their tomes are lost or leave.")?;
     writeln!(page, "{name} {}", set.moves.len())?;
+    let name = "fulgurite_tomes_move_share";
+    head(page, name, "gauge", "How much of what is to be read for such a seat was, from 0 to 1.")?;
+    for MoveSnapshot { group, from, to, done, .. } in &set.moves {
+        writeln!(page, "{name}{{group=\"{group}\",from=\"{from}\",to=\"{to}\"}} {done:.4}")?;
+    }
     let name = "fulgurite_tomes_leaving";
     head(page, name, "gauge", "Tomes whose seats go to others.")?;
     writeln!(page, "{name} {}", set.leaving.len())?;
@@ -52,37 +61,104 @@ fn write_tomes(page: &mut String, set: &Snapshot) -> std::fmt::Result {
         let is_usable = tome.trouble.is_none() && tome.away.is_none();
         writeln!(page, "{name}{{tome=\"{}\"}} {}", tome.tome, u8::from(is_usable))?;
     }
-    type Figure = (&'static str, &'static str, &'static str, fn(&TomeSnapshot) -> f64);
-    let figures: [Figure; 6] = [
-        ("pieces", "gauge", "Pieces of objects on a tome.", |tome| tome.pieces as f64),
-        (
-            "unprotected_bytes",
-            "gauge",
-            "Bytes on a tome that not every parity of their groups has yet.",
-            |tome| tome.unprotected_bytes as f64,
-        ),
-        (
-            "unprotected_seconds",
-            "gauge",
-            "Age of the oldest of these; a day of it is an alarm.",
-            |tome| tome.unprotected_seconds,
-        ),
-        ("wakes_total", "counter", "Times that a tome's disk was woken, over its life.", |tome| {
-            tome.wakes as f64
-        }),
-        ("healed_total", "counter", "Bad blocks made anew, since the start.", |tome| {
-            tome.healed as f64
-        }),
-        ("scrubs_total", "counter", "Times that a whole disk was read by the scrub.", |tome| {
-            tome.scrubs as f64
-        }),
-    ];
-    for (figure, kind, what, of) in figures {
-        let name = format!("fulgurite_tomes_{figure}");
-        head(page, &name, kind, what)?;
-        for tome in &set.tomes {
-            writeln!(page, "{name}{{tome=\"{}\"}} {}", tome.tome, of(tome))?;
+    let name = "fulgurite_tomes_wakes_total";
+    head(page, name, "counter", "Times that a tome's disk was woken, by cause, over its life.")?;
+    for tome in &set.tomes {
+        for (cause, count) in &tome.wakes_by {
+            writeln!(page, "{name}{{tome=\"{}\",cause=\"{cause}\"}} {count}", tome.tome)?;
+        }
+    }
+    for Figure { name, kind, what, of } in FIGURES {
+        let name = format!("fulgurite_tomes_{name}");
+        let known = set.tomes.iter().filter_map(|tome| Some((tome.tome, of(tome)?)));
+        let mut known = known.peekable();
+        if known.peek().is_some() {
+            head(page, &name, kind, what)?;
+        }
+        for (tome, value) in known {
+            writeln!(page, "{name}{{tome=\"{tome}\"}} {value}")?;
         }
     }
     Ok(())
+}
+
+/// A figure of each tome, where it is known.
+struct Figure {
+    name: &'static str,
+    kind: &'static str,
+    what: &'static str,
+    of: fn(&TomeSnapshot) -> Option<f64>,
+}
+
+const fn gauge(
+    name: &'static str,
+    what: &'static str,
+    of: fn(&TomeSnapshot) -> Option<f64>,
+) -> Figure {
+    Figure { name, kind: "gauge", what, of }
+}
+
+const fn counter(
+    name: &'static str,
+    what: &'static str,
+    of: fn(&TomeSnapshot) -> Option<f64>,
+) -> Figure {
+    Figure { name, kind: "counter", what, of }
+}
+
+const FIGURES: [Figure; 14] = [
+    gauge("pieces", "Pieces of objects on a tome.", |tome| Some(tome.pieces as f64)),
+    gauge(
+        "unprotected_bytes",
+        "Bytes on a tome that not every parity of their groups has yet.",
+        |tome| Some(tome.unprotected_bytes as f64),
+    ),
+    gauge("unprotected_seconds", "Age of the oldest of these; a day of it is an alarm.", |tome| {
+        Some(tome.unprotected_seconds)
+    }),
+    gauge("bad_blocks", "Blocks that are bad and were not made anew yet.", |tome| {
+        Some(tome.bad as f64)
+    }),
+    counter("healed_total", "Bad blocks made anew, since the start.", |tome| {
+        Some(tome.healed as f64)
+    }),
+    counter("scrubs_total", "Times that a whole disk was read by the scrub.", |tome| {
+        Some(tome.scrubs as f64)
+    }),
+    gauge(
+        "scrub_share",
+        "How much of a disk the present pass has behind it, from 0 to 1.",
+        |tome| Some(tome.scrub?.share),
+    ),
+    gauge(
+        "scrub_began_timestamp_seconds",
+        "When the present pass of the full scrub began.",
+        |tome| Some(seconds(tome.scrub?.began)),
+    ),
+    gauge(
+        "scrub_paced_timestamp_seconds",
+        "When that pass was to be where it is, at an even pace; later by now it is behind.",
+        |tome| Some(seconds(tome.scrub?.paced)),
+    ),
+    gauge(
+        "spinups_day",
+        "Times that a disk was woken in the last 25 hours, as budgets count.",
+        |tome| Some(tome.wakes_of_a_day as f64),
+    ),
+    gauge("spinups_left", "Wakes that its budget has left for what can wait.", |tome| {
+        Some(f64::from(tome.budget?.left))
+    }),
+    counter("spinups_overdrawn_total", "Wakes beyond its budget, since the start.", |tome| {
+        Some(tome.budget?.overdrawn as f64)
+    }),
+    gauge("put_off_seconds", "Age of the oldest work that its budget puts off.", |tome| {
+        Some(tome.budget?.put_off_seconds.unwrap_or(0.0))
+    }),
+    gauge("to_scrub_bytes", "Bytes left of a scrub that somebody asked for.", |tome| {
+        Some(tome.to_scrub_bytes as f64)
+    }),
+];
+
+fn seconds(at: UnixTime) -> f64 {
+    at.as_millis() as f64 / 1000.0
 }

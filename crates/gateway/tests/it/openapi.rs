@@ -13,6 +13,7 @@ use fulgurite_archive::{
     DecodeStatus, LibraryStep, StorageClass, Verification, VerifiedSector, VerifiedTrack,
 };
 use fulgurite_gateway::{ServerStatus, WholeStatus};
+use fulgurite_tomes::{Alarm, Happening};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -233,6 +234,10 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
 
 /// The kinds that a reader of `T` knows, as it lists them when it meets another.
 fn kinds<T: DeserializeOwned + Debug>(_: fn(&LibraryStep) -> &T, other: Value) -> BTreeSet<String> {
+    variants::<T>(other)
+}
+
+fn variants<T: DeserializeOwned + Debug>(other: Value) -> BTreeSet<String> {
     let refused = serde_json::from_value::<T>(other).unwrap_err().to_string();
     let (_, listed) = refused.split_once("expected one of ").unwrap();
     listed.split('`').skip(1).step_by(2).map(str::to_owned).collect()
@@ -249,6 +254,17 @@ fn every_event_and_decision_of_the_library_is_described() {
     assert_eq!(kinds(|step| &step.event, json!({ "?": 1 })), told);
     let decided = described("/components/schemas/Decided/properties");
     assert_eq!(kinds(|step| &step.outputs, json!([{ "?": 1 }])), decided);
+}
+
+#[test]
+fn everything_that_happens_to_tomes_is_described() {
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    let described = |schema: &str| -> BTreeSet<String> {
+        let place = format!("/components/schemas/{schema}/properties");
+        document.pointer(&place).unwrap().as_object().unwrap().keys().cloned().collect()
+    };
+    assert_eq!(variants::<Happening>(json!({ "?": 1 })), described("TomesHappening"));
+    assert_eq!(variants::<Alarm>(json!({ "?": 1 })), described("TomesAlarm"));
 }
 
 #[test]

@@ -43,7 +43,15 @@ async fn the_page_tells_nothing_of_the_archive() {
     server.put("/vault/private-name", b"x").await;
     let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(b"x").send().await.status, 200);
-    for path in ["/-/", "/-/page.js", "/-/page.css", "/-/openapi.json"] {
+    for path in [
+        "/-/",
+        "/-/page.js",
+        "/-/calls.js",
+        "/-/shown.js",
+        "/-/tomes.js",
+        "/-/page.css",
+        "/-/openapi.json",
+    ] {
         let here = server.ask("GET", path).send_plain().await;
         let there = other.ask("GET", path).send_plain().await;
         assert_eq!(here.status, 200, "{path}");

@@ -9,21 +9,31 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admin::call;
+use crate::events::{Watching, events};
 use crate::harness::TestServer;
+use crate::openapi;
+
+const EVENTS: &str = "/-/tomes-events";
 
 /// A gateway with a set, which has objects.
 async fn start() -> (TestServer, TomeStore, TempDir) {
     let folder = TempDir::new().unwrap();
     let clock = fulgurite_archive::system_clock();
-    let set = TomeSet::init(bench_support::set_options(folder.path(), clock.clone()).unwrap());
+    let mut options = bench_support::set_options(folder.path(), clock.clone()).unwrap();
+    options.spin_ups_a_day = Some(50);
+    let set = TomeSet::init(options);
     let tomes = bench_support::over(set.unwrap(), folder.path(), clock, Promise::Local).unwrap();
-    for number in 0..3 {
-        let body = vec![number; 10_000];
-        tomes.put(&Path::from(format!("{number}")), body.into()).await.unwrap();
-    }
+    put(&tomes, 0..3).await;
     let shown = tomes.clone();
     let server = TestServer::start_with(|config| config.cold.tomes = Some(shown)).await;
     (server, tomes, folder)
+}
+
+async fn put(tomes: &TomeStore, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        let body = vec![7; 10_000];
+        tomes.put(&Path::from(format!("{number}")), body.into()).await.unwrap();
+    }
 }
 
 fn parse(text: &str) -> Value {
@@ -57,11 +67,103 @@ async fn every_call_of_tomes_answers_as_it_is_described() {
 #[tokio::test]
 async fn calls_of_tomes_are_not_found_without_any() {
     let server = TestServer::start().await;
-    for (method, path) in [("GET", "/-/admin/tomes"), ("POST", "/-/admin/tomes-recover")] {
+    for (method, path) in
+        [("GET", "/-/admin/tomes"), ("GET", EVENTS), ("POST", "/-/admin/tomes-recover")]
+    {
         let answer = call(&server, method, path).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.text());
         assert!(answer.text().contains("[tomes]"), "{}", answer.text());
     }
     let metrics = server.ask("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_tomes"), "{metrics}");
+}
+
+/// What happened, by kind, of a step.
+fn kind(step: &Value) -> &str {
+    step["happened"].as_object().unwrap().keys().next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tomes_are_watched_until_the_server_stops() {
+    let (server, tomes, _folder) = start().await;
+    let watching = Watching::begin_at(&server, EVENTS).await;
+    assert!(watching.is_let_in());
+    put(&tomes, 3..6).await;
+    let (serving, _data) = server.begin_stop();
+    let answer = watching.rest().await;
+    serving.await.unwrap().unwrap();
+    openapi::check("GET", EVENTS, &answer);
+    let text = answer.text();
+    let seen = events(&text);
+    assert_eq!((seen[0].0, &seen[0].1["step"]), ("scene", &json!(0)));
+    assert_eq!(seen[0].1["tomes"]["objects"], 3, "{text}");
+    let (last, rest) = seen[1..].split_last().unwrap();
+    assert_eq!(*last, ("end", json!({ "reason": "stopped" })));
+    let steps: Vec<&Value> =
+        rest.iter().filter(|(name, _)| *name == "step").map(|(_, step)| step).collect();
+    for (number, step) in (1u64..).zip(&steps) {
+        assert_eq!(step["step"], number, "{text}");
+    }
+    let local = steps.iter().filter(|step| kind(step) == "local");
+    let bytes: u64 = local.map(|step| step["happened"]["local"]["bytes"].as_u64().unwrap()).sum();
+    assert!(bytes >= 30_000, "three objects were acknowledged: {text}");
+    for wanted in ["power", "token", "unprotected"] {
+        assert!(steps.iter().any(|step| kind(step) == wanted), "no {wanted}: {text}");
+    }
+}
+
+/// The value of a metric, by its name with labels.
+fn value(metrics: &str, name: &str) -> Option<f64> {
+    let found = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    found.map(|value| value.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_measured_is_what_status_says() {
+    let (server, tomes, _folder) = start().await;
+    // Until nothing changes any more but by the hour.
+    let (shown, metrics) = loop {
+        let before = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
+        let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+        let after = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
+        if before == after && before["unprotected_bytes"] == 0 {
+            break (after, metrics);
+        }
+    };
+    let is = |name: &str, wanted: &Value| {
+        let found = value(&metrics, name);
+        let wanted = wanted.as_f64().unwrap_or_else(|| panic!("{name}: {wanted}"));
+        assert!(found.is_some_and(|found| (found - wanted).abs() < 0.01), "{name}: {metrics}");
+    };
+    is("fulgurite_tomes_simulated", &json!(1));
+    is("fulgurite_tomes_watts", &shown["watts"]);
+    let seconds = |at: &Value| json!(at.as_f64().unwrap() / 1000.0);
+    for tome in shown["tomes"].as_array().unwrap() {
+        let name = |what: &str| format!("fulgurite_tomes_{what}{{tome=\"{}\"}}", tome["tome"]);
+        is(&name("pieces"), &tome["pieces"]);
+        is(&name("unprotected_bytes"), &tome["unprotected_bytes"]);
+        is(&name("unprotected_seconds"), &tome["unprotected_seconds"]);
+        is(&name("bad_blocks"), &tome["bad"]);
+        is(&name("healed_total"), &tome["healed"]);
+        is(&name("scrubs_total"), &tome["scrubs"]);
+        is(&name("scrub_share"), &tome["scrub"]["share"]);
+        is(&name("scrub_began_timestamp_seconds"), &seconds(&tome["scrub"]["began"]));
+        is(&name("scrub_paced_timestamp_seconds"), &seconds(&tome["scrub"]["paced"]));
+        is(&name("spinups_day"), &tome["wakes_of_a_day"]);
+        is(&name("spinups_left"), &tome["budget"]["left"]);
+        is(&name("spinups_overdrawn_total"), &tome["budget"]["overdrawn"]);
+        is(&name("put_off_seconds"), &json!(0));
+        is(&name("to_scrub_bytes"), &tome["to_scrub_bytes"]);
+        let mut woken = 0;
+        for by in tome["wakes_by"].as_array().unwrap() {
+            let (number, cause) = (&tome["tome"], by[0].as_str().unwrap());
+            let name =
+                format!("fulgurite_tomes_wakes_total{{tome=\"{number}\",cause=\"{cause}\"}}");
+            is(&name, &by[1]);
+            woken += by[1].as_u64().unwrap();
+        }
+        assert_eq!(tome["wakes"], woken, "each has a cause");
+    }
+    let stopped = tokio::task::spawn_blocking(move || tomes.stop());
+    stopped.await.unwrap();
 }

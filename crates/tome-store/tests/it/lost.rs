@@ -1,7 +1,9 @@
 //! What is left when something is lost: the index, a tome, a process in mid-put.
 
 use fulgurite_tome::TomeId;
+use fulgurite_tome_store::bench_support::TOMES;
 use fulgurite_tome_store::{Promise, TomeStore};
+use fulgurite_tomes::Failing;
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, ObjectStore as _, ObjectStoreExt as _, PutOptions};
 
@@ -69,6 +71,39 @@ async fn the_loss_of_a_tome_is_told_and_is_that_of_its_objects_alone() {
     assert!(!status.is_well());
     let reason = format!("tome {other}: given up");
     assert!(status.reasons.iter().any(|why| why.starts_with(&reason)), "{:?}", status.reasons);
+    store.stop();
+}
+
+#[tokio::test]
+async fn what_waits_in_a_group_that_loses_a_tome_is_put_into_another() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Protected);
+    let all = || (0..TOMES).map(TomeId::new);
+    // No tome tells another one anything: what is put is on one disk only.
+    all().for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
+    let (put, key, bytes) = (store.clone(), Path::from("key"), noise(1, 300_000));
+    let body = bytes.clone();
+    let put = tokio::spawn(async move { put.put(&key, body.into()).await });
+    let group = loop {
+        let name = store.set().list().pop();
+        if let Some(group) = name.and_then(|name| store.set().groups_of(&name).unwrap().pop()) {
+            break group;
+        }
+        tokio::task::yield_now().await;
+    };
+    let name = store.set().list().remove(0);
+    let own = store.set().tome_of(&name).unwrap();
+    let parity = group.seats()[4].tome;
+    assert_ne!(own, parity);
+    store.set().retire(parity).await.unwrap();
+    assert!(store.set().is_stranded(&name).unwrap());
+    all().for_each(|tome| shelf.injected.mend(tome));
+    put.await.unwrap().unwrap();
+    let groups = store.set().groups_of(&name).unwrap();
+    assert_eq!(groups.len(), 1);
+    assert_ne!(groups[0].id(), group.id());
+    assert_eq!(store.set().list(), [name], "it is there once");
+    assert_eq!(bytes, self::bytes(&store, "key").await);
     store.stop();
 }
 

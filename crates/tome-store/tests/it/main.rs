@@ -6,3 +6,4 @@ mod conformance;
 mod lost;
 mod random;
 mod shelf;
+mod watched;

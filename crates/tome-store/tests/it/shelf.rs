@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use fulgurite_tome::TomeId;
 use fulgurite_tome_store::{Promise, TomeStore, bench_support};
-use fulgurite_tomes::{SetOptions, TomeSet};
+use fulgurite_tomes::{Injected, SetOptions, TomeSet};
 use fulgurite_units::{Duration, ManualClock, Seed, UnixTime};
 use tempfile::TempDir;
 
@@ -19,6 +19,8 @@ const STEP: Duration = Duration::from_millis(500);
 pub(crate) struct Shelf {
     pub(crate) folder: TempDir,
     clock: ManualClock,
+    /// Faults of tomes.
+    pub(crate) injected: Injected,
     stops: Arc<AtomicBool>,
     turns: Option<JoinHandle<()>>,
 }
@@ -36,7 +38,7 @@ impl Shelf {
             }
         });
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, clock, stops, turns: Some(turns) }
+        Self { folder, clock, injected: Injected::default(), stops, turns: Some(turns) }
     }
 
     pub(crate) fn root(&self, tome: TomeId) -> PathBuf {
@@ -52,7 +54,8 @@ impl Shelf {
     }
 
     fn options(&self) -> SetOptions {
-        bench_support::set_options(self.folder.path(), self.clock.clock()).unwrap()
+        let options = bench_support::set_options(self.folder.path(), self.clock.clock()).unwrap();
+        SetOptions { injected: self.injected.clone(), ..options }
     }
 
     /// A store over a set that is made if there is none.

@@ -125,6 +125,7 @@ fn check(tomes: &mut [Tome], damaged: &BTreeSet<(u32, usize)>) -> Checked {
                 | Command::SpinUp { .. }
                 | Command::SpinDown
                 | Command::Read { .. }
+                | Command::Gather { .. }
                 | Command::Write { .. } => panic!("a check is answered and wakes nobody"),
                 Command::Keeper(_) | Command::Alarm(_) => {}
             }

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nature {
     pub(super) tomes: u32,
+    /// Whether tomes are told how many tokens there are.
+    pub(super) tokens_known: bool,
     pub(super) lost: u64,
     pub(super) doubled: u64,
     /// Of a crash after a step with commands.
@@ -15,9 +17,10 @@ pub(super) struct Nature {
 }
 
 impl Nature {
-    pub(super) const CALM: Self = Self { tomes: 10, lost: 0, doubled: 0, crash: 0, cut: 0, bad: 0 };
+    pub(super) const CALM: Self =
+        Self { tomes: 10, tokens_known: true, lost: 0, doubled: 0, crash: 0, cut: 0, bad: 0 };
     pub(super) const ROUGH: Self =
-        Self { tomes: 10, lost: 80, doubled: 80, crash: 10, cut: 60, bad: 300 };
+        Self { lost: 80, doubled: 80, crash: 10, cut: 60, bad: 300, ..Self::CALM };
 }
 
 /// What a client knows of an object.

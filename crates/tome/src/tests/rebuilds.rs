@@ -9,6 +9,7 @@ use super::world::World;
 use crate::awake::Row;
 use crate::consistency::Side;
 use crate::group::{Group, Move};
+use crate::limits::BUILD_PAUSE;
 use crate::message::Message;
 use crate::standing::Standing;
 use crate::{Event, RegionId, RegionIndex, Tome, TomeId};
@@ -138,6 +139,27 @@ fn with_one_token_disks_take_turns_for_many_segments_at_a_time() {
     assert_eq!(asked, 3 * segments);
     assert!(spins <= 2 * 3 + 2, "{spins} spin-ups for {asked} segments");
     assert_eq!(root(&world, moved.to), root(&world, moved.from));
+}
+
+/// How long a rebuild takes in a set with one token, from source to source.
+fn rebuilt_within(tokens_known: bool) -> Duration {
+    let (mut world, group) = filled(Nature { tomes: 16, tokens_known, ..Nature::CALM });
+    let begun = world.now;
+    let moved = begin(&mut world, &group, 1);
+    world.counts.peak = 0;
+    until(&mut world, |world| has_moved(world, &group, &moved).then_some(()));
+    assert_eq!(root(&world, moved.to), root(&world, moved.from));
+    assert_eq!(world.counts.peak, 1, "one token, one disk");
+    world.now.since(begun)
+}
+
+#[test]
+fn with_one_token_nobody_waits_for_the_source_before_to_put_its_disk_down() {
+    let (paused, at_once) = (rebuilt_within(false), rebuilt_within(true));
+    let pauses = Duration::from_nanos(3 * BUILD_PAUSE.as_nanos());
+    // Behind each of three sources it waited for nothing, but for what the source itself took.
+    let shorter = paused.as_nanos().saturating_sub(at_once.as_nanos());
+    assert!(shorter * 2 >= pauses.as_nanos(), "{paused:?} with pauses, {at_once:?} without");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_codes::{Signature, signature};
 use fulgurite_units::{ByteCount, Controller, Duration, ErrorKind, Instant, Outbox, Seed};
 
-use super::{block, split};
+use super::{block, gathered, split};
 use crate::alone::{Holding, recover};
 use crate::awake::{Awake, Row};
 use crate::consistency::{Change, Folded};
@@ -20,24 +20,24 @@ use crate::{
     RegionIndex, RequestId, Spot, Tome, TomeError, TomeId, Version,
 };
 
-const REGION: RegionIndex = RegionIndex::new(0);
+pub(super) const REGION: RegionIndex = RegionIndex::new(0);
 const GROUP: GroupId = GroupId::new(9);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A tome whose disk does at once what it is told, and whose keeper gives what is asked for.
-struct Desk {
-    tome: Tome,
-    awake: Awake,
+pub(super) struct Desk {
+    pub(super) tome: Tome,
+    pub(super) awake: Awake,
     disk: BTreeMap<Spot, Vec<u8>>,
-    now: Instant,
+    pub(super) now: Instant,
     grants: bool,
-    turning: bool,
+    pub(super) turning: bool,
     reads: BTreeSet<Spot>,
 }
 
 impl Desk {
     /// Member number `own` of a group 3+2.
-    fn new(own: u32) -> Self {
+    pub(super) fn new(own: u32) -> Self {
         let block = ByteCount::new(256);
         let segment = split("4+2");
         let layout = Parts { block, segment, segments: 30, regions: 1, spares: 40 };
@@ -58,7 +58,7 @@ impl Desk {
     }
 
     /// What the tome says to others about an event.
-    fn tell(&mut self, event: Event) -> Vec<Command> {
+    pub(super) fn tell(&mut self, event: Event) -> Vec<Command> {
         let (mut said, mut events) = (Vec::new(), vec![event]);
         while let Some(event) = events.pop() {
             let mut out = Outbox::new();
@@ -82,6 +82,12 @@ impl Desk {
                         self.reads.extend(&spots);
                         let blocks = spots.iter().map(|spot| self.disk.get(spot).cloned());
                         events.push(Event::Read { job, blocks: blocks.collect() });
+                    }
+                    Command::Gather { job, spots, wanted } => {
+                        assert!(self.turning);
+                        self.reads.extend(&spots);
+                        let whole = gathered(&self.disk, &spots, wanted);
+                        events.push(Event::Gathered { job, whole });
                     }
                     Command::Write { spot, bytes } => {
                         assert!(self.turning);
@@ -108,7 +114,7 @@ impl Desk {
         self.grants.then_some(Event::Keeper(answer))
     }
 
-    fn pass(&mut self, time: Duration) -> Vec<Command> {
+    pub(super) fn pass(&mut self, time: Duration) -> Vec<Command> {
         self.now = self.now + time;
         self.tell(Event::Timer)
     }
@@ -116,7 +122,7 @@ impl Desk {
     fn put(&mut self, name: &str, blocks: usize) -> (Vec<u8>, Vec<Command>) {
         let bytes = block(256 * blocks, &mut Seed::new(name.len() as u64).stream());
         let (request, name) = (RequestId(1), name.to_owned());
-        (bytes.clone(), self.tell(Event::Put { request, name, bytes }))
+        (bytes.clone(), self.tell(Event::Put { request, name, bytes, avoided: BTreeSet::new() }))
     }
 
     fn get(&mut self, name: &str) -> Vec<Command> {
@@ -377,7 +383,7 @@ fn what_a_member_has_is_told_to_whoever_brings_another_one_back() {
     assert_eq!(refused(&said), TomeError::SegmentLost { bad: 3, parity: 2 });
 }
 
-fn delta(member: u8, version: u32, bytes: Vec<u8>) -> Message {
+pub(super) fn delta(member: u8, version: u32, bytes: Vec<u8>) -> Message {
     let change = Change {
         offset: Offset::new(1),
         version: Version::new(version),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, RandomStream, Seed};
 
 use super::nature::{Counts, Known, Nature};
-use super::split;
+use super::{gathered, split};
 use crate::alone::{self, Holding};
 use crate::awake::Awake;
 use crate::consistency::{Descent, Report};
@@ -37,6 +37,11 @@ pub(super) struct Node {
     pub(super) writes: usize,
     pub(super) reads: usize,
     reading: BTreeSet<Spot>,
+    /// When each spot was last read or written.
+    pub(super) looked: BTreeMap<Spot, Instant>,
+    /// Times that its disk was woken, and those when nobody had asked and nothing was under way.
+    pub(super) wakes: usize,
+    pub(super) own_wakes: usize,
 }
 
 enum Happening {
@@ -59,6 +64,8 @@ pub(super) struct World {
     sequence: u64,
     pub(super) objects: BTreeMap<(usize, String), (Vec<u8>, Known)>,
     requests: BTreeMap<RequestId, (usize, String)>,
+    /// Those that nothing was answered to.
+    unanswered: BTreeMap<RequestId, usize>,
     pub(super) stream: RandomStream,
     /// What was asked of other members, by tome, start and number.
     questions: BTreeSet<(usize, u64, u64)>,
@@ -91,6 +98,9 @@ impl World {
             writes: 0,
             reads: 0,
             reading: BTreeSet::new(),
+            looked: BTreeMap::new(),
+            wakes: 0,
+            own_wakes: 0,
         };
         for number in 0..nature.tomes {
             groups.add_tome(TomeId::new(number), layout.parts().regions).unwrap();
@@ -109,6 +119,7 @@ impl World {
             sequence: 0,
             objects: BTreeMap::new(),
             requests: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
             stream: Seed::new(seed).stream(),
             questions: BTreeSet::new(),
             checks: Vec::new(),
@@ -131,7 +142,12 @@ impl World {
         node.life += 1;
         node.restart_at = None;
         let seed = Seed::new(node.life).child(&tome.to_le_bytes());
-        node.tome = Some(Tome::new(self.now, node.awake.clone(), seed).unwrap());
+        let tome = Tome::new(self.now, node.awake.clone(), seed).unwrap();
+        let tokens = self.nature.tokens_known.then(|| token_count(self.nature.tomes));
+        node.tome = Some(match tokens {
+            Some(count) => tome.of_tokens(count),
+            None => tome,
+        });
         self.counts.restarts += 1;
     }
 
@@ -196,7 +212,11 @@ impl World {
                 // Whoever turned under this token has stopped: its lease was over.
                 let turns = before.and_then(|before| self.nodes[before.get() as usize].turning);
                 assert_ne!(turns, Some(token), "two turn under one token");
-                self.nodes[index].turning = Some(token);
+                let is_own = !self.is_wanted(index);
+                let node = &mut self.nodes[index];
+                node.turning = Some(token);
+                node.wakes += 1;
+                node.own_wakes += usize::from(is_own);
                 self.counts.spins += 1;
                 let fails = self.nature.crash > 0 && self.below(40) == 0;
                 self.disk(index, 8_000, if fails { Event::UpFailed } else { Event::Up });
@@ -204,16 +224,26 @@ impl World {
             Command::SpinDown => self.disk(index, 2_000, Event::Down),
             Command::Read { job, spots } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
-                self.nodes[index].reading = spots.iter().copied().collect();
+                let now = self.now;
+                let node = &mut self.nodes[index];
+                node.reading = spots.iter().copied().collect();
+                node.looked.extend(spots.iter().map(|spot| (*spot, now)));
                 let blocks =
                     spots.iter().map(|spot| self.nodes[index].disk.get(spot).cloned()).collect();
                 self.disk(index, 40, Event::Read { job, blocks });
             }
+            Command::Gather { job, spots, wanted } => {
+                assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
+                let whole = gathered(&self.nodes[index].disk, &spots, wanted);
+                self.disk(index, 40, Event::Gathered { job, whole });
+            }
             Command::Write { spot, bytes } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");
+                let now = self.now;
                 let node = &mut self.nodes[index];
                 node.writes += 1;
-                self.nodes[index].disk.insert(spot, bytes);
+                node.looked.insert(spot, now);
+                node.disk.insert(spot, bytes);
             }
             Command::Tell { to, message } => {
                 if let Message::HoldingsWanted { round, .. } = message {
@@ -270,7 +300,25 @@ impl World {
         }
     }
 
+    /// Whether a tome's disk is to turn for anybody, or for changes that are under way.
+    fn is_wanted(&self, index: usize) -> bool {
+        let mut regions = self.nodes[index].awake.regions();
+        let is_under_way = |region: &crate::awake::Region| {
+            region.pending().is_some_and(|pending| !pending.is_empty())
+                || region.stored().any(|(_, _, stored)| !stored.is_folded)
+        };
+        self.unanswered.values().any(|of| *of == index)
+            || regions.any(|(_, region)| is_under_way(region))
+    }
+
+    /// Bytes that not every parity has.
+    pub(super) fn unprotected(&self) -> u64 {
+        let tomes = self.nodes.iter().filter_map(|node| node.tome.as_ref());
+        tomes.map(|tome| tome.unprotected().bytes.get()).sum()
+    }
+
     fn answered(&mut self, index: usize, request: RequestId, answer: Answer) {
+        self.unanswered.remove(&request);
         if request == CHECK {
             self.checks.push(answer);
             return;
@@ -502,6 +550,7 @@ impl World {
         self.sequence += 1;
         let request = RequestId(self.sequence);
         self.requests.insert(request, (tome, name.to_owned()));
+        self.unanswered.insert(request, tome);
         request
     }
 
@@ -511,7 +560,7 @@ impl World {
         let name = format!("object {}", self.sequence);
         let request = self.request(tome, &name);
         self.objects.insert((tome, name.clone()), (bytes.clone(), Known::Asked));
-        self.step(tome, Event::Put { request, name, bytes });
+        self.step(tome, Event::Put { request, name, bytes, avoided: BTreeSet::new() });
     }
 
     /// A region that was made anew is told its objects, as a set would: those of the lost tome

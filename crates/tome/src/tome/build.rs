@@ -443,7 +443,9 @@ impl Tome {
         self.checkpoint(index, building, staged.rows, out);
         // What was asked for ahead is not late since this was added.
         self.builds.asked = asked.filter(|_| !is_last);
-        self.builds.pause = is_last.then(|| self.now + BUILD_PAUSE);
+        // Where there is one token, the source before had put its disk down before this one turned.
+        let pauses = is_last && !self.turns_alone;
+        self.builds.pause = pauses.then(|| self.now + BUILD_PAUSE);
         for (region, spots) in &staged.left {
             self.leave(*region, spots);
         }

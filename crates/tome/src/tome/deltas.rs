@@ -13,7 +13,7 @@
 //! data member has at most [`DELTA_WINDOW`] versions of a region under way, which bounds what
 //! waits. An old block is free when every parity has folded its change. Not here: jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_codes::signature;
 use fulgurite_units::{Instant, Outbox};
@@ -21,7 +21,6 @@ use fulgurite_units::{Instant, Outbox};
 use super::jobs::{At, Task};
 use super::mend::change_bytes;
 use super::{Alarm, Answer, Command, Tome};
-use crate::alone::xor;
 use crate::awake::{Awake, Region, Role, Row};
 use crate::consistency::{Change, Nodes};
 use crate::limits::{DELTA_WINDOW, DESCENT_NODES_MAX, FOLD_BATCH, POLL, RESEND};
@@ -451,15 +450,32 @@ impl Tome {
         self.unfolded().count()
     }
 
-    /// Deltas of one region that are folded together.
+    /// Deltas of one region that are folded together: by offset, for those of one offset change
+    /// one block, of whichever members they are; and no more than there is room to write.
     pub(super) fn next_fold(&self) -> Option<Task> {
         let (region, ..) = self.unfolded().next()?;
-        let own = self.unfolded().filter(|(of, ..)| *of == region).take(FOLD_BATCH);
-        let deltas = own.map(|(_, member, version, _)| (member, version)).collect();
+        let own = self.unfolded().filter(|(of, ..)| *of == region);
+        let mut own: Vec<(Offset, Member, Version)> =
+            own.map(|(_, member, version, offset)| (offset, member, version)).collect();
+        own.sort_unstable();
+        let mut offsets: Vec<Offset> = own.iter().map(|(offset, ..)| *offset).collect();
+        offsets.dedup();
+        offsets.truncate(FOLD_BATCH);
+        let has_room = |offsets: &[Offset]| {
+            let places: Vec<At> = offsets.iter().map(|offset| (region, *offset)).collect();
+            self.with_parity(&places).is_ok_and(|all| self.room_for(all.len()).is_ok())
+        };
+        while offsets.len() > 1 && !has_room(&offsets) {
+            offsets.truncate(offsets.len() / 2);
+        }
+        let last = *offsets.last()?;
+        let own = own.into_iter().take_while(|(offset, ..)| *offset <= last);
+        let deltas = own.map(|(_, member, version)| (member, version)).collect();
         Some(Task::Fold { region, deltas })
     }
 
     pub(super) fn fold_places(&self, region: RegionIndex, deltas: &[(Member, Version)]) -> Vec<At> {
+        let deltas: BTreeSet<_> = deltas.iter().copied().collect();
         let stored = self.awake.region(region).into_iter().flat_map(Region::stored);
         let own = stored.filter(|(member, version, _)| deltas.contains(&(*member, *version)));
         own.map(|(_, _, stored)| (region, stored.change.offset)).collect()
@@ -477,12 +493,12 @@ impl Tome {
         let Some(parity) = region.parity() else { return Ok(()) };
         let code = crate::segment::SegmentCode::new(region.group().split())?;
         let mut changes: BTreeMap<Offset, Vec<u8>> = BTreeMap::new();
+        let wanted: BTreeSet<_> = deltas.iter().copied().collect();
         for (member, version, stored) in region.stored() {
-            if deltas.contains(&(member, version)) {
-                let change = code.scaled(parity.into(), member.as_usize(), &stored.bytes)?;
-                let zeros = || vec![0; change.len()];
+            if wanted.contains(&(member, version)) {
+                let zeros = || vec![0; stored.bytes.len()];
                 let sum = changes.entry(stored.change.offset).or_insert_with(zeros);
-                *sum = xor(sum, &change);
+                code.add(parity.into(), member.as_usize(), &stored.bytes, sum)?;
             }
         }
         let seats = region.group().seats().to_vec();

@@ -8,13 +8,14 @@ use fulgurite_codes::{Signature, sector_checksum, signature};
 use fulgurite_units::Outbox;
 
 use super::{Alarm, Answer, Bits, Command, RequestId, Tome};
-use crate::awake::{Object, Row};
+use crate::awake::{Object, Region, Row};
 use crate::limits::{PENDING_MAX, RESEND};
 use crate::message::Message;
 use crate::pending::{Parities, Pending};
 use crate::rebuild::Step;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
+use crate::whole::{Wanted, Whole};
 use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
 
 /// A block of this tome.
@@ -36,6 +37,7 @@ pub(super) enum Task {
         request: RequestId,
         name: String,
         bytes: Vec<u8>,
+        avoided: BTreeSet<TomeId>,
     },
     Get {
         request: RequestId,
@@ -152,7 +154,13 @@ impl Tome {
         };
         match self.plan(&mut job) {
             Ok(()) => {
-                self.load(job, out);
+                match self.gathering(&job) {
+                    Some((spots, wanted)) => {
+                        out.push(Command::Gather { job: job.id, spots, wanted });
+                        self.job = Some(job);
+                    }
+                    None => self.load(job, out),
+                }
                 true
             }
             Err(error) => {
@@ -166,9 +174,9 @@ impl Tome {
     fn plan(&mut self, job: &mut Job) -> Result<()> {
         let layout = *self.awake.layout();
         match &job.task {
-            Task::Put { bytes, .. } => {
+            Task::Put { bytes, avoided, .. } => {
                 let blocks = bytes.len().div_ceil(self.block_len());
-                job.places = self.choose(blocks)?;
+                job.places = self.choose(blocks, avoided)?;
                 job.wanted = self.with_parity(&job.places)?;
                 self.room_for(job.wanted.len())?;
             }
@@ -214,8 +222,34 @@ impl Tome {
         Ok(())
     }
 
+    /// Where the blocks of an object lie that somebody wants, and what they have to be.
+    fn gathering(&self, job: &Job) -> Option<(Vec<Spot>, Wanted)> {
+        let Task::Get { name, .. } = &job.task else { return None };
+        let object = self.awake.object(name)?;
+        let spot = |(region, offset): &At| self.awake.region(*region)?.spot(*offset);
+        let spots = object.blocks.iter().map(spot).collect::<Option<Vec<Spot>>>()?;
+        let signatures = object.blocks.iter().map(|at| self.signature_of(*at)).collect();
+        let block_bytes = self.block_len();
+        let Object { bytes, digest, .. } = *object;
+        Some((spots, Wanted { signatures, block_bytes, bytes, digest }))
+    }
+
+    /// An object came, or it has to be read block by block and healed.
+    pub(super) fn gathered(&mut self, id: u64, whole: Option<Whole>, out: &mut Outbox<Command>) {
+        let Some(job) = self.job.take_if(|job| job.id == id) else { return };
+        let (Some(whole), Task::Get { request, name }) = (whole, &job.task) else {
+            return self.load(job, out);
+        };
+        if self.awake.object(name).is_none() {
+            let error = TomeError::NoObject { name: name.clone() };
+            return self.fail(job, error, out);
+        }
+        let (request, bytes) = (*request, whole.into_bytes());
+        out.push(Command::Answer { request, answer: Answer::Bytes(bytes) });
+    }
+
     /// Blocks, and the parity of their segments.
-    fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
+    pub(super) fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
         let layout = self.awake.layout();
         let mut wanted = BTreeSet::new();
         for (region, offset) in places {
@@ -427,7 +461,7 @@ impl Tome {
 
     /// An object's blocks are written and its name is noted, in one commit.
     fn finish_put(&mut self, job: &mut Job, out: &mut Outbox<Command>) -> Result<()> {
-        let Task::Put { request, name, bytes } = &job.task else { return Ok(()) };
+        let Task::Put { request, name, bytes, .. } = &job.task else { return Ok(()) };
         let (request, name, block_len) = (*request, name.clone(), self.block_len());
         let mut changes: BTreeMap<RegionIndex, BTreeMap<Offset, Vec<u8>>> = BTreeMap::new();
         for (at, chunk) in job.places.iter().zip(bytes.chunks(block_len)) {
@@ -491,9 +525,9 @@ impl Tome {
 
     /// Free data blocks for an object, all of one region, so that it moves with that when its tome
     /// is lost: of the one with the most.
-    fn choose(&mut self, count: usize) -> Result<Vec<At>> {
+    fn choose(&mut self, count: usize, avoided: &BTreeSet<TomeId>) -> Result<Vec<At>> {
         let layout = *self.awake.layout();
-        for region in self.regions_for(count)? {
+        for region in self.regions_for(count, avoided)? {
             let Some(bits) = self.used.get_mut(&region) else { continue };
             let broken = &self.broken;
             let is_good = |place: usize| {
@@ -510,13 +544,22 @@ impl Tome {
         Err(TomeError::Full { what: "objects" })
     }
 
-    /// Regions that have room for so many blocks of an object, the one with the most first.
-    pub(super) fn regions_for(&self, count: usize) -> Result<Vec<RegionIndex>> {
+    /// Regions that have room for so many blocks of an object, the one with the most first: of
+    /// groups that have none of some tomes.
+    pub(super) fn regions_for(
+        &self,
+        count: usize,
+        avoided: &BTreeSet<TomeId>,
+    ) -> Result<Vec<RegionIndex>> {
         let layout = self.awake.layout();
         let parity = (layout.region_blocks() - layout.region_data_blocks()) as usize;
         let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
         let mut is_full = true;
-        for (index, region) in self.awake.regions() {
+        let is_avoided = |region: &Region| {
+            let mut seats = region.group().seats().iter();
+            !avoided.is_empty() && seats.any(|seat| avoided.contains(&seat.tome))
+        };
+        for (index, region) in self.awake.regions().filter(|(_, region)| !is_avoided(region)) {
             let Some(pending) = region.pending() else { continue };
             let free = self.used.get(&index).map_or(0, Bits::free).saturating_sub(parity);
             let has_room = |room: usize| *region.standing() != Standing::Left && room >= count;

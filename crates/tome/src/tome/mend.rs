@@ -497,7 +497,7 @@ fn recovered(ask: &Ask, region: &Region, at: usize, noted: &[Signature]) -> Opti
 
 /// What a member knows of an offset while its disk sleeps.
 fn kept_awake(region: &Region, offset: Offset) -> Held {
-    let here = region.stored().filter(|(_, _, stored)| stored.change.offset == offset);
+    let here = region.known().filter(|(_, _, stored)| stored.change.offset == offset);
     let changes = here.map(|(member, version, stored)| crate::message::Known {
         member,
         version,

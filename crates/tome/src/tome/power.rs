@@ -49,12 +49,13 @@ impl Tome {
         self.tell_of_seats(out);
         self.go_on_building(out);
         match self.phase {
-            Phase::Still => match self.need() {
+            Phase::Still => match self.need().filter(|_| self.may_wake()) {
                 Some(need) => {
                     let asks = self.holder.want(self.now, need);
                     tell_keeper(asks, out);
                     if let Some((token, epoch)) = self.holder.held(self.now) {
                         self.phase = Phase::Rising;
+                        self.budget.woken(self.now);
                         out.push(Command::SpinUp { token, epoch });
                     }
                 }

@@ -51,13 +51,16 @@ impl Scrub {
 
     /// Whether the disk is to be woken.
     pub(super) fn is_late(&self, now: Instant, scrubbed: Scrubbed, blocks: u64) -> bool {
-        let late = scrubbed.next + (blocks / SCRUB_LATE).max(1);
-        self.wanted > 0 || self.due(now, scrubbed.next, blocks) >= late.min(blocks)
+        self.wanted > 0 || self.due(now, scrubbed.next, blocks) >= late(scrubbed.next, blocks)
     }
 
-    /// When it may become late next: looked at from time to time.
-    pub(super) fn deadline(&self, now: Instant) -> Instant {
-        now + Duration::from_nanos(FULL_SCRUB.as_nanos() / SCRUB_LATE)
+    /// When it becomes late, if nothing wakes the disk before; where it is, it is looked at again.
+    pub(super) fn deadline(&self, now: Instant, next: u64, blocks: u64) -> Instant {
+        let period = u128::from(FULL_SCRUB.as_nanos());
+        let spent = (period * u128::from(late(next, blocks))).div_ceil(u128::from(blocks.max(1)));
+        let at = self.began + Duration::from_nanos(u64::try_from(spent).unwrap_or(u64::MAX));
+        let again = now + Duration::from_nanos(FULL_SCRUB.as_nanos() / SCRUB_LATE);
+        if at > now { at } else { again }
     }
 
     /// The blocks before `next` are read.
@@ -68,6 +71,11 @@ impl Scrub {
         self.began = now;
         Scrubbed { next: 0, spent: Duration::ZERO, passes: before.passes + 1 }
     }
+}
+
+/// Blocks that are due when the disk is woken for them, of a pass that is so far.
+fn late(next: u64, blocks: u64) -> u64 {
+    (next + (blocks / SCRUB_LATE).max(1)).min(blocks)
 }
 
 impl Tome {
@@ -81,6 +89,12 @@ impl Tome {
         }
         self.scrub.askers.push(request);
         self.scrub.wanted = self.blocks();
+    }
+
+    /// When this pass of the full scrub began.
+    #[must_use]
+    pub const fn scrub_began(&self) -> Instant {
+        self.scrub.began
     }
 
     /// Places that are left of what somebody wants read now.

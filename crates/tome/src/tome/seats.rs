@@ -123,7 +123,7 @@ impl Tome {
         if !is_meant || u32::from(parity) >= group.split().parity() {
             return;
         }
-        let mut stored = region.stored();
+        let mut stored = region.known();
         if let Some((.., stored)) = stored.find(|(of, v, _)| (*of, *v) == (member, version)) {
             let (change, bytes) = (stored.change, stored.bytes.clone());
             // Only who made a change knows what may be forgotten.

@@ -191,7 +191,10 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
     let later = heard.message().await.unwrap().unwrap();
     assert!(later.session > greeting.session);
     // A put of the session before is refused, and nothing is put.
-    let part = |session| PutPart { session, name: "late".to_owned(), length: 1, bytes: Vec::new() };
+    let part = |session| {
+        let name = "late".to_owned();
+        PutPart { session, name, length: 1, ..PutPart::default() }
+    };
     let parts = vec![part(greeting.session), PutPart { bytes: vec![1], ..PutPart::default() }];
     let late = client.put(tokio_stream::iter(parts)).await.unwrap_err();
     let late = crate::failure::error(tome, &late);

@@ -159,6 +159,7 @@ fn options(folder: &Path, clock: Clock) -> SetOptions {
         layout: layout(),
         split: "13+3".parse().unwrap(),
         backend: Arc::new(disks),
+        spin_ups_a_day: None,
         clock,
         entropy: Entropy::new(|| {
             let mut bytes = [0; 16];

@@ -5,24 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
-use fulgurite_disks::{Cause, Observed, PlaceId, Power, Wake};
+use fulgurite_disks::{Cause, Observed, PlaceId, Power, Totals, Wake};
 use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{
     Alarm, Answer, Command, Epoch, Event, RequestId, Spot, Tome, TomeError, TomeId,
 };
-use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
+use fulgurite_units::{Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::hand::{Ended, Stage, begin};
 use super::held::Held;
 use super::seats::{Checked, data_blocks};
-use super::status::{Listed, Look, TomeStatus};
+use super::status::{Listed, Look};
+use super::told::Told;
 use super::{Ask, Done, Holdings, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
 use crate::injected::Failing;
 use crate::limits::{ALARMS_KEPT, LETTERS_SHARED_MAX, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
 use crate::piece_store::Placed;
+use crate::watch::Happening;
 use crate::{Result, TomesError};
 
 /// How long it sleeps when nothing is to come.
@@ -30,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 
 /// What the thread owns.
 pub(super) struct Loop {
-    parts: Parts,
+    pub(super) parts: Parts,
     pub(super) tome: Tome,
     inbox: SyncSender<Letter>,
     /// The time of day at the start, as nanoseconds since 1970, and what had passed then.
@@ -50,8 +52,9 @@ pub(super) struct Loop {
     pub(super) trouble: Option<String>,
     /// The same, for whoever chooses a tome.
     is_given_up: Arc<AtomicBool>,
-    alarms: VecDeque<String>,
-    healed: u64,
+    pub(super) alarms: VecDeque<String>,
+    pub(super) healed: u64,
+    pub(super) told: Told,
     is_stopping: bool,
 }
 
@@ -86,6 +89,13 @@ impl Loop {
         let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
         let tome = Tome::new(wall, awake, parts.seed)?;
+        let mut tome = match parts.tokens {
+            Some(count) => tome.of_tokens(count),
+            None => tome,
+        };
+        if let Some(per_day) = parts.spin_ups_a_day {
+            tome.keep_budget(per_day, wakes_of(&parts));
+        }
         Ok(Self {
             tome,
             inbox,
@@ -102,6 +112,7 @@ impl Loop {
             is_given_up,
             alarms: VecDeque::new(),
             healed: 0,
+            told: Told::default(),
             is_stopping: false,
             parts,
         })
@@ -132,11 +143,11 @@ impl Loop {
         self.parts.identity.tome
     }
 
-    fn place(&self) -> PlaceId {
+    pub(super) fn place(&self) -> PlaceId {
         PlaceId::new(self.id().get())
     }
 
-    fn power(&self) -> Power {
+    pub(super) fn power(&self) -> Power {
         self.parts.guard.power(self.place()).unwrap_or(Power::Absent)
     }
 
@@ -227,9 +238,9 @@ impl Loop {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         match ask {
-            Ask::Put { name, bytes, held, done } => {
+            Ask::Put { name, bytes, avoided, held, done } => {
                 self.waiting.insert(request, Waiter::Put { name: name.clone(), done, held });
-                self.step(Event::Put { request, name, bytes });
+                self.step(Event::Put { request, name, bytes, avoided });
             }
             Ask::Get { name, reply } => {
                 self.waiting.insert(request, Waiter::Get(reply));
@@ -317,6 +328,11 @@ impl Loop {
                     let blocks = spots.into_iter().map(read).collect::<Result<_>>()?;
                     events.push_back(Event::Read { job, blocks });
                 }
+                Command::Gather { job, spots, wanted } => {
+                    let tome = self.id();
+                    let whole = open(&mut self.disk, tome)?.gather(&spots, wanted)?;
+                    events.push_back(Event::Gathered { job, whole });
+                }
                 Command::SpinUp { token, epoch } => {
                     self.keep()?;
                     self.spin_up(token, epoch)?;
@@ -367,6 +383,7 @@ impl Loop {
         let (rows, said) = self.held.take();
         self.parts.injected.pass(self.id(), Failing::Commit)?;
         self.parts.store.commit(&rows, &self.parts.fail)?;
+        self.tell_kept(&rows);
         for command in said {
             self.say(command);
         }
@@ -391,6 +408,7 @@ impl Loop {
             | Command::Write { .. }
             | Command::Commit(_)
             | Command::Read { .. }
+            | Command::Gather { .. }
             | Command::SpinUp { .. }
             | Command::SpinDown => unreachable!("it is done and not said"),
         }
@@ -418,7 +436,10 @@ impl Loop {
         match (waiter, answer) {
             (waiter, Answer::Refused(error)) => waiter.refuse(error.into()),
             (Waiter::Put { name, done, held }, Answer::Local) => {
-                done.tell(Ok(self.placed(&name)));
+                let (tome, placed) = (self.id(), self.placed(&name));
+                let bytes = placed.as_ref().map_or(0, |placed| placed.object.bytes);
+                done.tell(Ok(placed));
+                self.parts.watched.tell(|| Happening::Local { tome, bytes });
                 drop(held);
             }
             (Waiter::Get(reply), Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
@@ -457,9 +478,11 @@ impl Loop {
     }
 
     fn alarmed(&mut self, alarm: &Alarm) {
+        let tome = self.id();
+        self.parts.watched.tell(|| Happening::Alarm { tome, alarm: alarm.clone() });
         let text = match alarm {
             Alarm::Healed { region, blocks } => {
-                tracing::warn!(tome = %self.id(), %region, blocks, "bad blocks were made anew");
+                tracing::warn!(%tome, %region, blocks, "bad blocks were made anew");
                 self.healed += *blocks as u64;
                 return;
             }
@@ -470,17 +493,14 @@ impl Loop {
                 format!("change {version} of region {region} cannot be computed any more")
             }
             Alarm::Rebuilt { region, group } => {
-                let tome = self.id();
                 tracing::info!(%tome, %region, %group, "a region was made anew and has its seat");
                 return;
             }
             Alarm::RebuildDropped { region, group } => {
-                let tome = self.id();
                 tracing::info!(%tome, %region, %group, "not made anew: who had the seat is back");
                 return;
             }
             Alarm::SeatLost { region, group } => {
-                let tome = self.id();
                 tracing::warn!(%tome, %region, %group, "another tome has the seat of a region");
                 return;
             }
@@ -488,7 +508,7 @@ impl Loop {
                 format!("tome {from} said of group {group} what is not its to say, or not true")
             }
         };
-        tracing::error!(tome = %self.id(), "{text}");
+        tracing::error!(%tome, "{text}");
         if self.alarms.len() == ALARMS_KEPT {
             self.alarms.pop_front();
         }
@@ -505,7 +525,7 @@ impl Loop {
         let (at, cause) = (self.parts.clock.now(), self.cause());
         self.parts.ledger.note(Wake { at, group: None, places: vec![self.place()], cause })?;
         self.parts.fail.pass("tomes-wake-noted");
-        self.parts.guard.turn(self.place(), Power::SpinningUp)?;
+        self.turn(Power::SpinningUp, Some(cause))?;
         self.begin(Stage::SpinUp);
         Ok(())
     }
@@ -584,7 +604,7 @@ impl Loop {
     }
 
     fn enter(&self) -> Result<Disk> {
-        self.parts.guard.turn(self.place(), Power::Active)?;
+        self.turn(Power::Active, None)?;
         Disk::open(self.parts.guard.enter(self.place())?, &self.parts.identity)
     }
 
@@ -594,7 +614,7 @@ impl Loop {
         if self.power() != Power::Active {
             return;
         }
-        match self.parts.guard.turn(self.place(), Power::Unmounting) {
+        match self.turn(Power::Unmounting, None) {
             Ok(()) => self.begin(Stage::Unmount),
             Err(error) => tracing::error!(tome = %self.id(), "{}", error_chain(&error)),
         }
@@ -621,7 +641,7 @@ impl Loop {
     /// The disk stands still.
     fn stand(&self) {
         if self.power() != Power::Standby
-            && let Err(error) = self.parts.guard.turn(self.place(), Power::Standby)
+            && let Err(error) = self.turn(Power::Standby, None)
         {
             tracing::error!(tome = %self.id(), "{}", error_chain(&error));
         }
@@ -634,8 +654,11 @@ impl Loop {
 
     fn give_up_for(&mut self, why: String) {
         tracing::error!(tome = %self.id(), "given up: {why}");
+        let (tome, is_new) = (self.id(), self.trouble.is_none());
         let why = self.trouble.get_or_insert(why).clone();
-        let tome = self.id();
+        if is_new {
+            self.parts.watched.tell(|| Happening::GivenUp { tome, why: why.clone() });
+        }
         self.is_given_up.store(true, Ordering::Release);
         self.refuse_all(|| TomesError::GivenUp { tome, why: why.clone() });
         self.put_down();
@@ -667,25 +690,6 @@ impl Loop {
             objects: objects.map(listed).collect(),
         }
     }
-
-    fn status(&self) -> TomeStatus {
-        let (awake, place) = (self.tome.awake(), self.place());
-        TomeStatus {
-            tome: self.id(),
-            power: self.power(),
-            token: self.parts.gate.token_of(self.id()),
-            objects: awake.objects().count() as u64,
-            unprotected: self.tome.unprotected(),
-            scrubbed: awake.scrubbed(),
-            to_scrub: self.tome.to_scrub(),
-            blocks: awake.layout().blocks(),
-            wakes: self.parts.ledger.ledger().of(place).map_or(0, |totals| totals.life()),
-            healed: self.healed,
-            trouble: self.trouble.clone(),
-            away: None,
-            alarms: self.alarms.iter().cloned().collect(),
-        }
-    }
 }
 
 impl Waiter {
@@ -701,6 +705,15 @@ impl Waiter {
             Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
         }
     }
+}
+
+/// When its disk was woken in the last day, on the core's axis.
+fn wakes_of(parts: &Parts) -> Vec<Instant> {
+    let totals = parts.ledger.ledger().of(PlaceId::new(parts.identity.tome.get()));
+    // Of an hour its end is known: so the day is none too short.
+    let hours = totals.into_iter().flat_map(Totals::hours);
+    let at = |end: UnixTime| Instant::from_nanos(end.as_millis().saturating_mul(1_000_000));
+    hours.flat_map(|(end, count)| std::iter::repeat_n(at(end), count as usize)).collect()
 }
 
 fn open(disk: &mut Option<Disk>, tome: TomeId) -> Result<&mut Disk> {

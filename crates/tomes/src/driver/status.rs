@@ -1,10 +1,10 @@
 //! What a tome says of itself.
 
-use fulgurite_disks::Power;
+use fulgurite_disks::{CauseKind, Power};
 use fulgurite_tome::awake::Scrubbed;
 use fulgurite_tome::token::TokenId;
-use fulgurite_tome::{TomeId, Unprotected};
-use fulgurite_units::{ByteCount, Duration};
+use fulgurite_tome::{Spending, TomeId, Unprotected};
+use fulgurite_units::{ByteCount, Duration, UnixTime};
 
 use crate::piece_store::Placed;
 
@@ -23,14 +23,24 @@ pub struct TomeStatus {
     pub unprotected: Unprotected,
     /// How far its disk was read to see whether it can be.
     pub scrubbed: Scrubbed,
+    /// When the present pass of the full scrub began; none where nobody says.
+    pub scrub_began: Option<UnixTime>,
     /// Places that are left of what somebody wants read now.
     pub to_scrub: u64,
     /// Places of its disk; none when it is not here.
     pub blocks: u64,
     /// Times that its disk was woken.
     pub wakes: u64,
+    /// Those of each cause, in the order of [`CauseKind::ALL`].
+    pub wakes_by: [u64; CauseKind::ALL.len()],
+    /// Those of the last day, as budgets count: by hours, so it looks back an hour more.
+    pub wakes_of_a_day: u64,
+    /// How its budget of spin-ups stands, if it has one.
+    pub spending: Option<Spending>,
     /// Blocks that were bad and were made anew, since it was opened.
     pub healed: u64,
+    /// Blocks that are bad and were not made anew yet.
+    pub bad: u64,
     /// Why it is given up, until it is opened anew.
     pub trouble: Option<String>,
     /// Why nothing is known of it, until it answers again by itself.
@@ -50,10 +60,15 @@ impl TomeStatus {
             objects: 0,
             unprotected,
             scrubbed: Scrubbed::default(),
+            scrub_began: None,
             to_scrub: 0,
             blocks: 0,
             wakes: 0,
+            wakes_by: Default::default(),
+            wakes_of_a_day: 0,
+            spending: None,
             healed: 0,
+            bad: 0,
             trouble: Some(why),
             away: None,
             alarms: Vec::new(),

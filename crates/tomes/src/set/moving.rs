@@ -24,12 +24,14 @@ use fulgurite_units::{Ratio, error_chain};
 use tokio::sync::oneshot;
 
 use super::Seat;
+use super::choice::Choice;
 use super::names::Names;
 use crate::driver::{Ask, Reply, Seated};
 use crate::fail_point::FailPoints;
 use crate::limits::NAMES_TOLD;
 use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::{SetRow, SetStore};
+use crate::watch::{Happening, Watched};
 use crate::{Result, TomesError};
 
 /// How often tomes are asked how far they are: nothing is told of itself.
@@ -68,12 +70,15 @@ pub(super) struct Shared {
     pub(super) pieces: Arc<PieceStore>,
     pub(super) tomes: Arc<BTreeMap<TomeId, Seat>>,
     pub(super) names: Arc<Mutex<Names>>,
+    pub(super) watched: Watched,
+    pub(super) choice: Arc<Choice>,
+    pub(super) still: Arc<tokio::sync::Mutex<()>>,
     pub(super) fail: Arc<FailPoints>,
 }
 
 impl Shared {
     /// Whether a tome is here and does what it is asked for.
-    fn is_usable(&self, tome: TomeId) -> bool {
+    pub(super) fn is_usable(&self, tome: TomeId) -> bool {
         match self.tomes.get(&tome) {
             Some(Seat::Live(driver)) => !driver.is_given_up(),
             Some(Seat::Remote(remote)) => remote.0.away().is_none(),
@@ -97,11 +102,13 @@ impl std::fmt::Debug for Mover {
 
 enum Note {
     Retire(TomeId, Reply<Moves>),
+    /// Something was put off until a tome answers.
+    PutOff,
     Stop,
 }
 
-struct Loop {
-    shared: Shared,
+pub(super) struct Loop {
+    pub(super) shared: Shared,
     moves: Arc<Mutex<Moves>>,
     /// How many objects were lost with a tome since this start, and names of the first.
     lost: (usize, Vec<String>),
@@ -135,6 +142,12 @@ impl Mover {
         lock(&self.moves).clone()
     }
 
+    /// A removal waits for a tome in another process.
+    pub(super) fn put_off(&self) {
+        // Whatever else it is told has it look as well.
+        let _ = self.inbox.try_send(Note::PutOff);
+    }
+
     pub(super) fn stop(&self) {
         // It may be gone already.
         let _ = self.inbox.send(Note::Stop);
@@ -154,7 +167,8 @@ impl Drop for Mover {
 impl Loop {
     fn run(mut self, notes: &Receiver<Note>) {
         loop {
-            let is_idle = lock(&self.moves).leaving.is_empty();
+            let waits = super::lock(&self.shared.names).has_put_off();
+            let is_idle = lock(&self.moves).leaving.is_empty() && !waits;
             let note = if is_idle {
                 notes.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
@@ -169,10 +183,11 @@ impl Loop {
                         continue;
                     }
                 },
-                Err(RecvTimeoutError::Timeout) => None,
+                Ok(Note::PutOff) | Err(RecvTimeoutError::Timeout) => None,
                 Ok(Note::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             };
-            let gone_on = self.go_on().map(|()| lock(&self.moves).clone());
+            let removed = self.remove_put_off();
+            let gone_on = removed.and_then(|()| self.go_on()).map(|()| lock(&self.moves).clone());
             if let Err(error) = &gone_on {
                 let why = vec![format!("seats do not move: {}", error_chain(error))];
                 let mut moves = lock(&self.moves);
@@ -196,7 +211,7 @@ impl Loop {
             let to = planned.to.tome;
             if leaving.contains(&to) && !self.shared.is_usable(to) {
                 // Who was to have the seat is lost itself: it is planned anew below.
-                store.stays(&planned)?;
+                self.stays(&planned)?;
                 continue;
             }
             let (done, trouble) = match self.follow(&planned) {
@@ -265,7 +280,17 @@ impl Loop {
                  {some}"
             ));
         }
-        *lock(&self.moves) = Moves { under_way, leaving, out, reasons };
+        let now = Moves { under_way, leaving, out, reasons };
+        let mut moves = lock(&self.moves);
+        tell_of(&moves, &now, &self.shared.watched);
+        *moves = now;
+        Ok(())
+    }
+
+    /// A seat does not move.
+    fn stays(&self, planned: &Move) -> Result<()> {
+        self.shared.store.stays(planned)?;
+        self.shared.watched.tell(|| Happening::stays(planned));
         Ok(())
     }
 
@@ -284,7 +309,7 @@ impl Loop {
             }),
             Seated::Not if self.shared.is_usable(planned.from.tome) => {
                 // It was only away, and the region that was to have its seat knows.
-                self.shared.store.stays(planned)?;
+                self.stays(planned)?;
                 Ok(None)
             }
             Seated::Not => {
@@ -301,8 +326,10 @@ impl Loop {
 
     /// A region has its seat: it is told its objects, and the set that it has them.
     fn conclude(&mut self, planned: &Move) -> Result<()> {
-        let Shared { store, pieces, names, fail, .. } = &self.shared;
+        let Shared { store, pieces, names, choice, still, fail, .. } = &self.shared;
         let (from, to) = (planned.from, planned.to);
+        // What is removed meanwhile is removed of the one or of the other.
+        let _still = still.blocking_lock();
         let mut own = Vec::new();
         pieces.each(from.tome, |name, placed| {
             if let Some(placed) = moved(&placed, from.index, to.index) {
@@ -329,7 +356,9 @@ impl Loop {
         names.has_room(to.tome, room);
         drop(names);
         store.moved(planned)?;
+        choice.seat_moved(planned);
         fail.pass("tomes-seat-kept");
+        self.shared.watched.tell(|| Happening::moved(planned));
         for name in lost {
             tracing::error!(tome = %from.tome, name, "lost with its tome: not every parity had it");
             self.lost.0 += 1;
@@ -341,7 +370,7 @@ impl Loop {
         Ok(())
     }
 
-    fn ask<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
+    pub(super) fn ask<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         match self.shared.tomes.get(&tome) {
             Some(Seat::Live(driver)) => {
@@ -360,8 +389,35 @@ impl Loop {
     }
 }
 
+/// Tells whoever watches what is another than before, to the hundredth.
+fn tell_of(before: &Moves, now: &Moves, watched: &Watched) {
+    let hundredths =
+        |done: Ratio| (1..=100).filter(|at| f64::from(*at) <= done.get() * 100.0).count();
+    for MoveStatus { planned, done, trouble } in &now.under_way {
+        let mut known = before.under_way.iter().filter(|known| known.planned == *planned);
+        let is_known = |known: &MoveStatus| {
+            hundredths(known.done) == hundredths(*done) && known.trouble == *trouble
+        };
+        if !known.next().is_some_and(is_known) {
+            watched.tell(|| Happening::Seat {
+                group: planned.group,
+                from: planned.from.tome,
+                to: planned.to.tome,
+                done: done.get(),
+                trouble: trouble.clone(),
+            });
+        }
+    }
+    if (&before.leaving, &before.out) != (&now.leaving, &now.out) {
+        watched.tell(|| Happening::Leaving {
+            leaving: now.leaving.iter().copied().collect(),
+            out: now.out.iter().copied().collect(),
+        });
+    }
+}
+
 /// An object of a region, as it lies where that was made anew; none of another region.
-fn moved(placed: &Placed, from: RegionIndex, to: RegionIndex) -> Option<Placed> {
+pub(super) fn moved(placed: &Placed, from: RegionIndex, to: RegionIndex) -> Option<Placed> {
     let Placed { object, signatures } = placed;
     let all =
         object.blocks.iter().map(|(region, offset)| (*region == from).then_some((to, *offset)));

@@ -22,6 +22,8 @@ pub(super) struct Names {
     unlisted: BTreeSet<TomeId>,
     /// Objects that are not read, since another tome has one of that name.
     hidden: BTreeMap<TomeId, BTreeSet<String>>,
+    /// Objects of tomes in other processes that are to be removed when those answer.
+    put_off: BTreeMap<TomeId, BTreeSet<String>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +68,9 @@ impl Names {
         if self.names.contains_key(name) {
             return Err(TomeError::ObjectExists { name: name.to_owned() });
         }
-        let with_room = self.free.iter().filter(|(tome, free)| **free >= blocks && is_live(**tome));
+        let with_room = self.free.iter().filter(|(tome, free)| {
+            **free >= blocks && is_live(**tome) && !self.is_put_off(**tome, name)
+        });
         let most =
             with_room.max_by_key(|(tome, free)| (turns(**tome), **free, std::cmp::Reverse(**tome)));
         let tome = most.map(|(tome, _)| *tome).ok_or(TomeError::Full { what: "objects" })?;
@@ -141,7 +145,8 @@ impl Names {
         self.hidden.remove(&tome);
         self.add_tome(tome, data_blocks);
         let mut twice = Vec::new();
-        for object in objects {
+        let put_off = self.put_off.get(&tome).cloned().unwrap_or_default();
+        for object in objects.iter().filter(|object| !put_off.contains(&object.name)) {
             if !self.add(&object.name, tome, object.blocks) {
                 self.hide(&object.name, tome);
                 twice.push(object.name.clone());
@@ -160,6 +165,33 @@ impl Names {
     /// Objects of each tome that are not read, since another has one of that name.
     pub(super) fn hidden(&self) -> &BTreeMap<TomeId, BTreeSet<String>> {
         &self.hidden
+    }
+
+    /// An object of a tome is to be removed when that answers.
+    pub(super) fn put_off(&mut self, tome: TomeId, name: String) {
+        self.put_off.entry(tome).or_default().insert(name);
+    }
+
+    pub(super) fn has_put_off(&self) -> bool {
+        !self.put_off.is_empty()
+    }
+
+    pub(super) fn is_put_off(&self, tome: TomeId, name: &str) -> bool {
+        self.put_off.get(&tome).is_some_and(|names| names.contains(name))
+    }
+
+    /// The first removals that wait for each tome.
+    pub(super) fn first_put_off(&self, max: usize) -> Vec<(TomeId, Vec<String>)> {
+        let first = |names: &BTreeSet<String>| names.iter().take(max).cloned().collect();
+        self.put_off.iter().map(|(tome, names)| (*tome, first(names))).collect()
+    }
+
+    /// A removal that waited is done.
+    pub(super) fn removed(&mut self, tome: TomeId, name: &str) {
+        if let Some(names) = self.put_off.get_mut(&tome) {
+            names.remove(name);
+        }
+        self.put_off.retain(|_, names| !names.is_empty());
     }
 
     pub(super) fn remove(&mut self, name: &str) {

@@ -55,6 +55,8 @@ pub struct SetOptions {
     pub split: Split,
     /// What turns the disks, each in the place of its tome's number.
     pub backend: Arc<dyn Backend>,
+    /// How often each disk of this process is woken in any 24 hours, as far as that can wait.
+    pub spin_ups_a_day: Option<u32>,
     /// The one clock.
     pub clock: Clock,
     /// What ids and seeds are made of.
@@ -78,6 +80,8 @@ pub struct LoneOptions {
     pub root: PathBuf,
     /// What turns the disk, in the place of its number.
     pub backend: Arc<dyn Backend>,
+    /// How often it is woken in any 24 hours, as far as that can wait.
+    pub spin_ups_a_day: Option<u32>,
     /// What carries messages to other tomes and to the keeper of tokens.
     pub network: Arc<dyn Network>,
     /// The one clock.

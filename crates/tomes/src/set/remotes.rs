@@ -147,10 +147,12 @@ impl Charge {
         let placed = |object: &Listed| Some((object.name.clone(), object.placed.clone()?));
         let groups = store.groups()?;
         let seats: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
-        let is_here = |(_, placed): &(String, Placed)| {
+        let put_off = |name: &str| super::lock(&names).is_put_off(tome, name);
+        let is_here = |(name, placed): &(String, Placed)| {
             let mut blocks = placed.object.blocks.iter();
             // What lies in a region whose seat has moved is with the tome that has it.
             blocks.all(|(index, _)| seats.contains(&RegionId { tome, index: *index }))
+                && !put_off(name)
         };
         let said = objects.iter().filter_map(placed).filter(is_here).collect();
         let pieces = self.pieces.upgrade().ok_or(TomesError::Stopped)?;

@@ -3,6 +3,10 @@
 //! A tome that cannot be opened is lost to this start and not to the set: the others go on.
 
 mod counting;
+mod heard;
+mod older;
+mod regaining;
+mod removed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,12 +15,14 @@ use std::sync::{Arc, Mutex};
 use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
 use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
-use fulgurite_tome::token::{Kept, TokenId};
+use fulgurite_tome::limits::SPIN_UPS_A_DAY_MAX;
+use fulgurite_tome::token::{Kept, TokenId, token_count};
 use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
 use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
 use super::around::Around;
+use super::choice::Choice;
 use super::local::Local;
 use super::moving::{self, Mover};
 use super::names::Names;
@@ -38,10 +44,11 @@ use crate::piece_store::{OpenedPieces, PieceStore};
 use crate::set_store::{SetRow, SetStore};
 use crate::spin_gate::SpinGate;
 use crate::starts::Counted;
+use crate::watch::Watched;
 use crate::{Result, TomesError};
 
 /// The ledger of a tome, beside its awake store.
-const LEDGER: &str = "wakes.jsonl";
+pub(super) const LEDGER: &str = "wakes.jsonl";
 
 /// What all tomes of a start have in common.
 struct Start {
@@ -49,10 +56,13 @@ struct Start {
     fail: Arc<FailPoints>,
     set: TomeSetId,
     groups: Vec<Group>,
+    /// Where it is known how many there are.
+    tokens: Option<u32>,
     guard: Guard,
     gate: Arc<SpinGate>,
     network: Arc<Local>,
     remotes: Arc<Remotes>,
+    watched: Watched,
 }
 
 /// A tome whose awake store is open.
@@ -62,8 +72,14 @@ struct Opened {
     ledger: LedgerFile,
 }
 
+/// The same, and what it knows.
+struct Loaded {
+    opened: Opened,
+    awake: Awake,
+}
+
 /// Opens a set, or makes it.
-pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
+pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let tomes = check(&options)?;
     let wanted = SetRow {
         set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
@@ -76,41 +92,40 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         let what = format!("the set is {}, and {set} is asked for", row.set);
         return Err(TomesError::Invalid { what });
     }
-    let fail = Arc::new(std::mem::take(&mut options.fail));
-    fail.pass("tomes-set-made");
-    let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
-    let start = Start {
-        fail,
-        set: row.set,
-        groups: store.groups()?,
-        guard: Guard::new(),
-        gate: Arc::default(),
-        network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
-        remotes,
-        options,
-    };
-    start.guard_disks();
-    let mut opened = start.open_all(&store, is_new)?;
+    let mut start = Start::new(options, &store, &row)?;
+    let opened = start.open_all(&store, is_new)?;
     let pieces = OpenedPieces::open(&start.options.directory)?;
     let is_behind = start.is_behind(&store, &pieces)?;
-    start.count_tomes(&store, &mut opened)?;
+    let mut loaded = start.load_all(opened);
+    start.put_older_aside(&pieces, &mut loaded)?;
+    start.hear_of_seats(&store, &pieces, &loaded)?;
+    let regained = start.regain_all(&store, (&pieces, is_behind), &mut loaded)?;
+    start.count_tomes(&store, &mut loaded)?;
     let store = Arc::new(store);
     let keeper = start.keep_tokens(&store, tomes)?;
-    let (mut names, mut seats) = start.drive_all(opened, &pieces)?;
+    let (mut names, mut seats) = start.drive_all(loaded, &pieces)?;
+    regaining::look_through(&regained, &seats);
     let unnamed = counting::count_pieces(&store, &pieces, &seats, is_behind)?;
     let out = store.out()?;
+    removed::forget(&out, &pieces)?;
     start.await_remotes(&out, &mut names, &pieces)?;
     let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
     let begin = |tome| start.charge(tome, is_new, &store, (&names, &pieces));
     seats.extend(start.begin_remotes(&out, begin));
     let tomes = Arc::new(seats);
+    let choice = Arc::new(Choice::new(store.groups()?));
+    let still = Arc::<tokio::sync::Mutex<()>>::default();
+    let surveyor = start.surveyor(&tomes, &out, &store.retired()?)?;
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
         store: Arc::clone(&store),
         pieces: Arc::clone(&pieces),
         tomes: Arc::clone(&tomes),
         names: Arc::clone(&names),
-        fail: start.fail,
+        watched: start.watched.clone(),
+        choice: Arc::clone(&choice),
+        still: Arc::clone(&still),
+        fail: Arc::clone(&start.fail),
     })?;
     Ok(TomeSet {
         set: row.set,
@@ -126,9 +141,16 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         pieces,
         around: Around::default(),
         closed: Closed::default(),
+        choice,
+        still,
+        clock: start.options.clock,
         mover,
         keeper,
         remotes: start.remotes,
+        watched: start.watched,
+        simulated: start.options.backend.is_simulated(),
+        surveyor,
+        regained,
     })
 }
 
@@ -154,10 +176,12 @@ pub(crate) fn start_alone(
         fail: Arc::new(options.fail),
         set,
         groups: introduction.map_or_else(Vec::new, |introduction| introduction.groups.clone()),
+        tokens: None,
         guard: Guard::new(),
         gate: Arc::default(),
         network: Arc::new(Local::new(network)),
         remotes,
+        watched: Watched::new(options.clock.clone()),
         options: SetOptions {
             set: Some(set),
             directory: options.directory,
@@ -167,6 +191,7 @@ pub(crate) fn start_alone(
             // Groups are made by sets alone.
             split: Split::new(1, 1)?,
             backend: options.backend,
+            spin_ups_a_day: options.spin_ups_a_day,
             clock: options.clock,
             entropy: options.entropy,
             fail: FailPoints::default(),
@@ -178,19 +203,22 @@ pub(crate) fn start_alone(
     let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
-    let awake = start.load(&opened)?;
+    let awake = start.seated(&opened, opened.store.load(&opened.identity)?)?;
     let driver = start.drive(opened, awake, &mut Names::default())?;
     Ok((identity, driver, start.network))
 }
 
 /// What is awake of a tome is in a folder of this name.
-fn folder_name(tome: TomeId) -> String {
+pub(super) fn folder_name(tome: TomeId) -> String {
     format!("tome-{:04}", tome.get())
 }
 
 /// How many tomes it is to have.
 fn check(options: &SetOptions) -> Result<u32> {
     let invalid = |what: String| Err(TomesError::Invalid { what });
+    if options.spin_ups_a_day.is_some_and(|count| !(1..=SPIN_UPS_A_DAY_MAX).contains(&count)) {
+        return invalid(format!("a disk spins up 1 to {SPIN_UPS_A_DAY_MAX} times a day"));
+    }
     let count = options.roots.len() + options.remotes.len();
     let Some(tomes) = u32::try_from(count).ok().filter(|tomes| *tomes <= TOMES_MAX) else {
         return invalid(format!("{count} tomes are more than {TOMES_MAX}"));
@@ -207,6 +235,26 @@ fn check(options: &SetOptions) -> Result<u32> {
 }
 
 impl Start {
+    fn new(mut options: SetOptions, store: &SetStore, row: &SetRow) -> Result<Self> {
+        let fail = Arc::new(std::mem::take(&mut options.fail));
+        fail.pass("tomes-set-made");
+        let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
+        let start = Self {
+            fail,
+            set: row.set,
+            groups: store.groups()?,
+            tokens: Some(token_count(row.tomes)),
+            guard: Guard::new(),
+            gate: Arc::default(),
+            network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
+            remotes,
+            watched: Watched::new(options.clock.clone()),
+            options,
+        };
+        start.guard_disks();
+        Ok(start)
+    }
+
     /// Opens what each tome keeps awake, but for those that have no seat any more.
     fn open_all(
         &self,
@@ -246,15 +294,15 @@ impl Start {
     /// Starts all tomes; says which object each has, those that are lost among them.
     fn drive_all(
         &self,
-        opened: BTreeMap<TomeId, Result<Opened, String>>,
+        loaded: BTreeMap<TomeId, Result<Loaded, String>>,
         pieces: &OpenedPieces,
     ) -> Result<(Names, BTreeMap<TomeId, Seat>)> {
         let mut names = Names::default();
         let mut seats = BTreeMap::new();
-        for (tome, opened) in opened {
-            let ready = opened.and_then(|opened| {
-                let awake = self.load(&opened).map_err(|error| error_chain(&error))?;
-                Ok((opened, awake))
+        for (tome, loaded) in loaded {
+            let ready = loaded.and_then(|Loaded { opened, awake }| {
+                let awake = self.seated(&opened, awake).map_err(|error| error_chain(&error))?;
+                self.remove_put_off(&opened, awake, pieces).map(|awake| (opened, awake))
             });
             let seat = match ready {
                 Ok((opened, awake)) => {
@@ -281,7 +329,7 @@ impl Start {
             Arc::clone(store),
             (tomes, &self.taken_back(store.tokens()?)),
             Arc::clone(&self.network) as Arc<dyn Network>,
-            self.options.clock.clone(),
+            (self.options.clock.clone(), self.watched.clone()),
             Arc::clone(&self.fail),
             |inbox| self.network.set_keeper(inbox),
         )
@@ -296,6 +344,7 @@ impl Start {
     ) -> Result<()> {
         for (tome, _) in self.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
             names.await_tome(tome);
+            pieces.removals(tome)?.into_iter().for_each(|name| names.put_off(tome, name));
             pieces.each(tome, |name, placed| {
                 names.add(&name, tome, placed.object.blocks.len() as u64);
             })?;
@@ -463,11 +512,22 @@ impl Start {
         }
     }
 
+    /// What tomes know. One whose rows do not fit each other is lost to this start.
+    fn load_all(
+        &self,
+        opened: BTreeMap<TomeId, Result<Opened, String>>,
+    ) -> BTreeMap<TomeId, Result<Loaded, String>> {
+        let load = |opened: Opened| {
+            let awake = opened.store.load(&opened.identity).map_err(|error| error_chain(&error))?;
+            Ok(Loaded { opened, awake })
+        };
+        opened.into_iter().map(|(tome, opened)| (tome, opened.and_then(load))).collect()
+    }
+
     /// What a tome knows, with its seats in groups noted.
-    fn load(&self, opened: &Opened) -> Result<Awake> {
-        let Opened { identity, store, .. } = opened;
-        let mut awake = store.load(identity)?;
-        for rows in [self.superseded(&awake), self.seats(&awake)?] {
+    fn seated(&self, opened: &Opened, mut awake: Awake) -> Result<Awake> {
+        let Opened { store, .. } = opened;
+        for rows in [self.superseded(&awake), self.unheard(&awake), self.seats(&awake)?] {
             if !rows.is_empty() {
                 store.commit(&rows, &self.fail)?;
                 rows.iter().try_for_each(|row| awake.apply(row))?;
@@ -497,7 +557,10 @@ impl Start {
             backend: Arc::clone(&self.options.backend),
             gate: Arc::clone(&self.gate),
             network: Arc::clone(&self.network) as Arc<dyn Network>,
+            watched: self.watched.clone(),
+            spin_ups_a_day: self.options.spin_ups_a_day,
             clock: self.options.clock.clone(),
+            tokens: self.tokens,
             seed: Seed::new(u64::from(tome.get())).child(&number),
             fail: Arc::clone(&self.fail),
             injected: self.options.injected.clone(),

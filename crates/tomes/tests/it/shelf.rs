@@ -95,6 +95,7 @@ impl Shelf {
             layout: layout(),
             split: "3+2".parse().unwrap(),
             backend: Arc::clone(&self.disks) as _,
+            spin_ups_a_day: None,
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
             fail: FailPoints::default(),

@@ -3,14 +3,16 @@
 //!
 //! ```text
 //!   Scenario --> run (who spins, writes, protects, rebuilds) --> result
+//!            '--> driven (the tomes of this project decide) --> result
 //!   layout, hardware (arithmetic) --.
 //!   group --> chain, sampled -------+--> probe --> statements of the paper
 //! ```
 //!
-//! Everything here is simulated or computed. It is a model of its own: it has the paper's rules,
-//! and no tome of this project runs in it.
+//! Everything here is simulated or computed. What is called the model is one of its own: it has the
+//! paper's rules, and no tome of this project runs in it. In what is driven they do.
 
 mod chain;
+mod driven;
 mod group;
 mod hardware;
 mod jobs;
@@ -24,6 +26,7 @@ mod sampled;
 mod scenario;
 
 pub use chain::mttdl_by_chain;
+pub use driven::{Choosing, Decides, DrivenResult, DrivenSet, Jobs, Reading, Repair};
 pub use group::Group;
 pub use hardware::{Cost, Hardware, energy_dollars};
 pub use layout::{Code, awake_bytes, expansion, raw, star};

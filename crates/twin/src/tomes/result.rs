@@ -1,8 +1,9 @@
 //! What a run of a set of tomes measured.
 
-use fulgurite_units::Instant;
+use fulgurite_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
+use super::driven::DrivenResult;
 use super::jobs::Job;
 use super::scenario::{Scenario, bytes};
 use crate::engine::Ended;
@@ -58,6 +59,8 @@ pub struct RunResult {
     pub spinning_energy: f64,
     /// Terabytes of users that the set has room for.
     pub room: f64,
+    /// What else is known where tomes decide.
+    pub driven: DrivenResult,
     /// Simulated time.
     pub makespan: f64,
     /// Events.
@@ -83,6 +86,9 @@ impl Measured for RunResult {
     }
 
     fn dimension(metric: &str) -> Dimension {
+        if let Some(metric) = metric.strip_prefix("driven.") {
+            return driven_dimension(metric);
+        }
         match metric {
             "acknowledged_at" | "protected_at" | "makespan" => Dimension::Time,
             "acknowledged" | "protected" | "unprotected_max" | "unprotected_lost" | "room" => {
@@ -94,6 +100,15 @@ impl Measured for RunResult {
             }
             _ => Dimension::Number,
         }
+    }
+}
+
+fn driven_dimension(metric: &str) -> Dimension {
+    match metric {
+        "bytes_read" | "bytes_written" | "bytes_sent" => Dimension::Bytes,
+        "without_wake" | "fell_back" | "duty" | "scrubbed_min" => Dimension::Share,
+        _ if metric.ends_with(".count") || !metric.contains('.') => Dimension::Number,
+        _ => Dimension::Time,
     }
 }
 
@@ -168,6 +183,30 @@ impl Accounts {
         (self.rebuild_writes, self.rebuild_reads) = (job.writes, job.reads);
     }
 
+    /// A lost tome is whole again elsewhere.
+    pub(crate) fn rebuilt_within(&mut self, time: Duration) {
+        self.rebuild.add(time);
+    }
+
+    /// How often each place of what was made anew was written and read.
+    pub(crate) fn rebuild_passes(&mut self, writes: u64, reads: u64) {
+        let of = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        (self.rebuild_writes, self.rebuild_reads) = (of(writes), of(reads));
+    }
+
+    /// Spin-ups so far.
+    pub(crate) const fn spin_ups(&self) -> u64 {
+        self.spin_ups
+    }
+
+    /// Seconds that disks turned, all together.
+    pub(crate) fn turned_s(&mut self, now: Instant) -> f64 {
+        self.pass(now);
+        #[expect(clippy::cast_precision_loss, reason = "a mean is rounded anyway")]
+        let spun_s = self.area as f64 / 1e9;
+        spun_s
+    }
+
     pub(crate) fn result(mut self, scenario: &Scenario, ended: Ended) -> RunResult {
         self.pass(ended.at);
         let at = |instant: Instant| instant.since(Instant::ZERO).as_secs_f64();
@@ -202,6 +241,7 @@ impl Accounts {
             power: tomes * hardware.asleep_w + spinning_energy / makespan,
             spinning_energy,
             room: scenario.room() * members,
+            driven: DrivenResult::default(),
             makespan,
             events: ended.events,
             hash: ended.hash,

@@ -12,15 +12,16 @@
 //! asserted); who waits holds no token, so that no two wait for each other. The order of the
 //! waiting is that of their coming: rebuilds first, then as [`First`] says.
 //!
-//! Today this is a model of its own (after Pergamum (FAST 2008), sections 4.3 and 5.3): blocks,
+//! This is a model of its own (after Pergamum (FAST 2008), sections 4.3 and 5.3): blocks,
 //! signatures, and reads are not in it, a fault of a tome takes effect when its step ends, and the
-//! work of a parity tome is that of who has it fold. What happens is said in steps of tomes and not
-//! of this model, so that a controller of real tomes can decide in its place.
+//! work of a parity tome is that of who has it fold. Where a scenario says so, the tomes of this
+//! project decide in its place ([`super::driven`]).
 
 use std::collections::VecDeque;
 
 use fulgurite_units::{Duration, Instant, Seed};
 
+use super::driven::{Decides, Driven};
 use super::jobs::{Job, JobIndex, Jobs, Kind, Layout};
 use super::result::{Accounts, RunResult};
 use super::scenario::{First, Ingest, Scenario, bytes, takes};
@@ -49,6 +50,8 @@ pub struct Tomes {
     cursor: u32,
     accounts: Accounts,
     is_over: bool,
+    /// The tomes of this project, if they decide in place of all this.
+    driven: Option<Box<Driven>>,
 }
 
 /// One tome.
@@ -91,6 +94,8 @@ pub(crate) enum Next {
     Passed(JobIndex),
     /// A disk has stopped.
     Slept(u32),
+    /// Something of a set that its tomes decide.
+    Driven(u32),
 }
 
 /// What there is to see.
@@ -125,8 +130,12 @@ impl System for Tomes {
     type Seen<'a> = Seen;
     type Result = RunResult;
 
-    fn new(scenario: &Scenario, _: &Seed, _: &mut Agenda<Planned>) -> Result<Self, Error> {
+    fn new(scenario: &Scenario, seed: &Seed, _: &mut Agenda<Planned>) -> Result<Self, Error> {
         scenario.validate()?;
+        let driven = match scenario.model {
+            Decides::Aggregate => None,
+            Decides::Driven => Some(Box::new(Driven::new(scenario, seed)?)),
+        };
         let layout = Layout::new(scenario);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a disk's")]
         let room = scenario.room() as u64;
@@ -145,6 +154,7 @@ impl System for Tomes {
             cursor: 0,
             accounts: Accounts::default(),
             is_over: false,
+            driven,
         })
     }
 
@@ -167,6 +177,10 @@ impl System for Tomes {
         (_, arrival): &Self::Arrival,
         stage: &mut Stage<'_, Self, O>,
     ) {
+        if let Some(driven) = self.driven.as_mut() {
+            driven.arrive(*arrival, stage);
+            return;
+        }
         stage.note(arrival);
         match *arrival {
             Arrival::Begin => {
@@ -184,8 +198,13 @@ impl System for Tomes {
     }
 
     fn happen<O: Observer<Self>>(&mut self, next: Planned, stage: &mut Stage<'_, Self, O>) {
+        if let (Some(driven), Next::Driven(index)) = (self.driven.as_mut(), next.0) {
+            driven.happen(index, stage);
+            return;
+        }
         stage.note(&next);
         match next.0 {
+            Next::Driven(_) => unreachable!("nothing of a driven set happens in the model"),
             Next::Acked(job) => self.acked(job, stage),
             Next::Coded(job) => self.coded(job, stage),
             Next::Done(job) => {
@@ -202,10 +221,13 @@ impl System for Tomes {
     }
 
     fn is_done(&self) -> bool {
-        self.is_over
+        self.is_over || self.driven.as_ref().is_some_and(|driven| driven.is_over)
     }
 
     fn result(self, ended: Ended) -> RunResult {
+        if let Some(driven) = self.driven {
+            return driven.result(ended);
+        }
         self.accounts.result(&self.scenario, ended)
     }
 }

@@ -5,12 +5,13 @@ use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::driven::{Decides, DrivenSet};
 use super::hardware::Hardware;
 use super::layout::{Code, expansion};
 use crate::{Error, scenario};
 
 /// Fields of a scenario that are tables and may be left out.
-const TABLES: [&str; 4] = ["rates", "hardware", "group", "segment"];
+const TABLES: [&str; 5] = ["rates", "hardware", "group", "segment", "driven"];
 /// Tomes, at most.
 const TOMES_MAX: u32 = 100_000;
 /// Clients that write at a time, at most.
@@ -53,6 +54,10 @@ pub struct Scenario {
     pub one_fails: bool,
     /// How often a tome fails, an hour.
     pub failures_per_hour: f64,
+    /// Who decides.
+    pub model: Decides,
+    /// The set, if its tomes decide.
+    pub driven: DrivenSet,
 }
 
 /// The name of the system in a file.
@@ -159,6 +164,8 @@ impl Default for Scenario {
             filled: 1.0,
             one_fails: false,
             failures_per_hour: 0.0,
+            model: Decides::Aggregate,
+            driven: DrivenSet::default(),
         }
     }
 }
@@ -202,11 +209,16 @@ impl Scenario {
         if self.capacity == ByteCount::ZERO || self.until == Duration::ZERO {
             return refuse("capacity, until", "0".to_owned(), "above 0");
         }
-        if !(self.spinning > 0.0 && self.spinning <= 1.0) || self.tokens() < 2 {
-            let expected = "a share of the tomes that is two of them at least";
+        let is_driven = self.model == Decides::Driven;
+        let least = if is_driven { 1 } else { 2 };
+        if !(self.spinning > 0.0 && self.spinning <= 1.0) || self.tokens() < least {
+            let expected =
+                "a share of the tomes that is two of them at least, or one if they decide";
             return refuse("spinning", self.spinning.to_string(), expected);
         }
-        if self.fails() && self.tokens() <= self.together() {
+        if is_driven {
+            self.driven.validate(self.tomes, self.segment, self.group)?;
+        } else if self.fails() && self.tokens() <= self.together() {
             let expected = "more tokens than tomes that a rebuild has spin";
             return refuse("spinning", self.spinning.to_string(), expected);
         }

@@ -1,66 +1,15 @@
 // The page at /-/. It asks /version and /readyz, which anybody may, and /-/admin/status, which who
-// has the keys may: each call is signed here as docs/operating.md says ("Admin calls"). The keys go
-// nowhere, and nothing is kept when the page is closed. Text from the server is shown as text.
+// has the keys may. The keys go nowhere, and nothing is kept when the page is closed. Text from the
+// server is shown as text.
+
+import { TIMEOUT_MS, call, derive } from "/-/calls.js";
+import { at, list, size } from "/-/shown.js";
+import { forgetTomes, showTomes } from "/-/tomes.js";
 
 const PERIOD_MS = 5000;
-const TIMEOUT_MS = 15000;
-const ROWS_MAX = 10;
-const CONTEXT = "fulgurite-admin v2";
-const HMAC = { name: "HMAC", hash: "SHA-256" };
-
-const at = (id) => document.getElementById(id);
-const bytes = (text) => new TextEncoder().encode(text);
-const hex = (buffer) =>
-  Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** What signs calls; nothing while nobody has given keys. */
 let key = null;
-
-async function derive(access, secret) {
-  const first = await crypto.subtle.importKey("raw", bytes(secret), HMAC, false, ["sign"]);
-  const derived = await crypto.subtle.sign("HMAC", first, bytes(`${CONTEXT} ${access}`));
-  return crypto.subtle.importKey("raw", derived, HMAC, false, ["sign"]);
-}
-
-async function call(signer, method, target) {
-  const body = hex(await crypto.subtle.digest("SHA-256", bytes("")));
-  const time = Date.now();
-  const nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
-  const said = [CONTEXT, method, target, body, time, nonce].join("\n");
-  const signature = hex(await crypto.subtle.sign("HMAC", signer, bytes(said)));
-  const scheme = "Fulgurite-HMAC-SHA256";
-  const authorization = `${scheme} Time=${time}, Nonce=${nonce}, Signature=${signature}`;
-  const answer = await fetch(target, {
-    method,
-    headers: { authorization },
-    cache: "no-store",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  });
-  const value = await answer.json();
-  if (answer.ok) return value;
-  throw Object.assign(new Error(value.error.message), { isDenied: answer.status === 403 });
-}
-
-function size(count) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let index = 0;
-  while (count >= 1024 && index < units.length - 1) {
-    count /= 1024;
-    index += 1;
-  }
-  return `${index === 0 ? count : count.toFixed(1)} ${units[index]}`;
-}
-
-function list(place, lines, none) {
-  const shown = lines.slice(0, ROWS_MAX);
-  if (lines.length > ROWS_MAX) shown.push(`and ${lines.length - ROWS_MAX} more`);
-  if (shown.length === 0 && none) shown.push(none);
-  place.replaceChildren(...shown.map((line) => {
-    const item = document.createElement("li");
-    item.textContent = line;
-    return item;
-  }));
-}
 
 function figures(status) {
   const number = (count) => count.toLocaleString("en");
@@ -157,6 +106,7 @@ function forget() {
   at("figures").replaceChildren();
   at("troubles").replaceChildren();
   at("groups").replaceChildren();
+  forgetTomes();
   at("shown").hidden = true;
   at("keys").hidden = false;
   tell("");
@@ -172,6 +122,7 @@ async function archive() {
     if (signer !== key) return;
     show(status);
     rack(found);
+    showTomes(status.has_tomes ? signer : null);
     tell("");
   } catch (error) {
     if (signer !== key) return;

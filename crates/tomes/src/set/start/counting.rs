@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_tome::TomeId;
 use fulgurite_units::error_chain;
 
-use super::{Opened, Seat, Start};
+use super::{Loaded, Seat, Start};
 use crate::piece_store::OpenedPieces;
 use crate::set_store::SetStore;
 use crate::starts::{Age, Counted, StartRow, StartsRow};
@@ -48,7 +48,7 @@ impl Start {
     pub(super) fn count_tomes(
         &self,
         store: &SetStore,
-        opened: &mut BTreeMap<TomeId, Result<Opened, String>>,
+        opened: &mut BTreeMap<TomeId, Result<Loaded, String>>,
     ) -> Result<()> {
         let mut starts: BTreeMap<Counted, StartsRow> = BTreeMap::new();
         for (tome, _) in opened.iter().filter(|(_, opened)| opened.is_ok()) {
@@ -59,7 +59,7 @@ impl Start {
         for (tome, found) in opened {
             let of = Counted::Tome(*tome);
             let (Ok(own), Some(begun)) = (&found, starts.get_mut(&of)) else { continue };
-            match own.store.note_start(StartRow(begun.begun)) {
+            match own.opened.store.note_start(StartRow(begun.begun)) {
                 Ok(()) => *begun = begun.ended(),
                 Err(error) => {
                     tracing::error!(%tome, "not opened: {}", error_chain(&error));

@@ -1,0 +1,93 @@
+//! Whether the full scrub reads every block that was written within its period, and what that takes
+//! of wakes: a set of tomes over more than a year of its own clock.
+
+use fulgurite_units::{Duration, Instant};
+
+use super::nature::Nature;
+use super::world::World;
+use crate::limits::{FULL_SCRUB, SCRUB_LATE};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// A pass may be late by a 24th of the disk.
+const READ_WITHIN: Duration =
+    Duration::from_nanos(FULL_SCRUB.as_nanos() + FULL_SCRUB.as_nanos() / SCRUB_LATE);
+/// Wakes of a disk for the scrub alone in a pass: one each 24th of its blocks. The 54 blocks of
+/// these small disks have no 24th that is whole, so it is every second of them, and one more for
+/// where the period begins.
+const WAKES_MAX: usize = 54 / 2 + 1;
+
+/// A set to which something was written, all of it protected.
+fn written() -> World {
+    let mut world = World::new(Nature::CALM, 24);
+    for tome in 0..world.nodes.len() {
+        (0..3).for_each(|_| world.put(tome));
+    }
+    world.pass(DAY);
+    assert_eq!(world.unprotected(), 0, "only the scrub is left to do");
+    world
+}
+
+/// When the block was last read or written that was so longest ago, and how many there are.
+fn oldest(world: &World) -> (Instant, usize) {
+    let mut all = Vec::new();
+    for node in &world.nodes {
+        for spot in node.awake.regions().flat_map(|(_, region)| region.spots()) {
+            all.push(node.looked[&spot]);
+        }
+    }
+    (all.iter().copied().min().unwrap(), all.len())
+}
+
+/// Lets more than two passes go by; `clients` may do something each day.
+fn years(world: &mut World, clients: impl Fn(&mut World, u64)) {
+    let blocks = world.layout.blocks();
+    assert_eq!(usize::try_from(blocks).unwrap() / 2 + 1, WAKES_MAX, "of this layout");
+    for day in 0..750 {
+        clients(world, day);
+        world.pass(DAY);
+        let (at, count) = oldest(world);
+        assert!(count > 100, "{count} blocks are written");
+        let age = world.now.since(at);
+        assert!(age <= READ_WITHIN, "day {day}: a block was not looked at for {age:?}");
+    }
+    assert!(READ_WITHIN < Duration::from_secs(365 * 24 * 3600), "within a year");
+    for (tome, node) in world.nodes.iter().enumerate() {
+        assert_eq!(node.awake.scrubbed().passes, 2, "tome {tome}");
+    }
+}
+
+#[test]
+fn every_block_is_read_within_its_period_by_a_bounded_number_of_wakes_though_nobody_comes() {
+    let mut world = written();
+    let before: Vec<usize> = world.nodes.iter().map(|node| node.wakes).collect();
+    years(&mut world, |_, _| {});
+    for (tome, (node, before)) in world.nodes.iter().zip(before).enumerate() {
+        let wakes = node.wakes - before;
+        assert_eq!(node.own_wakes, wakes, "tome {tome}: nobody wanted anything");
+        let passes = 750.0 / (FULL_SCRUB.as_secs_f64() / DAY.as_secs_f64());
+        let most = (WAKES_MAX as f64 * passes).ceil();
+        assert!((20.0..=most).contains(&(wakes as f64)), "tome {tome}: {wakes} of {most}");
+    }
+}
+
+#[test]
+fn what_clients_wake_is_used_so_that_the_scrub_wakes_less() {
+    let mut world = written();
+    let alone: usize = {
+        let mut world = written();
+        years(&mut world, |_, _| {});
+        world.nodes.iter().map(|node| node.own_wakes).sum()
+    };
+    let all: Vec<(usize, String)> = world.objects.keys().cloned().collect();
+    years(&mut world, |world, day| {
+        // One object of each tome in five days: less than one block of these small disks is due.
+        for half in 0..2 {
+            let number = usize::try_from(day * 2 + half).unwrap();
+            let (tome, name) = &all[number % 10 * 3 + number / 10 % 3];
+            world.get(*tome, name);
+        }
+    });
+    assert!(world.counts.read >= 1400, "{} reads", world.counts.read);
+    let own: usize = world.nodes.iter().map(|node| node.own_wakes).sum();
+    assert!(own < alone / 10, "{own} wakes for the scrub, and {alone} without clients");
+}

@@ -1,0 +1,138 @@
+//! An awake store that is made again: beside the place of the one that was lost, and put there when
+//! it is whole.
+//!
+//! ```text
+//! awake.made     rows, some thousands in a commit; whose it is comes last
+//! awake    -->   awake.lost-1, -2, ...   what was there is kept
+//! awake.made --> awake
+//! ```
+//!
+//! Cut short anywhere, it is begun anew. Not here: what it is made of ([`crate::regain`]).
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use fulgurite_catalog::keys::KeyWriter;
+use fulgurite_catalog::row::{self, Row};
+use fulgurite_catalog::{Batch, FjallStore, KeyValue as _, Space};
+use fulgurite_tome::RegionIndex;
+
+use super::{AwakeStore, STORE, config, lock};
+use crate::fail_point::FailPoints;
+use crate::identity::TomeIdentity;
+use crate::limits::LOAD_PAGE_MAX;
+use crate::regain::{Regained, RegainedRegion};
+use crate::rows::{
+    BLOCKS, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow, SEATS,
+    SPACES, STANDINGS, START_KEY, SeatRow, StandingRow, TOME, TOME_KEY, TomeRow, block_key,
+    delta_key, member_key, object_key, pending_key, region_key,
+};
+use crate::starts::StartRow;
+use crate::{Result, TomesError};
+
+/// What is made, until it is whole.
+const MADE: &str = "awake.made";
+/// What was there before, with a number.
+const LOST: &str = "awake.lost";
+
+impl AwakeStore {
+    /// Makes the store of a tome again in its folder, as one that knows of a start. What is in its
+    /// place is put aside and kept.
+    ///
+    /// # Errors
+    /// [`TomesError::InUse`] when another process has it, and when it cannot be made.
+    pub(crate) fn regain(
+        folder: &Path,
+        identity: &TomeIdentity,
+        regained: &Regained,
+        start: StartRow,
+        fail: &FailPoints,
+    ) -> Result<Self> {
+        std::fs::create_dir_all(folder).map_err(TomesError::io("make", folder))?;
+        let _lock = lock(folder)?;
+        let (made, place) = (folder.join(MADE), folder.join(STORE));
+        if made.exists() {
+            std::fs::remove_dir_all(&made).map_err(TomesError::io("remove", &made))?;
+        }
+        fill(&made, identity, regained, start)?;
+        fail.pass("tomes-regained");
+        if place.exists() {
+            let aside = free_name(folder);
+            std::fs::rename(&place, &aside).map_err(TomesError::io("rename", &place))?;
+            sync(folder)?;
+            tracing::warn!(tome = %identity.tome, "set aside as \"{}\"", aside.display());
+        }
+        std::fs::rename(&made, &place).map_err(TomesError::io("rename", &made))?;
+        sync(folder)?;
+        fail.pass("tomes-regained-kept");
+        drop(_lock);
+        Self::open(folder, identity)
+    }
+}
+
+fn free_name(folder: &Path) -> PathBuf {
+    let names = (1u32..).map(|number| folder.join(format!("{LOST}-{number}")));
+    let mut free = names.filter(|path| !path.exists());
+    free.next().unwrap_or_else(|| folder.join(LOST))
+}
+
+fn sync(folder: &Path) -> Result<()> {
+    let synced = open(folder).and_then(|file| file.sync_all());
+    synced.map_err(TomesError::io("sync", folder))
+}
+
+fn open(folder: &Path) -> std::io::Result<File> {
+    File::options().read(true).open(folder)
+}
+
+/// Rows that are kept some thousands at a time.
+struct Filling {
+    store: FjallStore,
+    batch: Batch,
+    rows: usize,
+}
+
+impl Filling {
+    fn put<T: Row>(&mut self, space: Space, key: Vec<u8>, row: &T) -> Result<()> {
+        self.batch.put(space, key, row::encode(row)?)?;
+        self.rows += 1;
+        if self.rows == LOAD_PAGE_MAX { self.keep() } else { Ok(()) }
+    }
+
+    fn keep(&mut self) -> Result<()> {
+        self.rows = 0;
+        Ok(self.store.apply(std::mem::take(&mut self.batch))?)
+    }
+}
+
+fn fill(path: &Path, identity: &TomeIdentity, regained: &Regained, start: StartRow) -> Result<()> {
+    let store = FjallStore::open(path, &SPACES, &config())?;
+    let mut to = Filling { store, batch: Batch::new(), rows: 0 };
+    for RegainedRegion { index, stood, blocks, pending, folded, floors } in &regained.regions {
+        let key = |of: RegionIndex| KeyWriter::finish(region_key(of));
+        to.put(SEATS, key(*index), &SeatRow(stood.group.clone()))?;
+        to.put(STANDINGS, key(*index), &StandingRow::of(stood))?;
+        for (offset, row) in blocks {
+            to.put(BLOCKS, block_key(*index, *offset), row)?;
+        }
+        for (version, pending) in pending {
+            to.put(PENDING, pending_key(*index, *version), &PendingRow(*pending))?;
+        }
+        for (member, floor) in floors {
+            to.put(FLOORS, member_key(*index, *member).finish(), &FloorRow(*floor))?;
+        }
+        for (member, change) in folded {
+            // Its bytes were lost: others that have it tell them.
+            let row = DeltaRow { change: *change, is_folded: true, bytes: DeltaBytes::Here(Vec::new()) };
+            to.put(DELTAS, delta_key(*index, *member, change.version), &row)?;
+        }
+    }
+    for (name, object) in &regained.objects {
+        to.put(OBJECTS, object_key(name), &ObjectRow(object.clone()))?;
+    }
+    to.keep()?;
+    to.put(TOME, START_KEY.to_vec(), &start)?;
+    let TomeIdentity { set, tome, layout, .. } = identity.clone();
+    to.put(TOME, TOME_KEY.to_vec(), &TomeRow { set, tome, layout })?;
+    to.keep()
+}

@@ -1,0 +1,148 @@
+//! Bytes of deltas that came, in a file of their own beside the store: each is written once.
+//!
+//! ```text
+//! deltas    slot 0 | slot 1 | ...      a block each, and nothing between them
+//! row       which slot, and the signature that the bytes have
+//! ```
+//!
+//! In the store they would be in its journal, again when they are folded, and in its tables. A slot
+//! is synced before the row that names it is kept, and is written over only when no row that is on
+//! stable storage names it. So of a commit that was cut short there are bytes that nobody names.
+//! The file is as long as there ever were deltas under way since the start, which has a bound
+//! ([`fulgurite_tome::limits::DELTA_WINDOW`]); a start cuts off what is behind the last of them.
+//! Not here: rows.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::{Result, TomesError};
+
+/// The file, beside the folder of the store.
+const DELTAS: &str = "deltas";
+
+/// Where the bytes of a delta are, counted from zero.
+pub(crate) type Slot = u32;
+
+/// The file of deltas of one tome.
+#[derive(Debug)]
+pub(super) struct Slots {
+    folder: PathBuf,
+    block_bytes: u64,
+    /// Made when the first delta comes.
+    file: Option<File>,
+    /// Below `end`.
+    free: BTreeSet<Slot>,
+    end: Slot,
+    is_unsynced: bool,
+}
+
+impl Slots {
+    /// The file in a folder, of which rows name these slots.
+    ///
+    /// # Errors
+    /// When it cannot be opened; says what is missing of those slots.
+    pub(super) fn open(
+        folder: &Path,
+        block_bytes: u64,
+        named: &BTreeSet<Slot>,
+    ) -> Result<Result<Self, String>> {
+        let path = folder.join(DELTAS);
+        let end = named.last().map_or(0, |last| last.saturating_add(1));
+        let needed = u64::from(end) * block_bytes;
+        let file = match File::options().read(true).write(true).open(&path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(TomesError::io("open", &path)(error)),
+        };
+        let length = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|of| of.len()));
+        let length = length.map_err(TomesError::io("look at", &path))?;
+        if length < needed {
+            let what = format!("{length} bytes of deltas are there, and rows name {needed}");
+            return Ok(Err(what));
+        }
+        if let Some(file) = file.as_ref().filter(|_| length > needed) {
+            file.set_len(needed).map_err(TomesError::io("cut", &path))?;
+        }
+        let free = (0..end).filter(|slot| !named.contains(slot)).collect();
+        let folder = folder.to_owned();
+        Ok(Ok(Self { folder, block_bytes, file, free, end, is_unsynced: false }))
+    }
+
+    /// Writes bytes to a slot that is free, which it takes.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<Slot> {
+        assert_eq!(bytes.len() as u64, self.block_bytes, "a whole block");
+        let slot = self.free.pop_first().unwrap_or(self.end);
+        self.end = self.end.max(slot.saturating_add(1));
+        self.is_unsynced = true;
+        let (at, path) = (self.at(slot), self.path());
+        let file = self.made()?;
+        file.write_all_at(bytes, at).map_err(TomesError::io("write", &path))?;
+        Ok(slot)
+    }
+
+    /// Has what was written on stable storage.
+    ///
+    /// # Errors
+    /// When that was not said. It is not asked again: that would say nothing.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        let is_unsynced = std::mem::take(&mut self.is_unsynced);
+        match self.file.as_ref().filter(|_| is_unsynced) {
+            Some(file) => file.sync_data().map_err(TomesError::io("sync", &self.path())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether something was written and is not synced.
+    pub(super) const fn is_unsynced(&self) -> bool {
+        self.is_unsynced
+    }
+
+    /// What lies in a slot.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn read(&self, slot: Slot) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.block_bytes).unwrap_or(usize::MAX)];
+        let missing = || std::io::Error::from(ErrorKind::NotFound);
+        let read = self.file.as_ref().ok_or_else(missing);
+        let read = read.and_then(|file| file.read_exact_at(&mut bytes, self.at(slot)));
+        read.map_err(TomesError::io("read", &self.path()))?;
+        Ok(bytes)
+    }
+
+    /// No row names these any more.
+    pub(super) fn give_back(&mut self, slots: impl IntoIterator<Item = Slot>) {
+        for slot in slots {
+            assert!(slot < self.end && self.free.insert(slot), "slot {slot} was taken");
+        }
+    }
+
+    fn at(&self, slot: Slot) -> u64 {
+        u64::from(slot) * self.block_bytes
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(DELTAS)
+    }
+
+    /// The file; its name is on stable storage before anything in it is needed.
+    fn made(&mut self) -> Result<&File> {
+        if self.file.is_none() {
+            let path = self.path();
+            let mut options = File::options();
+            let file = options.create(true).truncate(false).read(true).write(true).open(&path);
+            let file = file.map_err(TomesError::io("make", &path))?;
+            let named = File::open(&self.folder).and_then(|folder| folder.sync_all());
+            named.map_err(TomesError::io("sync", &self.folder))?;
+            self.file = Some(file);
+        }
+        let gone = || std::io::Error::from(ErrorKind::NotFound);
+        self.file.as_ref().ok_or_else(|| TomesError::io("make", &self.folder)(gone()))
+    }
+}

@@ -1,0 +1,84 @@
+//! What a tome tells whoever asks how it is, and whoever watches its set.
+//!
+//! Not here: who watches ([`crate::watch`]).
+
+use fulgurite_disks::{Cause, CauseKind, Power, Totals};
+use fulgurite_tome::awake::{Row, Scrubbed};
+use fulgurite_units::UnixTime;
+
+use super::looping::Loop;
+use super::status::TomeStatus;
+use crate::Result;
+use crate::watch::Happening;
+
+/// What was told last, so that nothing is told twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    unprotected: u64,
+    /// Passes of the full scrub, and hundredths of the present one.
+    scrubbed: (u64, u64),
+}
+
+impl Loop {
+    /// The disk does something else.
+    pub(super) fn turn(&self, power: Power, cause: Option<Cause>) -> Result<()> {
+        self.parts.guard.turn(self.place(), power)?;
+        let tome = self.id();
+        self.parts.watched.tell(|| Happening::Power { tome, power, cause });
+        Ok(())
+    }
+
+    /// Rows are kept.
+    pub(super) fn tell_kept(&mut self, rows: &[Row]) {
+        if !self.parts.watched.is_watched() {
+            return;
+        }
+        let tome = self.id();
+        let is_change = |row: &Row| matches!(row, Row::Pending { .. } | Row::Confirmed { .. });
+        if rows.iter().any(is_change) {
+            let left = self.tome.unprotected();
+            let bytes = left.bytes.get();
+            if std::mem::replace(&mut self.told.unprotected, bytes) != bytes {
+                let seconds = left.age.as_secs_f64();
+                self.parts.watched.tell(|| Happening::Unprotected { tome, bytes, seconds });
+            }
+        }
+        let blocks = self.tome.awake().layout().blocks();
+        for row in rows {
+            let Row::Scrubbed(Scrubbed { next, passes, .. }) = *row else { continue };
+            let scrubbed = (passes, next * 100 / blocks.max(1));
+            if std::mem::replace(&mut self.told.scrubbed, scrubbed) != scrubbed {
+                self.parts.watched.tell(|| Happening::Scrubbed { tome, passes, next, blocks });
+            }
+        }
+    }
+
+    /// What it does, and what is wrong with it.
+    pub(super) fn status(&self) -> TomeStatus {
+        let (awake, at) = (self.tome.awake(), self.parts.clock.now());
+        let woken = self.parts.ledger.ledger().of(self.place());
+        let by = |kind: CauseKind| woken.map_or(0, |totals| totals.by(kind));
+        TomeStatus {
+            tome: self.id(),
+            power: self.power(),
+            token: self.parts.gate.token_of(self.id()),
+            objects: awake.objects().count() as u64,
+            unprotected: self.tome.unprotected(),
+            scrubbed: awake.scrubbed(),
+            scrub_began: Some(UnixTime::from_millis(
+                self.tome.scrub_began().as_nanos() / 1_000_000,
+            )),
+            to_scrub: self.tome.to_scrub(),
+            blocks: awake.layout().blocks(),
+            wakes: woken.map_or(0, Totals::life),
+            wakes_by: CauseKind::ALL.map(by),
+            wakes_of_a_day: woken.map_or(0, |totals| totals.day(at)),
+            spending: self.tome.spending(),
+            healed: self.healed,
+            bad: self.tome.bad_blocks(),
+            trouble: self.trouble.clone(),
+            away: None,
+            alarms: self.alarms.iter().cloned().collect(),
+        }
+    }
+}

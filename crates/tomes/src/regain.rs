@@ -1,0 +1,261 @@
+//! What a tome knew whose awake store was lost, made again of its disk and of what others know.
+//!
+//! ```text
+//! signature of each block   what parities say that the tome has, out of the code word of its
+//!                           group, with each change that any of them knows;
+//!                           or what an object was noted with that no parity has yet
+//! spot of each block        where the disk has a block of that place with that signature
+//! changes under way         what a parity lacks of what others, or the disk, have
+//! names                     what the set noted of objects, where all blocks are as it says
+//! ```
+//!
+//! So a label says only where to look, and never what a block is to be: one that is stale, swapped
+//! or of a write that was never committed has another signature, and is not taken. What the disk
+//! does not have is given a spot in which something else lies; the tome finds it bad and makes it
+//! anew, out of its segment or its group. All of the group has to be there and at rest. Not here:
+//! where it is kept ([`crate::awake_store`]), and the disk ([`crate::survey`]).
+
+mod blocks;
+mod data;
+mod parity;
+mod spots;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::Signature;
+use fulgurite_tome::awake::{Awake, Object, Region};
+use fulgurite_tome::consistency::{Change, Descent, Finding, Nodes};
+use fulgurite_tome::group::{Group, Move};
+use fulgurite_tome::pending::Pending;
+use fulgurite_tome::standing::Standing;
+use fulgurite_tome::stood::Stood;
+use fulgurite_tome::{
+    GroupId, Layout, Member, Offset, RegionId, RegionIndex, Spot, TomeError, TomeId, Version,
+};
+use fulgurite_units::Instant;
+
+use self::blocks::Blocks;
+use self::spots::Spots;
+use crate::piece_store::Placed;
+use crate::rows::BlockRow;
+use crate::survey::Found;
+use crate::{Result, TomesError};
+
+/// What is known beside the disk.
+pub(crate) struct Others<'a> {
+    /// All groups, as the latest of the set and of its tomes have them.
+    pub(crate) groups: &'a [Group],
+    pub(crate) tomes: &'a BTreeMap<TomeId, &'a Awake>,
+    /// Seats that move.
+    pub(crate) moves: &'a [Move],
+    /// On the axis of the core.
+    pub(crate) now: Instant,
+}
+
+/// What a tome knows again.
+#[derive(Debug, Default)]
+pub(crate) struct Regained {
+    pub(crate) regions: Vec<RegainedRegion>,
+    pub(crate) objects: Vec<(String, Object)>,
+    /// Names of objects that are not whole any more.
+    pub(crate) lost: Vec<String>,
+    /// Blocks that the disk does not have, or not as they are to be.
+    pub(crate) bad: u64,
+}
+
+/// A region of it.
+#[derive(Debug)]
+pub(crate) struct RegainedRegion {
+    pub(crate) index: RegionIndex,
+    pub(crate) stood: Stood,
+    pub(crate) blocks: Vec<(Offset, BlockRow)>,
+    pub(crate) pending: Vec<(Version, Pending)>,
+    /// Changes of data members that it has and that not everybody has.
+    pub(crate) folded: Vec<(Member, Change)>,
+    pub(crate) floors: Vec<(Member, Version)>,
+}
+
+/// A seat that the tome has, with the other members of its group.
+struct Seat<'a> {
+    index: RegionIndex,
+    group: &'a Group,
+    member: Member,
+    /// By member; none for its own.
+    others: Vec<Option<&'a Region>>,
+}
+
+/// Makes again what a tome knew.
+///
+/// # Errors
+/// [`TomesError::Away`] when a member of one of its groups is not there, or the disk has no spot
+/// left for what is to be made anew.
+pub(crate) fn regain(
+    tome: TomeId,
+    layout: &Layout,
+    others: &Others<'_>,
+    found: Vec<Found>,
+    pieces: &BTreeMap<String, Placed>,
+) -> Result<Regained> {
+    let seats = seats(tome, others)?;
+    let mut blocks = Blocks::new(found, pieces);
+    let mut spots = Spots::new(layout);
+    let mut drafts = Vec::new();
+    for seat in &seats {
+        let stood = stood(tome, seat, others);
+        let own = RegionId { tome, index: seat.index };
+        let is_data = stood.is_data();
+        let draft = if is_data {
+            data::draft(layout, seat, stood, &mut blocks)?
+        } else {
+            parity::draft(layout, seat, stood, &blocks)?
+        };
+        tracing::debug!(region = %own, is_data, "signatures of a region are known again");
+        spots.take(&draft);
+        drafts.push(draft);
+    }
+    let mut regained = Regained::default();
+    for draft in drafts {
+        regained.regions.push(spots.finish(draft, others.now)?);
+    }
+    regained.bad = spots.bad();
+    let is_own = |index: &RegionIndex| seats.iter().any(|seat| seat.index == *index);
+    let mut used = BTreeSet::new();
+    for (name, Placed { object, signatures }) in pieces {
+        if !object.blocks.iter().all(|(index, _)| is_own(index)) {
+            continue;
+        }
+        let mut all = object.blocks.iter().zip(signatures);
+        let is_whole = all.all(|(at, signature)| blocks.is_chosen(*at, Signature(*signature)));
+        let is_free = object.blocks.iter().all(|at| !used.contains(at));
+        if is_whole && is_free {
+            used.extend(object.blocks.iter().copied());
+            regained.objects.push((name.clone(), object.clone()));
+        } else {
+            regained.lost.push(name.clone());
+        }
+    }
+    Ok(regained)
+}
+
+/// Seats that a tome has, if everybody else of its groups is there.
+fn seats<'a>(tome: TomeId, others: &Others<'a>) -> Result<Vec<Seat<'a>>> {
+    let mut seats = Vec::new();
+    for group in others.groups {
+        let own = group.seats().iter().position(|seat| seat.tome == tome);
+        let Some(at) = own else { continue };
+        let mut regions = Vec::new();
+        for (position, seat) in group.seats().iter().enumerate() {
+            let known = others.tomes.get(&seat.tome).and_then(|awake| awake.region(seat.index));
+            let is_seated = |region: &&Region| {
+                let is_member = matches!(region.standing(), Standing::Member | Standing::Frozen(_));
+                is_member && region.group().id() == group.id()
+            };
+            match known.filter(is_seated) {
+                _ if position == at => regions.push(None),
+                Some(region) => regions.push(Some(region)),
+                None => return Err(missing(tome, group.id(), seat.tome)),
+            }
+        }
+        let (index, member) = (group.seats()[at].index, Member::at(at));
+        seats.push(Seat { index, group, member, others: regions });
+    }
+    Ok(seats)
+}
+
+fn missing(tome: TomeId, group: GroupId, other: TomeId) -> TomesError {
+    let why = format!(
+        "its disk was read whole, and its awake store is made again when tome {other}, which is in \
+         group {group} as well, is here"
+    );
+    TomesError::Away { tome, why }
+}
+
+/// How a region stood, as far as others tell.
+fn stood(tome: TomeId, seat: &Seat<'_>, others: &Others<'_>) -> Stood {
+    let own = RegionId { tome, index: seat.index };
+    let frozen = seat.others.iter().flatten().find_map(|region| region.frozen().copied());
+    let standing = match frozen.filter(|planned| planned.from != own) {
+        Some(planned) => Standing::Frozen(planned),
+        None => Standing::Member,
+    };
+    let is_behind = |region: &&Region| region.group().epoch() < seat.group.epoch();
+    let behind = seat.group.seats().iter().zip(&seat.others);
+    let behind = behind.filter(|(_, region)| region.as_ref().is_some_and(is_behind));
+    let is_data = u32::from(seat.member.get()) < seat.group.split().data();
+    Stood {
+        group: seat.group.clone(),
+        member: seat.member,
+        standing,
+        latest: Version::NONE,
+        // It took the seat, and its set has not told it its objects yet, or does so once more.
+        is_rebuilt: is_data && others.moves.iter().any(|planned| planned.to == own),
+        untold: behind.map(|(seat, _)| seat.tome).collect(),
+    }
+}
+
+/// Compares a group whose members are all here and at rest.
+///
+/// # Errors
+/// When members are missing, or are not of one layout.
+pub(crate) fn compare(
+    group: &Group,
+    layout: &Layout,
+    tomes: &BTreeMap<TomeId, &Awake>,
+) -> Result<Vec<Finding>> {
+    let region = |seat: &RegionId| {
+        let region = tomes.get(&seat.tome).and_then(|awake| awake.region(seat.index));
+        region.ok_or(TomeError::NoRegion { region: *seat })
+    };
+    let regions = group.seats().iter().map(region).collect::<Result<Vec<&Region>, _>>()?;
+    let reports: Vec<_> = regions.iter().map(|region| region.report()).collect();
+    let mut descent = Descent::new(group.split(), *layout, &reports)?;
+    while let Some((level, indexes)) = descent.wants() {
+        let node = |region: &&Region, index: &u32| {
+            region.tree().node(level as usize, *index as usize).unwrap_or_default()
+        };
+        let of = |region: &&Region| Nodes {
+            epoch: region.epoch(),
+            signatures: indexes.iter().map(|index| node(region, index)).collect(),
+        };
+        let answers: Vec<Nodes> = regions.iter().map(of).collect();
+        descent.take(&answers)?;
+    }
+    Ok(descent.findings().to_vec())
+}
+
+/// A block as it is to be: what it is known by, and where the disk has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    signature: Signature,
+    place: Place,
+}
+
+/// Where a block lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere: it was never written, and is zeros.
+    Zeros,
+    Spot(Spot),
+    /// The disk does not have it.
+    Missing,
+}
+
+/// A region whose missing blocks have no spots yet.
+struct Draft {
+    index: RegionIndex,
+    stood: Stood,
+    blocks: BTreeMap<Offset, (Version, Wanted)>,
+    changes: Vec<Waiting>,
+    folded: Vec<(Member, Change)>,
+    floors: Vec<(Member, Version)>,
+}
+
+/// A change that parities lack.
+struct Waiting {
+    version: Version,
+    offset: Offset,
+    old: Wanted,
+    new: Wanted,
+    missing: fulgurite_tome::pending::Parities,
+    is_sent: bool,
+}

@@ -1,0 +1,131 @@
+//! An awake store that was put back since the latest start, known by what others know of it.
+//!
+//! ```text
+//! parity of its group      a later version of its than it gave
+//! data of its group        a change that it folded, and does not know of
+//! what the set noted       an object that it does not have, where nothing of it is
+//! ```
+//!
+//! Each of these was on stable storage in the tome before it was told, so one that does not know it
+//! is an older copy, and is lost to this start: what it would give or write next was given before.
+//! Nothing of it is changed, and the right one can be put back. Not here: copies of before the
+//! latest start ([`crate::starts`]), and tomes in other processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::Signature;
+use fulgurite_tome::awake::{Awake, Region, Role};
+use fulgurite_tome::{Member, Offset, RegionIndex, TomeId, Version};
+
+use super::{Loaded, Start};
+use crate::Result;
+use crate::piece_store::OpenedPieces;
+
+impl Start {
+    /// Has tomes whose awake stores are older copies lost to this start.
+    ///
+    /// # Errors
+    /// When what the set keeps of objects cannot be read.
+    pub(super) fn put_older_aside(
+        &self,
+        pieces: &OpenedPieces,
+        loaded: &mut BTreeMap<TomeId, Result<Loaded, String>>,
+    ) -> Result<()> {
+        let mut older: BTreeMap<TomeId, String> = BTreeMap::new();
+        let awakes = || loaded.values().flatten().map(|loaded| &loaded.awake);
+        for awake in awakes() {
+            let own = awake.regions().find_map(|(_, region)| self.behind(awake, region, loaded));
+            let own = own.map_or_else(|| lacks(awake, pieces), |why| Ok(Some(why)))?;
+            older.extend(own.map(|why| (awake.id(), why)));
+        }
+        for (tome, why) in older {
+            let why = format!("its awake store is an older copy: {why}");
+            tracing::error!(%tome, "not opened: {why}");
+            loaded.insert(tome, Err(why));
+        }
+        Ok(())
+    }
+
+    /// What another member of its group knows that a region does not.
+    fn behind(
+        &self,
+        awake: &Awake,
+        region: &Region,
+        loaded: &BTreeMap<TomeId, Result<Loaded, String>>,
+    ) -> Option<String> {
+        let group = region.group();
+        let is_seated = |region: &Region| region.is_member() || region.frozen().is_some();
+        if !is_seated(region) {
+            return None;
+        }
+        for seat in group.seats().iter().filter(|seat| seat.tome != awake.id()) {
+            let other = loaded.get(&seat.tome).and_then(|loaded| loaded.as_ref().ok());
+            let other = other.and_then(|other| other.awake.region(seat.index));
+            let is_same = |other: &&Region| other.group() == group && is_seated(other);
+            let Some(other) = other.filter(is_same) else { continue };
+            let version = match (region.role(), other.role()) {
+                (Role::Data(_), Role::Parity { .. }) => later(region, other),
+                (Role::Parity { .. }, Role::Data(_)) => unknown(region, other),
+                _ => None,
+            };
+            if let Some((of, version)) = version {
+                let id = group.id();
+                return Some(format!(
+                    "tome {} knows of version {version} of member {of} of group {id}, and it does \
+                     not",
+                    seat.tome
+                ));
+            }
+        }
+        None
+    }
+}
+
+/// A version of a data region that one with parity knows, and it does not.
+fn later(region: &Region, parity: &Region) -> Option<(Member, Version)> {
+    let own = region.member();
+    let Role::Parity { applied, .. } = parity.role() else { return None };
+    let folded = applied.get(own.as_usize())?.folded();
+    let below = Version::new(folded.floor.get().saturating_sub(1));
+    let above = folded.above.iter().map(|change| change.version);
+    let stored = parity.stored().filter(|(of, ..)| *of == own).map(|(_, version, _)| version);
+    let latest = above.chain(stored).chain([below]).max()?;
+    (latest > region.latest()).then_some((own, latest))
+}
+
+/// A change that one with parity has confirmed, and does not know of.
+fn unknown(region: &Region, data: &Region) -> Option<(Member, Version)> {
+    let (of, parity) = (data.member(), region.parity()?);
+    let Role::Parity { applied, .. } = region.role() else { return None };
+    let folded = applied.get(of.as_usize())?.folded();
+    let mut changes = data.pending()?.iter();
+    let unknown =
+        changes.find(|(version, pending)| !pending.missing.has(parity) && !folded.has(*version));
+    unknown.map(|(version, _)| (of, version))
+}
+
+/// An object that was noted and that a tome does not have, though nothing else is in its place.
+/// One that was removed, while the note of that was lost, has its blocks there still.
+fn lacks(awake: &Awake, pieces: &OpenedPieces) -> Result<Option<String>> {
+    let mut used: BTreeSet<(RegionIndex, Offset)> = BTreeSet::new();
+    for (_, object) in awake.objects() {
+        used.extend(object.blocks.iter().copied());
+    }
+    let mut lacking = None;
+    pieces.each(awake.id(), |name, placed| {
+        if lacking.is_some() || awake.object(&name).is_some() {
+            return;
+        }
+        let mut all = placed.object.blocks.iter().zip(&placed.signatures);
+        let is_lacking = all.all(|((index, offset), signature)| {
+            let region = awake.region(*index).filter(|region| !region.is_rebuilt());
+            let is_seated = region.is_some_and(|r| r.is_member() || r.frozen().is_some());
+            let is_other = |region: &Region| region.tree().block(*offset) != Signature(*signature);
+            is_seated && region.is_some_and(is_other) && !used.contains(&(*index, *offset))
+        });
+        if is_lacking {
+            lacking = Some(format!("object \"{name}\" was put, and it does not know of that"));
+        }
+    })?;
+    Ok(lacking)
+}

@@ -1,0 +1,43 @@
+//! Objects that were removed while their tome was lost: it removes them when it is opened again,
+//! before anybody is told what it has.
+//!
+//! Not here: tomes in other processes, which are asked when they answer.
+
+use std::collections::BTreeSet;
+
+use fulgurite_tome::TomeId;
+use fulgurite_tome::awake::{Awake, Row};
+use fulgurite_units::error_chain;
+
+use super::{Opened, Start};
+use crate::Result;
+use crate::limits::LOAD_PAGE_MAX;
+use crate::piece_store::OpenedPieces;
+
+impl Start {
+    /// Removes of a tome what rows say, and then the rows. One that cannot is told why.
+    pub(super) fn remove_put_off(
+        &self,
+        opened: &Opened,
+        mut awake: Awake,
+        pieces: &OpenedPieces,
+    ) -> Result<Awake, String> {
+        let mut remove = || -> Result<()> {
+            let names = pieces.removals(awake.id())?;
+            let there = names.iter().filter(|name| awake.object(name).is_some());
+            let rows: Vec<Row> = there.map(|name| Row::Removed { name: name.clone() }).collect();
+            for some in rows.chunks(LOAD_PAGE_MAX) {
+                opened.store.commit(some, &self.fail)?;
+                some.iter().try_for_each(|row| awake.apply(row))?;
+            }
+            pieces.removed(awake.id(), &names)
+        };
+        remove().map_err(|error| error_chain(&error))?;
+        Ok(awake)
+    }
+}
+
+/// Forgets what was to be removed of tomes that have no seat any more.
+pub(super) fn forget(out: &BTreeSet<TomeId>, pieces: &OpenedPieces) -> Result<()> {
+    out.iter().try_for_each(|tome| pieces.removed(*tome, &pieces.removals(*tome)?))
+}

@@ -1,0 +1,183 @@
+//! What the labels of a disk say that was read whole: which block lies in which spot.
+//!
+//! ```text
+//! space     key         row
+//! survey    "survey"    SurveyRow: which tome, spots that were read, whether that is all
+//! spots     spot        SpotRow: the block that lies there, if its bytes have its signature
+//! ```
+//!
+//! It is made of the disk of a tome whose awake store is lost, some spots in a commit, so that a
+//! start goes on where the one before ended; nothing writes to the disk meanwhile, for its tome is
+//! lost. Whoever opens that tome throws it away first. Not here: what is made of it
+//! ([`crate::regain`]).
+
+use std::path::{Path, PathBuf};
+
+use fulgurite_catalog::keys::{KeyReader, KeyWriter};
+use fulgurite_catalog::row::{self, Row, rows_in};
+use fulgurite_catalog::{Batch, CatalogError, FjallStore, KeyRange, KeyValue as _, Space};
+use fulgurite_codes::{SIGNATURE_BYTES, Signature};
+use fulgurite_tome::{Layout, Offset, RegionIndex, Spot, TomeId, Version};
+use fulgurite_units::TomeSetId;
+use serde::{Deserialize, Serialize};
+
+use crate::awake_store::config;
+use crate::disk::Label;
+use crate::identity::TomeIdentity;
+use crate::limits::LOAD_PAGE_MAX;
+use crate::{Result, TomesError};
+
+const SURVEY: Space = Space::new("survey");
+const SPOTS: Space = Space::new("spots");
+const SURVEY_KEY: &[u8] = b"survey";
+/// The folder of the store, beside the awake store.
+const STORE: &str = "survey";
+
+/// How far a survey is, and of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SurveyRow {
+    set: TomeSetId,
+    tome: TomeId,
+    layout: Layout,
+    /// Spots before this one were read.
+    next: u64,
+}
+
+/// The block in a spot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SpotRow {
+    region: RegionIndex,
+    offset: Offset,
+    version: Version,
+    signature: [u8; SIGNATURE_BYTES],
+}
+
+impl Row for SurveyRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for SpotRow {
+    const VERSION: u8 = 1;
+}
+
+/// A block that was found on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) spot: Spot,
+    pub(crate) label: Label,
+    pub(crate) signature: Signature,
+}
+
+/// What was read of a disk so far.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    store: FjallStore,
+    row: SurveyRow,
+}
+
+impl Survey {
+    /// The survey of a tome in its folder; begun, if there is none.
+    ///
+    /// # Errors
+    /// [`TomesError::WrongStore`] when it is that of another tome, and when it cannot be kept.
+    pub(crate) fn begin(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
+        let TomeIdentity { set, tome, layout, .. } = identity.clone();
+        let wanted = SurveyRow { set, tome, layout, next: 0 };
+        let store = match FjallStore::open(&place(folder), &[SURVEY, SPOTS], &config()) {
+            Err(CatalogError::Locked { path }) => return Err(TomesError::InUse { path }),
+            opened => opened?,
+        };
+        let row = match row::get::<SurveyRow>(&store, SURVEY, SURVEY_KEY)? {
+            Some(row) if (SurveyRow { next: 0, ..row }) == wanted => row,
+            Some(row) => {
+                let what = format!("a survey of tome {} of set {}", row.tome, row.set);
+                return Err(TomesError::WrongStore { path: place(folder), what });
+            }
+            None => wanted,
+        };
+        Ok(Self { store, row })
+    }
+
+    /// The one that is there.
+    ///
+    /// # Errors
+    /// Those of [`Self::begin`].
+    pub(crate) fn open(folder: &Path, identity: &TomeIdentity) -> Result<Option<Self>> {
+        if !place(folder).is_dir() {
+            return Ok(None);
+        }
+        Self::begin(folder, identity).map(Some)
+    }
+
+    /// Whether there is one.
+    pub(crate) fn is_begun(folder: &Path) -> bool {
+        place(folder).is_dir()
+    }
+
+    /// Throws the survey of a tome away: it is of no use any more.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(crate) fn remove(folder: &Path) -> Result<()> {
+        match std::fs::remove_dir_all(place(folder)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(TomesError::io("remove", &place(folder))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The first spot that was not read.
+    pub(crate) const fn next(&self) -> u64 {
+        self.row.next
+    }
+
+    /// Whether all of the disk was read.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.row.next >= self.row.layout.spots()
+    }
+
+    /// Keeps what was found up to a spot; it is on stable storage when it returns.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub(crate) fn note(&mut self, found: &[Found], next: u64) -> Result<()> {
+        let row = SurveyRow { next, ..self.row };
+        let mut batch = Batch::new();
+        for Found { spot, label, signature } in found {
+            let Label { region, offset, version } = *label;
+            let row = SpotRow { region, offset, version, signature: signature.0 };
+            batch.put(SPOTS, spot_key(*spot), row::encode(&row)?)?;
+        }
+        batch.put(SURVEY, SURVEY_KEY, row::encode(&row)?)?;
+        self.store.apply(batch)?;
+        self.row = row;
+        Ok(())
+    }
+
+    /// Calls back with each block that was found.
+    ///
+    /// # Errors
+    /// When rows are damaged.
+    pub(crate) fn each(&self, mut of: impl FnMut(Found)) -> Result<()> {
+        let mut range = KeyRange::all();
+        loop {
+            let rows = rows_in::<SpotRow>(&self.store, SPOTS, &range, LOAD_PAGE_MAX)?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            range = KeyRange::all().after(last);
+            for (key, SpotRow { region, offset, version, signature }) in rows {
+                let spot = Spot::new(KeyReader::new(&key).u32()?);
+                let label = Label { region, offset, version };
+                of(Found { spot, label, signature: Signature(signature) });
+            }
+        }
+    }
+}
+
+fn place(folder: &Path) -> PathBuf {
+    folder.join(STORE)
+}
+
+fn spot_key(spot: Spot) -> Vec<u8> {
+    KeyWriter::new().u32(spot.get()).finish()
+}

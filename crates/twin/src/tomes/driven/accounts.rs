@@ -1,0 +1,145 @@
+//! What is counted of a set that its tomes decide, beside what is of every set.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::histogram::{Histogram, Quantiles};
+
+/// What a run measured of it. Times in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DrivenResult {
+    /// From the beginning of a session until all of it is acknowledged.
+    pub session: Quantiles,
+    /// Puts that were refused and came again.
+    pub refused: u64,
+    /// From a request to read until its last byte.
+    pub read: Quantiles,
+    /// The same of those whose own disk turned.
+    pub read_awake: Quantiles,
+    /// Of those that others of their groups gave.
+    pub read_group: Quantiles,
+    /// Of those that had to wake their disk.
+    pub read_woke: Quantiles,
+    /// The share of reads that woke no disk.
+    pub without_wake: f64,
+    /// Of those that asked a group, the share that had to be asked of their own tome after all.
+    pub fell_back: f64,
+    /// Disks that were woken, for each read.
+    pub wakes_a_read: f64,
+    /// Bytes that disks read.
+    pub bytes_read: f64,
+    /// Bytes that disks wrote.
+    pub bytes_written: f64,
+    /// Bytes that went over the network from tomes.
+    pub bytes_sent: f64,
+    /// From the request for what was written together until its last byte.
+    pub job: Quantiles,
+    /// Tomes that have it, for each job.
+    pub tomes_a_job: f64,
+    /// Of them those whose disks did not turn.
+    pub asleep_a_job: f64,
+    /// Data blocks of the fullest tome over the mean.
+    pub fullest: f64,
+    /// Blocks that went bad.
+    pub bad: u64,
+    /// From then until somebody read them.
+    pub discovered: Quantiles,
+    /// From then on until they were whole again.
+    pub repaired: Quantiles,
+    /// Segments that were beyond their parity.
+    pub segments_lost: u64,
+    /// Members that were asked for blocks of others.
+    pub asked: u64,
+    /// Disks woken for each block that was repaired.
+    pub wakes_a_block: f64,
+    /// The least share of its blocks that a tome has read in its passes of the full scrub.
+    pub scrubbed_min: f64,
+    /// Disks that were woken, but for the first time.
+    pub wakes: u64,
+    /// The share of a tome's time in which its disk turns.
+    pub duty: f64,
+    /// Looks at what always holds.
+    pub checks: u64,
+}
+
+/// What is counted while a run goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) session: Histogram,
+    pub(crate) refused: u64,
+    pub(crate) read_awake: Histogram,
+    pub(crate) read_group: Histogram,
+    pub(crate) read_woke: Histogram,
+    pub(crate) asked_group: u64,
+    pub(crate) fell_back: u64,
+    pub(crate) blocks_read: u64,
+    pub(crate) blocks_written: u64,
+    pub(crate) blocks_sent: u64,
+    pub(crate) job: Histogram,
+    pub(crate) jobs: u64,
+    pub(crate) job_tomes: u64,
+    pub(crate) job_asleep: u64,
+    pub(crate) fullest: f64,
+    pub(crate) bad: u64,
+    pub(crate) discovered: Histogram,
+    pub(crate) repaired: Histogram,
+    pub(crate) segments_lost: u64,
+    pub(crate) asked: u64,
+    pub(crate) scrubbed_min: f64,
+    pub(crate) spins: u64,
+    pub(crate) duty: f64,
+    pub(crate) checks: u64,
+    pub(crate) requests: u64,
+    pub(crate) build_writes: u64,
+    pub(crate) build_reads: u64,
+    pub(crate) built_regions: u64,
+}
+
+impl Counts {
+    pub(crate) fn result(self, block: f64) -> DrivenResult {
+        let bytes = |blocks: u64| float(blocks) * block;
+        let mut read = self.read_awake.clone();
+        read.merge(&self.read_group);
+        read.merge(&self.read_woke);
+        let [awake, group, woke] =
+            [self.read_awake, self.read_group, self.read_woke].map(|of| of.quantiles());
+        let read = read.quantiles();
+        let repaired = self.repaired.quantiles();
+        DrivenResult {
+            session: self.session.quantiles(),
+            refused: self.refused,
+            without_wake: share(awake.count + group.count, read.count),
+            fell_back: share(self.fell_back, self.asked_group),
+            wakes_a_read: share(self.spins, read.count),
+            read,
+            read_awake: awake,
+            read_group: group,
+            read_woke: woke,
+            bytes_read: bytes(self.blocks_read),
+            bytes_written: bytes(self.blocks_written),
+            bytes_sent: bytes(self.blocks_sent),
+            job: self.job.quantiles(),
+            tomes_a_job: share(self.job_tomes, self.jobs),
+            asleep_a_job: share(self.job_asleep, self.jobs),
+            fullest: self.fullest,
+            bad: self.bad,
+            discovered: self.discovered.quantiles(),
+            wakes_a_block: share(self.spins, repaired.count),
+            repaired,
+            segments_lost: self.segments_lost,
+            asked: self.asked,
+            scrubbed_min: self.scrubbed_min,
+            wakes: self.spins,
+            duty: self.duty,
+            checks: self.checks,
+        }
+    }
+}
+
+fn share(of: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { float(of) / float(all) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything happen")]
+pub(crate) const fn float(of: u64) -> f64 {
+    of as f64
+}

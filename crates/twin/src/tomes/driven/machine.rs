@@ -1,0 +1,166 @@
+//! The machine of a tome: when its disk, its board and its network are done with what the tome
+//! decided.
+//!
+//! ```text
+//!   board   one command after the other: reads, writes, what parity takes to compute
+//!   wire    what has bytes leaves one message after the other
+//! ```
+//!
+//! The rates are the scenario's, of table 5 of Pergamum (FAST 2008): a block is read or written at
+//! `target`; what `ingest`, `segment` and `fold` take beyond that is the board's. Not here: what
+//! the commands do.
+
+use fulgurite_tome::awake::Row;
+use fulgurite_tome::message::{Held, Message};
+use fulgurite_tome::token::TokenId;
+use fulgurite_tome::{Alarm, Answer, Command, Spot, Tome};
+use fulgurite_units::{Duration, Instant};
+
+use crate::tomes::Scenario;
+use crate::tomes::scenario::bytes;
+
+/// A tome and its machine.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// None when it is lost.
+    pub(crate) tome: Option<Tome>,
+    pub(crate) disk: Vec<Option<Vec<u8>>>,
+    /// The token under which the disk turns.
+    pub(crate) turning: Option<TokenId>,
+    /// Whether it turns and was not told to stop.
+    pub(crate) is_up: bool,
+    /// When the board is done with all it was told.
+    pub(crate) board: Instant,
+    wire: Instant,
+    /// Where the disk's head is.
+    head: u32,
+    /// When it is told that time passed.
+    pub(crate) timer: Option<Instant>,
+}
+
+impl Node {
+    pub(crate) fn new(tome: Tome, disk: Vec<Option<Vec<u8>>>) -> Self {
+        Self {
+            tome: Some(tome),
+            disk,
+            turning: None,
+            is_up: false,
+            board: Instant::ZERO,
+            wire: Instant::ZERO,
+            head: 0,
+            timer: None,
+        }
+    }
+
+    /// Has the board do something; when that is done.
+    pub(crate) fn works(&mut self, now: Instant, lasts: Duration) -> Instant {
+        self.board = self.board.max(now) + lasts;
+        self.board
+    }
+
+    /// Sends so many blocks, when the board is done; when they are there.
+    pub(crate) fn sends(&mut self, now: Instant, blocks: u64, times: &Times) -> Instant {
+        let from = self.board.max(now);
+        if blocks == 0 {
+            return from + times.latency;
+        }
+        self.wire = self.wire.max(from) + times.of(blocks, times.network_s);
+        self.wire + times.latency
+    }
+
+    /// How often the disk's head moves to these.
+    pub(crate) fn seeks(&mut self, spots: &[Spot]) -> u64 {
+        let mut count = 0;
+        for spot in spots {
+            count += u64::from(spot.get() != self.head);
+            self.head = spot.get() + 1;
+        }
+        count
+    }
+}
+
+/// How long things take, in seconds a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) latency: Duration,
+    seek_s: f64,
+    network_s: f64,
+    disk_s: f64,
+    put_s: f64,
+    fold_s: f64,
+    multiply_s: f64,
+    segment_data: u64,
+}
+
+impl Times {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let rates = &scenario.rates;
+        let a_block = |rate: f64| bytes(scenario.driven.block) / 1e6 / rate;
+        let disk_s = a_block(rates.target);
+        Self {
+            latency: scenario.driven.latency,
+            seek_s: scenario.driven.seek.as_secs_f64(),
+            network_s: a_block(rates.network),
+            disk_s,
+            put_s: (a_block(rates.ingest) + a_block(rates.segment) - disk_s).max(0.0),
+            fold_s: (a_block(rates.fold) - 2.0 * disk_s).max(0.0),
+            multiply_s: a_block(rates.multiply),
+            segment_data: u64::from(scenario.segment.data),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 blocks")]
+    fn of(&self, blocks: u64, each_s: f64) -> Duration {
+        Duration::from_secs_f64(blocks as f64 * each_s)
+    }
+
+    /// So many blocks are read or written, with so many seeks.
+    pub(crate) fn disk(&self, blocks: u64, seeks: u64) -> Duration {
+        self.of(blocks, self.disk_s) + self.of(seeks, self.seek_s)
+    }
+
+    /// What a board computes before this is done.
+    pub(crate) fn computing(&self, command: &Command) -> Duration {
+        if let Command::Commit(rows) = command {
+            return self.rows(rows);
+        }
+        let Command::Alarm(Alarm::Healed { blocks, .. }) = command else { return Duration::ZERO };
+        self.of(*blocks as u64 * self.segment_data, self.multiply_s)
+    }
+
+    fn rows(&self, rows: &[Row]) -> Duration {
+        let (mut put, mut folded, mut built, mut blocks) = (0, 0, false, 0);
+        for row in rows {
+            if let Row::Object { object, .. } = row {
+                put += object.blocks.len() as u64;
+            }
+            folded += u64::from(matches!(row, Row::Folded { .. }));
+            built |= matches!(row, Row::Building { .. });
+            blocks += u64::from(matches!(row, Row::Block { .. }));
+        }
+        let built = if built { blocks } else { 0 };
+        self.of(put, self.put_s) + self.of(folded, self.fold_s) + self.of(built, self.multiply_s)
+    }
+}
+
+/// Blocks that a message has in it.
+pub(crate) fn blocks_told(message: &Message) -> u64 {
+    if let Message::Holdings { held: Some(held), .. } = message {
+        return blocks_held(held);
+    }
+    u64::from(matches!(message, Message::Delta { .. }))
+}
+
+/// Blocks that an answer has in it.
+pub(crate) fn blocks_answered(answer: &Answer) -> u64 {
+    if let Answer::Held { held, .. } = answer {
+        return blocks_held(held);
+    }
+    let Answer::Bytes(bytes) = answer else { return 0 };
+    bytes.len().div_ceil(super::settings::CORE_BLOCK) as u64
+}
+
+fn blocks_held(held: &[Held]) -> u64 {
+    let of = |held: &Held| usize::from(!held.block.is_empty()) + held.changes.len();
+    held.iter().map(of).sum::<usize>() as u64
+}

@@ -1,0 +1,256 @@
+//! Clients that read: an object of its own tome, or of the others of its group while that sleeps;
+//! and what was written together, all at once.
+
+use std::collections::BTreeSet;
+
+use fulgurite_tome::alone::{Holding, recover};
+use fulgurite_tome::group::Group;
+use fulgurite_tome::message::Held;
+use fulgurite_tome::{Answer, Event, Member, Offset, TomeError};
+use fulgurite_units::{Duration, Instant};
+
+use super::drive::{Asked, Driven, Happening};
+use super::fill::{bytes_of, name_of};
+use super::settings::Reading;
+use crate::engine::{Observer, Stage};
+use crate::tomes::run::Tomes;
+
+/// What its tome cannot give yet is asked for again after so long, until the run ends.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// How an object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Awake,
+    Group,
+    Woke,
+}
+
+/// An object that is read.
+#[derive(Debug)]
+struct Read {
+    object: usize,
+    since: Instant,
+    how: How,
+    job: Option<usize>,
+    /// Members that have not told yet.
+    waits: usize,
+    told: Vec<(Member, Vec<Held>)>,
+}
+
+/// An episode that is read.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    since: Instant,
+    left: usize,
+}
+
+/// All that is read.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    reads: Vec<Read>,
+    jobs: Vec<Job>,
+    /// Episodes that are read, and are to be.
+    next_episode: usize,
+}
+
+impl Driven {
+    pub(crate) fn begin_reads<O: Observer<Tomes>>(&mut self, stage: &mut Stage<'_, Tomes, O>) {
+        if self.scenario.driven.reads_per_hour > 0.0 {
+            let gap_s = 3_600.0 / self.scenario.driven.reads_per_hour;
+            let after = Duration::from_secs_f64(self.random.gaps.draw() * gap_s);
+            self.plan(stage.now() + after, Happening::Read, stage);
+        }
+    }
+
+    /// A client reads an object, any that is there.
+    pub(crate) fn next_read<O: Observer<Tomes>>(&mut self, stage: &mut Stage<'_, Tomes, O>) {
+        self.begin_reads(stage);
+        if self.objects.is_empty() {
+            return;
+        }
+        let drawn = self.random.objects.below(self.objects.len() as u64);
+        let object = usize::try_from(drawn).unwrap_or(0);
+        if self.objects[object].is_there {
+            self.begin_read(object, None, stage);
+        }
+    }
+
+    /// What was written together is read, all at once.
+    pub(crate) fn next_job<O: Observer<Tomes>>(&mut self, stage: &mut Stage<'_, Tomes, O>) {
+        let Some(jobs) = self.scenario.driven.jobs else { return };
+        let number = self.readings.next_episode;
+        if number >= (jobs.writers * jobs.episodes) as usize {
+            return;
+        }
+        self.readings.next_episode += 1;
+        self.plan(stage.now() + jobs.every, Happening::Job, stage);
+        let of = self.sessions.episodes.get(&number).cloned().unwrap_or_default();
+        let objects: Vec<usize> = of.into_iter().filter(|of| self.objects[*of].is_there).collect();
+        if objects.is_empty() {
+            return;
+        }
+        let tomes: BTreeSet<usize> = objects.iter().map(|of| self.objects[*of].tome).collect();
+        let asleep = tomes.iter().filter(|tome| self.nodes[**tome].turning.is_none()).count();
+        self.counts.jobs += 1;
+        self.counts.job_tomes += tomes.len() as u64;
+        self.counts.job_asleep += asleep as u64;
+        self.readings.jobs.push(Job { since: stage.now(), left: objects.len() });
+        let job = Some(self.readings.jobs.len() - 1);
+        for object in objects {
+            self.begin_read(object, job, stage);
+        }
+    }
+
+    fn begin_read<O: Observer<Tomes>>(
+        &mut self,
+        object: usize,
+        job: Option<usize>,
+        stage: &mut Stage<'_, Tomes, O>,
+    ) {
+        let own = self.objects[object].tome;
+        let around = match self.scenario.driven.reading {
+            Reading::Group if !self.nodes[own].is_up => self.around(object),
+            Reading::Group | Reading::Own => None,
+        };
+        let how = match (&around, self.nodes[own].is_up) {
+            (Some(_), _) => How::Group,
+            (None, true) => How::Awake,
+            (None, false) => How::Woke,
+        };
+        let waits = around.as_ref().map_or(0, |(_, members)| members.len());
+        let since = stage.now();
+        self.readings.reads.push(Read { object, since, how, job, waits, told: Vec::new() });
+        let read = self.readings.reads.len() - 1;
+        let Some((group, members)) = around else {
+            self.get(read, stage);
+            return;
+        };
+        self.counts.asked_group += 1;
+        let offsets = self.offsets(object);
+        for tome in members {
+            let request = self.request(Asked::Hold { read });
+            let event = Event::Hold { request, group: group.id(), offsets: offsets.clone() };
+            let at = stage.now() + self.times.latency;
+            self.plan(at, Happening::Tome { tome, event }, stage);
+        }
+    }
+
+    /// As many others of an object's group as give it, if so many turn.
+    fn around(&self, object: usize) -> Option<(Group, Vec<usize>)> {
+        let own = self.objects[object].tome;
+        let awake = self.nodes[own].tome.as_ref()?.awake();
+        let (index, _) = *awake.object(&name_of(object))?.blocks.first()?;
+        let group = awake.region(index)?.group().clone();
+        let seats = group.seats().iter().map(|seat| seat.tome.get() as usize);
+        let mut up: Vec<usize> =
+            seats.filter(|tome| *tome != own && self.nodes[*tome].is_up).collect();
+        up.sort_by_key(|tome| self.nodes[*tome].board);
+        up.truncate(group.split().data() as usize);
+        (up.len() == group.split().data() as usize).then_some((group, up))
+    }
+
+    fn offsets(&self, object: usize) -> Vec<Offset> {
+        let of = &self.objects[object];
+        let known = self.nodes[of.tome].tome.as_ref();
+        let known = known.and_then(|tome| tome.awake().object(&name_of(object)));
+        known.map_or_else(Vec::new, |known| known.blocks.iter().map(|(_, at)| *at).collect())
+    }
+
+    fn get<O: Observer<Tomes>>(&mut self, read: usize, stage: &mut Stage<'_, Tomes, O>) {
+        let object = self.readings.reads[read].object;
+        let tome = self.objects[object].tome;
+        let request = self.request(Asked::Get { read });
+        let event = Event::Get { request, name: name_of(object) };
+        let at = stage.now() + self.times.latency;
+        self.plan(at, Happening::Tome { tome, event }, stage);
+    }
+
+    /// An object came, or did not.
+    pub(crate) fn of_get<O: Observer<Tomes>>(
+        &mut self,
+        read: usize,
+        answer: Answer,
+        stage: &mut Stage<'_, Tomes, O>,
+    ) {
+        if let Answer::Bytes(bytes) = answer {
+            self.done(read, &bytes, stage.now());
+            return;
+        }
+        // More of its segment is bad than its parity brings back, until the group has.
+        let waits = matches!(answer, Answer::Refused(TomeError::SegmentLost { .. }));
+        assert!(waits, "object {}: {answer:?}", self.readings.reads[read].object);
+        self.counts.refused += 1;
+        let (tome, request) = {
+            let object = self.readings.reads[read].object;
+            (self.objects[object].tome, self.request(Asked::Get { read }))
+        };
+        let name = name_of(self.readings.reads[read].object);
+        let event = Event::Get { request, name };
+        self.plan(stage.now() + AGAIN, Happening::Tome { tome, event }, stage);
+    }
+
+    /// A member told what it has, or did not.
+    pub(crate) fn of_hold<O: Observer<Tomes>>(
+        &mut self,
+        read: usize,
+        answer: Answer,
+        stage: &mut Stage<'_, Tomes, O>,
+    ) {
+        let of = &mut self.readings.reads[read];
+        if of.how != How::Group {
+            return;
+        }
+        if let Answer::Held { member, held } = answer {
+            of.told.push((member, held));
+            of.waits -= 1;
+            if of.waits > 0 {
+                return;
+            }
+            if let Some(bytes) = self.out_of_group(read) {
+                self.done(read, &bytes, stage.now());
+                return;
+            }
+        }
+        self.counts.fell_back += 1;
+        self.readings.reads[read].how = How::Woke;
+        self.get(read, stage);
+    }
+
+    /// The object out of what members told, if that makes it.
+    fn out_of_group(&self, read: usize) -> Option<Vec<u8>> {
+        let of = &self.readings.reads[read];
+        let object = &self.objects[of.object];
+        let awake = self.nodes[object.tome].tome.as_ref()?.awake();
+        let (index, _) = *awake.object(&name_of(of.object))?.blocks.first()?;
+        let region = awake.region(index)?;
+        let (group, target) = (region.group(), region.member());
+        let mut bytes = Vec::new();
+        for at in 0..object.blocks as usize {
+            let of_member =
+                |(member, held): &(Member, Vec<Held>)| held[at].clone().holding(*member);
+            let holdings: Vec<Holding> = of.told.iter().map(of_member).collect();
+            bytes.extend(recover(group.id(), group.split(), target, &holdings).ok()?);
+        }
+        (bytes == bytes_of(&self.contents, of.object, object.blocks)).then_some(bytes)
+    }
+
+    fn done(&mut self, read: usize, bytes: &[u8], now: Instant) {
+        let of = &mut self.readings.reads[read];
+        of.told = Vec::new();
+        let kept = &self.objects[of.object];
+        assert!(bytes == bytes_of(&self.contents, of.object, kept.blocks), "what was put is read");
+        let took = now.since(of.since);
+        match of.how {
+            How::Awake => self.counts.read_awake.add(took),
+            How::Group => self.counts.read_group.add(took),
+            How::Woke => self.counts.read_woke.add(took),
+        }
+        let Some(job) = of.job else { return };
+        let job = &mut self.readings.jobs[job];
+        job.left -= 1;
+        if job.left == 0 {
+            self.counts.job.add(now.since(job.since));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+"""A set of tomes that is watched: a stream of what happens, which nothing waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from harness import wait_until
+from test_events import watching
+from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, body, told
+from test_tomes import make as make
+
+TARGET = "/-/tomes-events"
+# One group of three, and nobody else.
+SHAPE = {"count": 3, "groups": "2+1", "segments": 2, "regions": 1, "spares": 512}
+
+
+class Model:
+    """What the events say that the set is like, and which steps there were."""
+
+    def __init__(self, seen: Iterator[tuple[str, Any]]) -> None:
+        """Begin with the scene, which comes first."""
+        self.seen = seen
+        name, scene = next(seen)
+        assert (name, scene["step"]) == ("scene", 0), scene
+        self.scene = scene["tomes"]
+        self.last, self.happened, self.missed = 0, [], 0
+        self.raised: list[str] = []
+        self.cleared: list[str] = []
+
+    def take(self) -> str:
+        """Take one more; without a gap, or what is missing is told. Returns its name."""
+        name, data = next(self.seen)
+        if name == "step":
+            assert data["step"] == self.last + 1, data
+            self.last = data["step"]
+            self.happened.append(data["happened"])
+        elif name == "look":
+            self.raised += data["look"]["raised"]
+            self.cleared += data["look"]["cleared"]
+            known = {tome["tome"]: tome for tome in self.scene["tomes"]}
+            known |= {tome["tome"]: tome for tome in data["look"]["tomes"]["tomes"]}
+            self.scene = data["look"]["tomes"] | {"tomes": [known[tome] for tome in sorted(known)]}
+        elif name == "missed":
+            assert data["step"] == self.last + data["missed"], data
+            self.last, self.missed = data["step"], self.missed + data["missed"]
+            name, scene = next(self.seen)
+            assert (name, scene["step"]) == ("scene", self.last), scene
+            self.scene = scene["tomes"]
+        return name
+
+    def of(self, kind: str) -> list[Any]:
+        """Return what happened of one kind."""
+        return [what[kind] for what in self.happened if kind in what]
+
+    def until(self, what: str, is_so: Callable[[Model], Any]) -> None:
+        """Take until it is so; the stream itself has a deadline for each event."""
+        while not is_so(self):
+            assert self.take() != "end", f"it ended before: {what}"
+
+
+def is_protected(model: Model) -> bool:
+    """Whether all that was acknowledged is in every parity, as far as the steps say."""
+    left = {one["tome"]: one["bytes"] for one in model.of("unprotected")}
+    return bool(model.of("local")) and bool(left) and not any(left.values())
+
+
+def test_puts_are_watched_and_a_slow_reader_holds_nobody_up(make: Make, tmp_path: Path) -> None:
+    """Watch puts; who reads nothing meanwhile is told the same later, or how much it missed."""
+    server = make(tmp_path, **SHAPE)
+    assert told(server, "init")["tomes"] == SHAPE["count"]
+    s3 = server.start().s3()
+    s3.create_bucket(Bucket=BUCKET)
+    with watching(server, TARGET) as slow, watching(server, TARGET) as seen:
+        model = Model(seen)
+        assert model.scene["is_well"] and len(model.scene["tomes"]) == SHAPE["count"]
+        for name in SIZES:
+            s3.put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass="GLACIER_IR")
+        wait_until("all is on tomes", lambda: server.status()["objects_staged"] == 0, MOVED_WITHIN)
+        model.until("all is protected", is_protected)
+        assert sum(one["bytes"] for one in model.of("local")) >= sum(SIZES.values())
+        causes = [one["cause"] for one in model.of("power") if "cause" in one]
+        assert causes and all("write" in cause for cause in causes), causes
+        holders = [one["tome"] for one in model.of("token")]
+        assert any(tome is not None for tome in holders) and None in holders, holders
+        # One token: nobody has it before it came back.
+        assert all(a is None or b is None for a, b in pairwise(holders)), holders
+
+        def as_status(model: Model) -> bool:
+            powers = {one["tome"]: one["power"] for one in model.of("power")}
+            now = {tome["tome"]: tome["power"] for tome in told(server, "status")["tomes"]}
+            return all(now[tome] == power == "standby" for tome, power in powers.items())
+
+        model.until("the events lead to what status says", as_status)
+        wakes = {tome["tome"]: tome["wakes"] for tome in told(server, "status")["tomes"]}
+        for tome, count in wakes.items():
+            woken = [one for one in model.of("power") if one["tome"] == tome and "cause" in one]
+            # One that made the set, and those that were seen.
+            assert count == 1 + len(woken), (tome, count, woken)
+        # Who has read nothing until now is told the same, or how much it missed.
+        late = Model(slow)
+        late.until("it has caught up", lambda late: late.last >= model.last)
+        assert late.missed or late.happened[: len(model.happened)] == model.happened
+        assert server.stop() == 0
+        while model.take() != "end":
+            pass
