@@ -23,9 +23,9 @@ use crate::identity::TomeIdentity;
 use crate::limits::LOAD_PAGE_MAX;
 use crate::regain::{Regained, RegainedRegion};
 use crate::rows::{
-    BLOCKS, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow, SEATS,
-    SPACES, STANDINGS, START_KEY, SeatRow, StandingRow, TOME, TOME_KEY, TomeRow, block_key,
-    delta_key, member_key, object_key, pending_key, region_key,
+    BLOCKS, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING,
+    PendingRow, SEATS, SPACES, STANDINGS, START_KEY, SeatRow, StandingRow, TOME, TOME_KEY, TomeRow,
+    block_key, delta_key, member_key, object_key, pending_key, region_key,
 };
 use crate::starts::StartRow;
 use crate::{Result, TomesError};
@@ -123,7 +123,8 @@ fn fill(path: &Path, identity: &TomeIdentity, regained: &Regained, start: StartR
         }
         for (member, change) in folded {
             // Its bytes were lost: others that have it tell them.
-            let row = DeltaRow { change: *change, is_folded: true, bytes: DeltaBytes::Here(Vec::new()) };
+            let row =
+                DeltaRow { change: *change, is_folded: true, bytes: DeltaBytes::Here(Vec::new()) };
             to.put(DELTAS, delta_key(*index, *member, change.version), &row)?;
         }
     }

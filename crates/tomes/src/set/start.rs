@@ -148,6 +148,7 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         keeper,
         remotes: start.remotes,
         watched: start.watched,
+        fail: start.fail,
         simulated: start.options.backend.is_simulated(),
         surveyor,
         regained,
