@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, Power};
 use fulgurite_tome::{Layout, Split, TomeError, TomeId};
-use fulgurite_units::{ByteCount, Clock, TomeSetId};
+use fulgurite_units::{ByteCount, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;
@@ -86,9 +86,6 @@ pub struct TomeSet {
     around: Around,
     closed: Closed,
     choice: Arc<Choice>,
-    /// Held while an object's seat moves, or its removal is put off.
-    still: Arc<tokio::sync::Mutex<()>>,
-    clock: Clock,
     fail: Arc<FailPoints>,
     mover: Mover,
     keeper: KeeperDriver,

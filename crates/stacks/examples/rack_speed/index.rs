@@ -179,7 +179,7 @@ impl All {
         let first = Self::ranked(rank % each, each, 63, &mut stream);
         let mut random = [0; 24];
         stream.fill(&mut random);
-        random[..8].copy_from_slice(&first.to_be_bytes());
+        random[..8].copy_from_slice(&KeyWriter::new().u64(first).finish());
         let id = BlobId::from_random(std::array::from_fn(|at| random[at]));
         let first = stream.below(DISKS);
         let place = |stack: u64| (first + stack) % DISKS + u64::from(group) * DISKS;

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::{RegionId, TomeError, TomeId};
+use fulgurite_units::Clock;
 
 use super::operated::is_lost;
 use super::{TomeSet, lock};
@@ -28,6 +29,9 @@ pub(super) struct Choice {
     groups: Mutex<Known>,
     /// The latest object found no room in groups that are whole.
     is_crowded: AtomicBool,
+    /// Held while an object's seat moves, or its removal is put off.
+    pub(super) still: tokio::sync::Mutex<()>,
+    pub(super) clock: Clock,
 }
 
 #[derive(Debug)]
@@ -70,9 +74,10 @@ impl Passed {
 }
 
 impl Choice {
-    pub(super) fn new(groups: Vec<Group>) -> Self {
+    pub(super) fn new(groups: Vec<Group>, clock: Clock) -> Self {
         let groups = Mutex::new(Known::new(groups));
-        Self { groups, is_crowded: AtomicBool::new(false) }
+        let (is_crowded, still) = Default::default();
+        Self { groups, is_crowded, still, clock }
     }
 
     /// A seat has moved.

@@ -72,7 +72,6 @@ pub(super) struct Shared {
     pub(super) names: Arc<Mutex<Names>>,
     pub(super) watched: Watched,
     pub(super) choice: Arc<Choice>,
-    pub(super) still: Arc<tokio::sync::Mutex<()>>,
     pub(super) fail: Arc<FailPoints>,
 }
 
@@ -326,10 +325,10 @@ impl Loop {
 
     /// A region has its seat: it is told its objects, and the set that it has them.
     fn conclude(&mut self, planned: &Move) -> Result<()> {
-        let Shared { store, pieces, names, choice, still, fail, .. } = &self.shared;
+        let Shared { store, pieces, names, choice, fail, .. } = &self.shared;
         let (from, to) = (planned.from, planned.to);
         // What is removed meanwhile is removed of the one or of the other.
-        let _still = still.blocking_lock();
+        let _still = choice.still.blocking_lock();
         let mut own = Vec::new();
         pieces.each(from.tome, |name, placed| {
             if let Some(placed) = moved(&placed, from.index, to.index) {

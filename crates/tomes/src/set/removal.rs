@@ -48,11 +48,11 @@ impl TomeSet {
                 Err(error) => return Err(error),
             }
             // Its seat moves before or after, and not meanwhile.
-            let _still = self.still.lock().await;
+            let _still = self.choice.still.lock().await;
             if self.tome_of(name)? != tome {
                 continue;
             }
-            self.pieces.put_off(tome, name, self.clock.now().as_millis()).await?;
+            self.pieces.put_off(tome, name, self.choice.clock.now().as_millis()).await?;
             self.fail.pass("tomes-removal-kept");
             let mut names = lock(&self.names);
             names.remove(name);

@@ -107,14 +107,12 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
     regaining::look_through(&regained, &seats);
     let unnamed = counting::count_pieces(&store, &pieces, &seats, is_behind)?;
     let out = store.out()?;
-    removed::forget(&out, &pieces)?;
     start.await_remotes(&out, &mut names, &pieces)?;
     let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
     let begin = |tome| start.charge(tome, is_new, &store, (&names, &pieces));
     seats.extend(start.begin_remotes(&out, begin));
     let tomes = Arc::new(seats);
-    let choice = Arc::new(Choice::new(store.groups()?));
-    let still = Arc::<tokio::sync::Mutex<()>>::default();
+    let choice = Arc::new(Choice::new(store.groups()?, start.options.clock.clone()));
     let surveyor = start.surveyor(&tomes, &out, &store.retired()?)?;
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
@@ -124,7 +122,6 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         names: Arc::clone(&names),
         watched: start.watched.clone(),
         choice: Arc::clone(&choice),
-        still: Arc::clone(&still),
         fail: Arc::clone(&start.fail),
     })?;
     Ok(TomeSet {
@@ -142,8 +139,6 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         around: Around::default(),
         closed: Closed::default(),
         choice,
-        still,
-        clock: start.options.clock,
         mover,
         keeper,
         remotes: start.remotes,
@@ -343,6 +338,7 @@ impl Start {
         names: &mut Names,
         pieces: &OpenedPieces,
     ) -> Result<()> {
+        removed::forget(out, pieces)?;
         for (tome, _) in self.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
             names.await_tome(tome);
             pieces.removals(tome)?.into_iter().for_each(|name| names.put_off(tome, name));

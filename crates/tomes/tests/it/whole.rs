@@ -2,45 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_disks::Power;
 use fulgurite_tome::TomeId;
-use fulgurite_tomes::{Failing, SetOptions, TomeSet};
+use fulgurite_tomes::{SetOptions, TomeSet};
 use fulgurite_units::ErrorKind;
 
 use crate::rebuilt::fill;
-use crate::shelf::{BLOCK, Shelf, lose, noise, root, tomes};
+use crate::shelf::{BLOCK, Shelf, lose, noise, root};
 
 /// Turns of the hands in which anything else is protected: some hours.
 const TURNS: u32 = 6000;
-
-#[tokio::test]
-async fn no_disk_is_woken_for_what_is_put_or_put_over_while_another_turns() {
-    let shelf = Shelf::new();
-    let set = shelf.init();
-    let names = fill(&shelf, &set, 0, 24).await;
-    // Nobody hears of what is to be folded: a disk that turned would be woken for what is put.
-    tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
-    let turning = shelf.wait(set.put("first", noise("first", BLOCK))).await.unwrap();
-    let before = set.wakes().await.len();
-    let others: Vec<&String> =
-        names.iter().filter(|name| set.tome_of(name).unwrap() != turning).collect();
-    assert!(others.len() > 8, "{}", others.len());
-    for name in &others[..8] {
-        let old = set.tome_of(name).unwrap();
-        shelf.wait(set.delete(name)).await.unwrap();
-        let tome = shelf.wait(set.put(name, noise("new", 2 * BLOCK))).await.unwrap();
-        assert!(tome == turning && tome != old, "it is with the tome that turns");
-        assert_eq!(shelf.wait(set.get(name)).await.unwrap(), noise("new", 2 * BLOCK));
-    }
-    assert_eq!(set.wakes().await.len(), before, "nobody was woken");
-    let is_up = |(tome, power): &(TomeId, Power)| *power == Power::Standby || *tome == turning;
-    assert!(set.powers().iter().all(is_up), "{:?}", set.powers());
-    tomes().for_each(|tome| shelf.injected.mend(tome));
-    for name in &others[..8] {
-        shelf.wait(set.protected(name)).await.unwrap();
-    }
-    set.stop();
-}
 
 fn is_whole(set: &TomeSet, name: &str, lost: TomeId) -> bool {
     let groups = set.groups_of(name).unwrap();

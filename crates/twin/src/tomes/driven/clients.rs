@@ -3,7 +3,7 @@
 //! A client has two objects under way, so that the tome has the next one when it is done with one.
 //! What is refused for want of room is put again later. Not here: reading.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_tome::placement::{Candidate, Kins, choose};
 use fulgurite_tome::{Answer, Event, RequestId};
@@ -201,7 +201,8 @@ impl Driven {
         let Kept { tome, blocks, .. } = self.objects[object];
         let request = self.request(Asked::Put { session, object });
         let bytes = bytes_of(&self.contents, object, blocks);
-        let event = Event::Put { request, name: name_of(object), bytes };
+        let avoided = BTreeSet::new();
+        let event = Event::Put { request, name: name_of(object), bytes, avoided };
         let at = stage.now() + self.times.latency;
         self.plan(at, Happening::Tome { tome, event }, stage);
     }

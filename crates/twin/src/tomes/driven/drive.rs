@@ -8,6 +8,7 @@ use std::mem::discriminant;
 
 use fulgurite_tome::group::{Groups, Move};
 use fulgurite_tome::token::{self, Fence, FromKeeper, Keeper, ToKeeper, TokenId};
+use fulgurite_tome::whole::{Gathering, Wanted};
 use fulgurite_tome::{
     Answer, Command, Event, Layout, Offset, RegionIndex, RequestId, Spot, Tome, TomeId,
 };
@@ -335,6 +336,9 @@ impl Driven {
                 self.plan(at, Happening::Tome { tome, event: Event::Down }, stage);
             }
             Command::Read { job, spots } => self.read(tome, job, &spots, stage),
+            Command::Gather { job, spots, wanted } => {
+                self.gather(tome, job, (&spots, wanted), stage);
+            }
             Command::Write { spot, bytes } => {
                 assert!(self.nodes[tome].turning.is_some(), "no disk is written that is still");
                 let seeks = self.nodes[tome].seeks(&[spot]);
@@ -370,15 +374,48 @@ impl Driven {
         spots: &[Spot],
         stage: &mut Stage<'_, Tomes, O>,
     ) {
+        let disk = &self.nodes[tome].disk;
+        let blocks = spots.iter().map(|spot| disk[spot.get() as usize].clone()).collect();
+        self.answer_read(tome, spots, Event::Read { job, blocks }, stage);
+    }
+
+    /// Reads blocks into one object, each compared as it comes.
+    fn gather<O: Observer<Tomes>>(
+        &mut self,
+        tome: usize,
+        job: u64,
+        (spots, wanted): (&[Spot], Wanted),
+        stage: &mut Stage<'_, Tomes, O>,
+    ) {
+        let disk = &self.nodes[tome].disk;
+        let mut gathering = Gathering::new(wanted);
+        let is_whole = spots.iter().all(|spot| {
+            let read = |block: &mut [u8]| {
+                block.copy_from_slice(disk[spot.get() as usize].as_ref().ok_or(())?);
+                Ok::<_, ()>(())
+            };
+            matches!(gathering.next(read), Ok(Some(_)))
+        });
+        let whole = gathering.finish().filter(|_| is_whole);
+        self.answer_read(tome, spots, Event::Gathered { job, whole }, stage);
+    }
+
+    /// What a disk is asked for is there when it was read.
+    fn answer_read<O: Observer<Tomes>>(
+        &mut self,
+        tome: usize,
+        spots: &[Spot],
+        event: Event,
+        stage: &mut Stage<'_, Tomes, O>,
+    ) {
         let node = &mut self.nodes[tome];
         assert!(node.turning.is_some(), "no disk is read that is still");
-        let blocks = spots.iter().map(|spot| node.disk[spot.get() as usize].clone()).collect();
         let seeks = node.seeks(spots);
         let at = node.works(stage.now(), self.times.disk(spots.len() as u64, seeks));
         self.counts.blocks_read += spots.len() as u64;
         self.found_bad(tome, spots, at);
         self.reading[tome] = spots.to_vec();
-        self.plan(at, Happening::Tome { tome, event: Event::Read { job, blocks } }, stage);
+        self.plan(at, Happening::Tome { tome, event }, stage);
     }
 
     fn keep<O: Observer<Tomes>>(&mut self, event: token::Event, stage: &mut Stage<'_, Tomes, O>) {
