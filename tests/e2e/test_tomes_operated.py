@@ -22,7 +22,7 @@ USAGE, NOT_FOUND, UNAVAILABLE, CORRUPT, PARTIAL = 2, 4, 7, 8, 10
 TOMES = 5
 SHAPE = {"count": TOMES, "groups": "2+1", "segments": 2, "regions": 1, "spares": 512}
 # Two disks are read one after the other, each of which turns some seconds for nothing then.
-REBUILT_WITHIN = 300
+REBUILT_WITHIN = 600
 
 
 def begin(server: Server) -> Any:
