@@ -360,7 +360,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         let mut members = Members::first(self.assignment.places(group).len());
         // A blob has a stack on some of them only.
         while kind == OpKind::Read && members.count() > code.width() {
-            members = members.without(self.random.below(Members::MOST as u64) as usize);
+            members = members.without(self.pick(Members::MOST) as usize);
         }
         let enough = if kind == OpKind::Init { 0 } else { code.data };
         let bytes = ByteCount::mib(self.random.below(2000));
