@@ -137,3 +137,40 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     assert (added["tomes"], added["added"]) == (TOMES + 1, 1), added
     server.start()
     assert len(told(server, "status")["tomes"]) == TOMES + 1
+
+
+def test_an_awake_store_that_is_lost_is_made_again_of_its_disk(make: Make, tmp_path: Path) -> None:
+    """Lose what a tome kept awake, and not its disk: once with a server, once without."""
+    server = make(tmp_path, **SHAPE)
+    begin(server)
+    pieces = {tome["tome"]: tome["pieces"] for tome in told(server, "status")["tomes"]}
+    lost = max(pieces, key=lambda tome: pieces[tome])
+    here = done(server, "survey", str(lost))
+    assert here.returncode == USAGE and "is not lost" in here.stderr, here.stderr
+    assert done(server, "survey", "77").returncode == NOT_FOUND
+    expected = {"tome": lost, "is_regained": True, "pieces": pieces[lost], "bad": 0, "problems": []}
+
+    server.stop()
+    shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}")
+    s3 = server.start().s3()
+    all_there(s3)
+    surveyed = done(server, "survey", str(lost))
+    assert surveyed.returncode == 0, f"{surveyed.stdout}{surveyed.stderr}"
+    assert report(surveyed) == expected | {"is_regained": False, "pieces": 0}
+    reasons = told(server, "status")["reasons"]
+    assert any("was read whole" in why for why in reasons), reasons
+    server.stop()
+    s3 = server.start().s3()
+    assert told(server, "status")["is_well"], told(server, "status")
+    all_there(s3)
+    compared = report(done(server, "verify"))
+    assert (compared["agree"], compared["problems"]) == (1, []), compared
+
+    server.stop()
+    shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}" / "awake")
+    surveyed = done(server, "survey", str(lost))
+    assert surveyed.returncode == 0, f"{surveyed.stdout}{surveyed.stderr}"
+    assert report(surveyed) == expected
+    s3 = server.start().s3()
+    assert told(server, "status")["is_well"], told(server, "status")
+    all_there(s3)

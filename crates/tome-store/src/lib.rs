@@ -15,6 +15,7 @@
 //! header    what an object's last piece says of it           store    puts, removals, a loss
 //! objects   `object_store`'s trait over these                upload   the same, in parts
 //! snapshot  what it says of itself                       operated  what an operator has done
+//! regained  a disk read whole whose awake store was lost
 //! watch     what happens, as one who watches is told
 //! ```
 //!
@@ -31,6 +32,7 @@ mod operated;
 mod pieces;
 mod pins;
 mod reading;
+mod regained;
 mod snapshot;
 mod store;
 mod upload;
@@ -39,6 +41,7 @@ mod watch;
 pub use error::{Result, StoreError};
 pub use fulgurite_tome::TomeId;
 pub use operated::{Compared, Rebuilt, Scrubbed, Work};
+pub use regained::Surveyed;
 pub use snapshot::{BudgetSnapshot, MoveSnapshot, ScrubSnapshot, Snapshot, TomeSnapshot};
 pub use store::{Found, Promise, StoreOptions, TomeStore, Totals};
 pub use watch::{Look, Seen, TomesWatch};

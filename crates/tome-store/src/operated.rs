@@ -75,7 +75,7 @@ impl Work {
         (of(&self.done), of(&self.total))
     }
 
-    fn tell(&self, done: u64, total: u64) {
+    pub(crate) fn tell(&self, done: u64, total: u64) {
         self.total.store(total, Ordering::Relaxed);
         self.done.store(done, Ordering::Relaxed);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fulgurite_disks::Wake;
 use fulgurite_tome_store::{
-    Compared, Found, Rebuilt, Result, Scrubbed, Snapshot, TomeId, TomeStore, Work,
+    Compared, Found, Rebuilt, Result, Scrubbed, Snapshot, Surveyed, TomeId, TomeStore, Work,
 };
 use fulgurite_units::{ErrorKind, error_chain};
 
@@ -89,6 +89,18 @@ impl Asked {
                 let store = store.clone();
                 let work = async move |work: Arc<Work>| store.rebuild(tome, &work).await;
                 followed("rebuild", is_quiet, work).await
+            }
+        }
+    }
+
+    /// Says nothing of what is made of it: that is for the next start.
+    pub(super) async fn survey(&self, tome: TomeId, is_quiet: bool) -> anyhow::Result<Surveyed> {
+        match self {
+            Self::Server(server) => server.tomes_work("tomes-survey", Some(tome), is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                let work = async move |work: Arc<Work>| store.survey(tome, &work).await;
+                followed("survey", is_quiet, work).await
             }
         }
     }

@@ -12,7 +12,7 @@ mod show;
 
 use std::path::PathBuf;
 
-use fulgurite_tome_store::{Compared, Found, Rebuilt, Scrubbed, TomeId};
+use fulgurite_tome_store::{Compared, Found, Rebuilt, Scrubbed, Surveyed, TomeId};
 
 use self::asked::Asked;
 pub(crate) use self::open::{close, is_fail_point, open, open_now, to_serve};
@@ -55,6 +55,14 @@ pub(crate) enum TomesCommand {
     },
     /// Take out a tome that is here: what it has is made anew on others, and it does not come back
     Retire {
+        /// Number of the tome
+        #[arg(value_name = "TOME")]
+        tome: u32,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
+    /// Read the disk of a tome whose awake store is lost: the next start makes that again
+    Survey {
         /// Number of the tome
         #[arg(value_name = "TOME")]
         tome: u32,
@@ -145,6 +153,7 @@ pub(crate) async fn tomes(command: &TomesCommand, out: &Output) -> anyhow::Resul
             })
             .await
         }
+        TomesCommand::Survey { tome, args } => survey(TomeId::new(*tome), args, out).await,
         TomesCommand::Recover(args) => {
             asked::with(args, async |set: &Asked| {
                 show_found(&set.recover(out.is_json()).await?, out)
@@ -177,6 +186,49 @@ async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
         note(hint("name more in the configuration: count of [tomes], or --tomes COUNT"));
     }
     Ok(())
+}
+
+/// Has a disk read whole. Where no server has the set, it is opened once more, which makes the
+/// awake store again.
+async fn survey(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+    let mut surveyed = None;
+    let mut is_served = false;
+    asked::with(args, async |set: &Asked| {
+        is_served = matches!(set, Asked::Server(_));
+        surveyed = Some(set.survey(tome, out.is_json()).await?);
+        Ok(())
+    })
+    .await?;
+    let Some(mut surveyed) = surveyed else { return Ok(()) };
+    if !is_served && surveyed.problems.is_empty() {
+        let store = open(&args.configured()?, &args.data()?).await?;
+        let regained = store.regained(tome);
+        let status = store.status().await;
+        close(store).await;
+        let own = status.tomes.into_iter().find(|status| status.tome == tome);
+        surveyed = regained.unwrap_or_else(|| {
+            let trouble = own.and_then(|status| status.trouble);
+            Surveyed { problems: trouble.into_iter().collect(), ..surveyed }
+        });
+    }
+    show_surveyed(&surveyed, out)
+}
+
+fn show_surveyed(surveyed: &Surveyed, out: &Output) -> anyhow::Result<()> {
+    out.json(surveyed)?;
+    let Surveyed { tome, is_regained, pieces, bad, problems } = surveyed;
+    if *is_regained {
+        out.text(format_args!(
+            "tome {tome}: its awake store is made again, with {}; {} to be made anew",
+            counted(*pieces, "piece"),
+            counted(*bad, "block")
+        ))?;
+    } else if problems.is_empty() {
+        out.text(format_args!(
+            "tome {tome}: its disk is read whole; its awake store is made again at the next start"
+        ))?;
+    }
+    judge(problems, 0, Exit::Partial, "each was named", out)
 }
 
 /// Tells problems, and that there are some.

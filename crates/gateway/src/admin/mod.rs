@@ -13,7 +13,7 @@
 //!   GET  /-/admin/rack, rack-ledger        the rack of cold disks: see `rack`
 //!   GET  /-/admin/tomes, tomes-ledger      the set of tomes: see `tomes`
 //!   POST /-/admin/tomes-verify, tomes-scrub[?tome=N], tomes-rebuild?tome=N, tomes-retire?tome=N,
-//!        tomes-recover
+//!        tomes-survey?tome=N, tomes-recover
 //!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
 //! ```
 //!

@@ -27,6 +27,7 @@ pub(super) enum TomesCall {
     Scrub,
     Rebuild,
     Retire,
+    Survey,
     Recover,
     Events,
 }
@@ -75,6 +76,7 @@ const ROUTES: [(Method, &str, Call); 24] = [
     (Method::POST, "/-/admin/tomes-scrub", Call::Tomes(TomesCall::Scrub)),
     (Method::POST, "/-/admin/tomes-rebuild", Call::Tomes(TomesCall::Rebuild)),
     (Method::POST, "/-/admin/tomes-retire", Call::Tomes(TomesCall::Retire)),
+    (Method::POST, "/-/admin/tomes-survey", Call::Tomes(TomesCall::Survey)),
     (Method::POST, "/-/admin/tomes-recover", Call::Tomes(TomesCall::Recover)),
 ];
 

@@ -39,7 +39,7 @@ impl TomesCall {
                 Names::None
             }
             Self::Scrub => Names::Maybe,
-            Self::Rebuild | Self::Retire => Names::One,
+            Self::Rebuild | Self::Retire | Self::Survey => Names::One,
         }
     }
 }
@@ -81,7 +81,11 @@ impl Admin {
                     Ok::<Value, Failure>(json!(tomes.recover().await?))
                 })
             }
-            TomesCall::Verify | TomesCall::Scrub | TomesCall::Rebuild | TomesCall::Retire => {
+            TomesCall::Verify
+            | TomesCall::Scrub
+            | TomesCall::Rebuild
+            | TomesCall::Retire
+            | TomesCall::Survey => {
                 let work = Arc::<Work>::default();
                 let told = Arc::clone(&work);
                 let told = ToldInBytes(move || told.bytes());
@@ -103,6 +107,7 @@ async fn done(
         TomesCall::Scrub => json!(tomes.scrub(tome, work).await?),
         TomesCall::Rebuild => json!(tomes.rebuild(one, work).await?),
         TomesCall::Retire => json!(tomes.retire(one, work).await?),
+        TomesCall::Survey => json!(tomes.survey(one, work).await?),
         TomesCall::Verify
         | TomesCall::Status
         | TomesCall::Ledger
