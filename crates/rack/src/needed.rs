@@ -76,7 +76,7 @@ impl Rack {
         if !takes_all(op) && coming >= op.enough { Asked::Told } else { asked }
     }
 
-    /// Tells disks to come up that a read lacks which came for the group that spins or comes up, and
+    /// Tells disks to come up that a read lacks which came for the group that spins or comes up and
     /// is to be done in this turn: while others are served, not after them.
     pub(crate) fn ask_ahead(&mut self, index: usize, op: &Op, out: &mut Outbox<Command>) {
         if self.policy.wakes == Wakes::All {

@@ -52,7 +52,7 @@ pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
 pub(crate) const TOMES_EVENTS: &str = "/-/tomes-events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 24] = [
+const ROUTES: [(Method, &str, Call); 25] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),

@@ -90,7 +90,10 @@ async fn tomes_are_watched_until_the_server_stops() {
     assert!(watching.is_let_in());
     put(&tomes, 3..6).await;
     // Its parities turn their disks for that.
-    while tomes.status().await.unprotected_bytes > 0 {
+    let unprotected = async || {
+        parse(&call(&server, "GET", "/-/admin/tomes").await.text())["unprotected_bytes"].clone()
+    };
+    while unprotected().await != 0 {
         tokio::task::yield_now().await;
     }
     let (serving, _data) = server.begin_stop();

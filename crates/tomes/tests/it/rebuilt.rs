@@ -175,7 +175,7 @@ async fn a_tome_that_was_only_away_keeps_the_seats_that_have_not_moved() {
         assert!(planned > 1);
         while some_move && set.status().await.moves.under_way.len() == planned {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            shelf.clock.advance(Duration::from_secs(2));
+            shelf.clock.advance(Duration::from_millis(200));
         }
         set.stop();
         drop(set);
@@ -183,7 +183,9 @@ async fn a_tome_that_was_only_away_keeps_the_seats_that_have_not_moved() {
 
         let set = shelf.open();
         let status = shelf.moved(&set).await;
-        assert_eq!((status.moves.out.len(), status.reasons), (0, vec![]));
+        assert_eq!(status.reasons, Vec::<String>::new());
+        // All may have moved before the set was stopped: then nothing is left that it could keep.
+        assert!(status.moves.out.len() <= usize::from(some_move));
         all_there(&shelf, &set, &names).await;
         let places = places(&set, &names);
         if !some_move {
