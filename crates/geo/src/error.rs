@@ -1,0 +1,67 @@
+//! What can go wrong.
+
+use fulgurite_units::ErrorKind;
+
+use crate::{SiteIndex, limits};
+
+/// An error of this crate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// So many sites cannot vote.
+    #[error("{sites} sites that vote; it takes 3 to {}", limits::VOTING_SITES_MAX)]
+    Sites {
+        /// How many there are.
+        sites: usize,
+    },
+    /// With these sizes two values could be chosen for one version.
+    #[error(
+        "quorums of {promise} (promise), {classic} (classic) and {fast} (fast) of {sites} sites do \
+         not meet as they must: promise + classic > sites, promise + 2 fast > 2 sites, \
+         classic <= fast <= sites"
+    )]
+    Quorums {
+        /// Sites that vote.
+        sites: usize,
+        /// Sites that must promise.
+        promise: usize,
+        /// Sites that must accept in a classic round.
+        classic: usize,
+        /// Sites that must accept in a fast round.
+        fast: usize,
+    },
+    /// A row has grown over what stores take.
+    #[error(
+        "a row of {bytes} bytes is larger than {}; remove versions of the object",
+        limits::ROW_BYTES_MAX
+    )]
+    RowTooLarge {
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// Bytes that are no row of this program, or of a later one.
+    #[error("not a row of this format")]
+    RowForeign,
+    /// Bytes that were a row.
+    #[error("a damaged row")]
+    RowDamaged,
+    /// A map of sites that says something impossible.
+    #[error("in the map of sites: {0}")]
+    Map(String),
+    /// A site that is in no map.
+    #[error("the map has no {0}")]
+    NoSite(SiteIndex),
+}
+
+impl Error {
+    /// What the caller should do.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Sites { .. } | Self::Quorums { .. } | Self::Map(_) => ErrorKind::Invalid,
+            Self::RowTooLarge { .. } => ErrorKind::Conflict,
+            Self::RowForeign | Self::RowDamaged => ErrorKind::Corrupt,
+            Self::NoSite(_) => ErrorKind::NotFound,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Several sites: which version of an object is the last one, agreed on with nothing but conditional
+//! writes (Giza, USENIX ATC 2017).
+//!
+//! ```text
+//!  Proposer: a write or a reading          Get, Put, Heal, ...: with bytes
+//!     | Ask            ^ Answered              state machines without clock, thread, socket or store
+//!     v                |                       (fulgurite_units::Controller)
+//!   site's row --step(row, request)--> row', verdict
+//!     one row an object and site, changed by a conditional write; every version is one instance
+//!     of Fast Paxos over the rows of all sites that vote
+//! ```
+//!
+//! Live nodes, models, the simulation and the twin use the same [`step`] and the same controllers.
+//! What it is not: it knows no stores, no connections and no bytes. Design note 0031.
+
+mod choose;
+mod error;
+mod ids;
+mod known;
+pub mod limits;
+mod proposer;
+mod quorum;
+mod row;
+mod step;
+mod terms;
+mod value;
+mod view;
+
+pub use choose::{Choice, Judgement, choose, judge};
+pub use error::Error;
+pub use ids::{Ballot, Epoch, SiteIndex, Version, WriteId};
+pub use known::{Decided, Known};
+pub use proposer::{Ask, Condition, Event, Goal, Outcome, Proposer, Rounds};
+pub use quorum::{Quorums, Sizes};
+pub use row::{Accepted, Instance, Row};
+pub use step::{Command, Request, Standing, Stepped, Verdict, step};
+pub use terms::Terms;
+pub use value::{Change, Coded, Data, Put, Value};
+pub use view::Hole;

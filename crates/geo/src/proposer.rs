@@ -1,0 +1,501 @@
+//! One agreement on one object: a write that becomes the next version, or a reading that learns the
+//! last one, from the first question to the answer.
+//!
+//! ```text
+//! write:  look (nearest row) --> fast round --all of a fast quorum--> chosen
+//!             |                     | no            ^ other value chosen: next version
+//!             | refused             v               |
+//!             v                  prepare --promised--> accept --> chosen
+//!         read (a quorum)           ^------- lost: pause -'
+//! read:   read (a quorum) --certain--> seen;   not certain --> prepare (--> accept) --> seen
+//! ```
+//!
+//! A write is proposed for a version only when another one is known to be decided for the version
+//! before: proposed for both, it could be chosen twice, and removing one would take the bytes of the
+//! other. A value that is not ours and may have been chosen is proposed in our place.
+//!
+//! Clocks order nothing. Not here: bytes (`put`, `get`), connections, retries of a site's conditional
+//! writes.
+
+mod round;
+mod writing;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_units::{Controller, Duration, Instant, Outbox, RandomStream};
+
+use crate::choose::{Choice, Judgement, choose, judge};
+use crate::proposer::round::Round;
+use crate::{
+    Ballot, Command, Decided, Hole, Known, Request, Row, SiteIndex, Terms, Value, Verdict, Version,
+    limits,
+};
+
+/// What an agreement is for.
+#[derive(Clone, Debug)]
+pub enum Goal {
+    /// To learn the last version.
+    Read,
+    /// To have a value decided for the next version.
+    Write {
+        /// The value.
+        value: Value,
+        /// On what condition.
+        condition: Condition,
+    },
+    /// To have something decided for a version, whatever it is: nothing, if that is possible.
+    Settle {
+        /// The version.
+        version: Version,
+        /// A no-op.
+        noop: Value,
+    },
+}
+
+/// On what condition a value is written. Met by the version right before the one it becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// None.
+    Always,
+    /// There is no object.
+    Absent,
+    /// There is one.
+    Present,
+    /// It is this version.
+    Is(Version),
+}
+
+impl Condition {
+    fn is_met(self, latest: Option<Version>) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Absent => latest.is_none(),
+            Self::Present => latest.is_some(),
+            Self::Is(version) => latest == Some(version),
+        }
+    }
+}
+
+/// What a proposer hears.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Begin.
+    Begin,
+    /// A site answered, or will not: then it is unknown whether it did what it was asked.
+    Answered {
+        /// Which.
+        site: SiteIndex,
+        /// To which question.
+        call: u32,
+        /// Its verdict and row.
+        answer: Option<(Verdict, Row)>,
+    },
+    /// Other terms hold from now on: the map has changed, or what is known of sites.
+    Changed(Box<Terms>),
+    /// The deadline has passed.
+    Timer,
+}
+
+/// What a proposer wants asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Whom.
+    pub site: SiteIndex,
+    /// The number of the question.
+    pub call: u32,
+    /// What.
+    pub request: Request,
+}
+
+/// How an agreement ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The last version is known: nothing after it was decided when the reading began.
+    Seen,
+    /// The value was decided for this version.
+    Written(Version),
+    /// The condition is not met; what is known says why.
+    Refused,
+    /// Too few sites answered, and nothing was written.
+    Unavailable,
+    /// Too few sites answered, and the value may have been decided, or may still be.
+    Indeterminate(Version),
+}
+
+/// Rounds between sites that an agreement took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rounds {
+    /// Readings.
+    pub read: u32,
+    /// Fast rounds.
+    pub fast: u32,
+    /// Promises asked for.
+    pub prepare: u32,
+    /// Classic rounds.
+    pub accept: u32,
+}
+
+impl Rounds {
+    /// All of them.
+    #[must_use]
+    pub const fn total(self) -> u32 {
+        self.read + self.fast + self.prepare + self.accept
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not begun.
+    New,
+    /// The nearest row is read.
+    Looking,
+    /// A quorum of rows is read.
+    Reading,
+    /// Sites are asked to accept at once.
+    Fast(Version),
+    /// Sites are asked to promise.
+    Preparing(Version, Ballot),
+    /// Sites are asked to accept.
+    Accepting(Version, Ballot, Value),
+    /// A ballot was lost, for this version, or too few sites answered a reading.
+    Pausing(Option<Version>, Instant),
+    /// There is an outcome.
+    Done(Outcome),
+}
+
+/// One agreement.
+#[derive(Debug)]
+pub struct Proposer {
+    terms: Terms,
+    goal: Goal,
+    random: RandomStream,
+    known: Known,
+    /// Rows as they were read since it began, of sites that vote.
+    rows: BTreeMap<SiteIndex, Row>,
+    phase: Phase,
+    round: Round,
+    /// Whether a quorum was read since it began.
+    confirmed: bool,
+    /// Versions for which the value was proposed.
+    proposed: BTreeSet<Version>,
+    pause: Duration,
+    give_up: Option<Instant>,
+    rounds: Rounds,
+}
+
+impl Proposer {
+    /// An agreement that has not begun. What is `known` already saves the look at the nearest row.
+    #[must_use]
+    pub fn new(terms: Terms, goal: Goal, known: Option<Known>, random: RandomStream) -> Self {
+        let pause = terms.pause;
+        let looked = known.is_some();
+        Self {
+            terms,
+            goal,
+            random,
+            known: known.unwrap_or_default(),
+            rows: BTreeMap::new(),
+            phase: Phase::New,
+            round: Round::new(looked),
+            confirmed: false,
+            proposed: BTreeSet::new(),
+            pause,
+            give_up: None,
+            rounds: Rounds::default(),
+        }
+    }
+
+    /// How it ended, if it has.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<&Outcome> {
+        match &self.phase {
+            Phase::Done(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// What it knows of the object.
+    #[must_use]
+    pub const fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Rows that it read, of sites that vote.
+    #[must_use]
+    pub const fn rows(&self) -> &BTreeMap<SiteIndex, Row> {
+        &self.rows
+    }
+
+    /// Rounds between sites so far.
+    #[must_use]
+    pub const fn rounds(&self) -> Rounds {
+        self.rounds
+    }
+
+    /// Whether its value was ever proposed to a site.
+    #[must_use]
+    pub fn has_proposed(&self) -> bool {
+        !self.proposed.is_empty()
+    }
+
+    fn begin(&mut self, now: Instant, out: &mut Outbox<Ask>) {
+        self.give_up = Some(now + self.terms.patience);
+        match &self.goal {
+            Goal::Read => self.read(now, out),
+            Goal::Settle { version, .. } => {
+                let version = *version;
+                self.prepare(version, now, out);
+            }
+            Goal::Write { .. } if self.round.looked => self.propose(now, out),
+            Goal::Write { .. } => {
+                let nearest = self.terms.voters.first().copied();
+                let Some(near) = nearest.filter(|site| !self.terms.down.contains(site)) else {
+                    return self.propose(now, out);
+                };
+                self.phase = Phase::Looking;
+                self.open_round(now);
+                out.push(self.ask(near, Command::Read));
+            }
+        }
+    }
+
+    /// Asks a quorum of rows, which is: all, and the first that suffice.
+    fn read(&mut self, now: Instant, out: &mut Outbox<Ask>) {
+        self.phase = Phase::Reading;
+        self.rounds.read += 1;
+        self.ask_all(&Command::Read, now, out);
+    }
+
+    fn prepare(&mut self, version: Version, now: Instant, out: &mut Outbox<Ask>) {
+        let seen = self.rows.values().filter_map(|row| row.seen(version)).max();
+        let seen = seen.unwrap_or(Ballot::FAST).max(self.round.highest(version));
+        let ballot = Ballot::after(seen, self.terms.epoch, &mut self.random);
+        self.round.own = Some((version, ballot));
+        self.phase = Phase::Preparing(version, ballot);
+        self.rounds.prepare += 1;
+        self.ask_all(&Command::Prepare { version, ballot }, now, out);
+    }
+
+    fn accept(
+        &mut self,
+        (version, ballot): (Version, Ballot),
+        value: Value,
+        now: Instant,
+        out: &mut Outbox<Ask>,
+    ) {
+        if self.is_own(&value) {
+            self.proposed.insert(version);
+        }
+        let command = Command::Accept { version, ballot, value: value.clone() };
+        self.phase = Phase::Accepting(version, ballot, value);
+        self.rounds.accept += 1;
+        self.ask_all(&command, now, out);
+    }
+
+    /// Goes on after an answer, if enough are there; `last` when no more will be waited for.
+    fn conclude(&mut self, last: bool, now: Instant, out: &mut Outbox<Ask>) {
+        match self.phase.clone() {
+            Phase::Looking => {
+                if last || self.round.answers() > 0 {
+                    self.propose(now, out);
+                }
+            }
+            Phase::Reading => self.conclude_reading(last, now, out),
+            Phase::Fast(version) => self.conclude_fast(version, last, now, out),
+            Phase::Preparing(version, ballot) => {
+                self.conclude_promises((version, ballot), last, now, out);
+            }
+            Phase::Accepting(version, _, value) => {
+                if self.known.has(version) {
+                    return self.decided(version, now, out);
+                }
+                if self.round.oks() >= self.terms.quorums.classic() {
+                    let durable = value.put().is_none_or(crate::Put::was_written);
+                    self.known.learn(version, &Decided { value, durable });
+                    self.decided(version, now, out);
+                } else if self.is_hopeless(self.terms.quorums.classic(), last) {
+                    self.lose(Some(version), now);
+                }
+            }
+            Phase::New | Phase::Pausing(..) | Phase::Done(_) => {}
+        }
+    }
+
+    fn conclude_reading(&mut self, last: bool, now: Instant, out: &mut Outbox<Ask>) {
+        let quorums = self.terms.quorums;
+        if self.rows.len() < quorums.read() {
+            if self.is_hopeless(quorums.read(), last) {
+                self.lose(None, now);
+            }
+            return;
+        }
+        let all = last || self.round.answers() == quorums.sites();
+        loop {
+            let version = self.known.last().next();
+            let rows: Vec<&Row> = self.rows.values().collect();
+            match judge(quorums, version, &rows) {
+                Judgement::Chosen(value) => {
+                    let durable = value.put().is_none_or(crate::Put::was_written);
+                    self.known.learn(version, &Decided { value, durable });
+                }
+                Judgement::Nothing => return self.seen(now, out),
+                Judgement::Open if all => return self.prepare(version, now, out),
+                Judgement::Open => return,
+            }
+        }
+    }
+
+    /// The last version is known. What is missing below it is asked for.
+    fn seen(&mut self, now: Instant, out: &mut Outbox<Ask>) {
+        self.confirmed = true;
+        if let Err(Hole(version)) = self.known.latest() {
+            return self.prepare(version, now, out);
+        }
+        match &self.goal {
+            Goal::Write { .. } => self.propose(now, out),
+            Goal::Read | Goal::Settle { .. } => self.phase = Phase::Done(Outcome::Seen),
+        }
+    }
+
+    fn conclude_promises(
+        &mut self,
+        (version, ballot): (Version, Ballot),
+        last: bool,
+        now: Instant,
+        out: &mut Outbox<Ask>,
+    ) {
+        if self.known.has(version) {
+            return self.decided(version, now, out);
+        }
+        let quorums = self.terms.quorums;
+        if self.round.oks() < quorums.promise() {
+            if self.is_hopeless(quorums.promise(), last) {
+                self.lose(Some(version), now);
+            }
+            return;
+        }
+        let rows: Vec<&Row> = self.round.promised().collect();
+        let free = match choose(quorums, version, &rows) {
+            Choice::Forced(value) => return self.accept((version, ballot), value, now, out),
+            // Told before: `known` would have it.
+            Choice::Decided => return self.decided(version, now, out),
+            Choice::Free => self.own_value(version),
+        };
+        match free {
+            Some(value) => self.accept((version, ballot), value, now, out),
+            // Nothing was chosen below this ballot, which is later than the reading's beginning.
+            None => self.seen(now, out),
+        }
+    }
+
+    /// What to propose where anything may be.
+    fn own_value(&self, version: Version) -> Option<Value> {
+        match &self.goal {
+            Goal::Read => None,
+            Goal::Settle { version: wanted, noop } => (*wanted == version).then(|| noop.clone()),
+            Goal::Write { value, .. } => {
+                let next = version == self.known.last().next();
+                (next && self.condition_is_met()).then(|| value.clone())
+            }
+        }
+    }
+
+    /// Something was decided for a version for which this asked.
+    fn decided(&mut self, version: Version, now: Instant, out: &mut Outbox<Ask>) {
+        self.pause = self.terms.pause;
+        match &self.goal {
+            Goal::Write { .. } => self.propose(now, out),
+            Goal::Settle { version: wanted, .. } if *wanted == version => {
+                self.phase = Phase::Done(Outcome::Seen);
+            }
+            Goal::Read | Goal::Settle { .. } => {
+                self.phase = Phase::Reading;
+                self.conclude_reading(true, now, out);
+            }
+        }
+    }
+
+    /// Whether so many good answers cannot come any more.
+    fn is_hopeless(&self, needed: usize, last: bool) -> bool {
+        let bad = self.round.answers() - self.round.oks();
+        last || self.terms.quorums.sites() - bad < needed
+    }
+
+    /// A ballot is lost, or a reading: again after a pause.
+    fn lose(&mut self, version: Option<Version>, now: Instant) {
+        let spread = 1.0 - limits::PAUSE_SPREAD * self.random.unit();
+        let pause = Duration::from_secs_f64(self.pause.as_secs_f64() * spread);
+        let doubled = Duration::from_nanos(self.pause.as_nanos().saturating_mul(2));
+        self.pause = doubled.min(limits::PAUSE_MAX).max(self.terms.pause);
+        self.phase = Phase::Pausing(version, now + pause);
+    }
+
+    fn on_timer(&mut self, now: Instant, out: &mut Outbox<Ask>) {
+        if self.give_up.is_some_and(|give_up| now >= give_up) {
+            return self.give_up();
+        }
+        match self.phase {
+            Phase::Pausing(version, until) if now >= until => match version {
+                // What another had decided meanwhile is told with the answers.
+                Some(version) if !self.known.has(version) => self.prepare(version, now, out),
+                Some(version) => self.decided(version, now, out),
+                None => self.read(now, out),
+            },
+            _ if self.round.is_over(now) => self.conclude(true, now, out),
+            _ => {}
+        }
+    }
+
+    fn give_up(&mut self) {
+        let open = self.proposed.iter().find(|version| !self.known.has(**version));
+        let outcome = match open {
+            Some(version) => Outcome::Indeterminate(*version),
+            None => Outcome::Unavailable,
+        };
+        self.phase = Phase::Done(outcome);
+    }
+}
+
+impl Controller for Proposer {
+    type Event = Event;
+    type Command = Ask;
+
+    fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Ask>) {
+        if matches!(self.phase, Phase::Done(_)) {
+            return;
+        }
+        match event {
+            Event::Begin => self.begin(now, out),
+            Event::Changed(terms) => self.terms = *terms,
+            Event::Timer => self.on_timer(now, out),
+            Event::Answered { site, call, answer } => {
+                self.hear(site, call, answer);
+                self.conclude(false, now, out);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let next = match self.phase {
+            Phase::Done(_) | Phase::New => return None,
+            Phase::Pausing(_, until) => Some(until),
+            _ => self.round.ends,
+        };
+        next.into_iter().chain(self.give_up).min()
+    }
+
+    fn check(&self) {
+        if let Phase::Fast(version) | Phase::Preparing(version, _) = &self.phase
+            && let Goal::Write { .. } = self.goal
+            && self.proposed.contains(version)
+        {
+            let before = self.proposed.range(..*version).all(|before| self.known.has(*before));
+            assert!(before, "proposed for {version} while an earlier one is open");
+        }
+        if let Some(Outcome::Written(version)) = self.outcome()
+            && let Goal::Write { value, .. } = &self.goal
+        {
+            assert_eq!(self.known.write(*version), Some(value.id), "not what was decided");
+        }
+    }
+}

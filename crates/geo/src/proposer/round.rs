@@ -1,0 +1,91 @@
+//! One question to all sites, and what they answered.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::{Instant, Outbox};
+
+use super::{Ask, Proposer};
+use crate::{Ballot, Command, Request, Row, SiteIndex, Verdict, Version};
+
+/// The question at hand.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Its number.
+    pub(super) call: u32,
+    /// When no more answers are waited for.
+    pub(super) ends: Option<Instant>,
+    /// The last ballot of its own, and for which version.
+    pub(super) own: Option<(Version, Ballot)>,
+    /// Whether the nearest row need not be looked at.
+    pub(super) looked: bool,
+    answers: BTreeMap<SiteIndex, Option<(Verdict, Row)>>,
+}
+
+impl Round {
+    /// Before the first question.
+    pub(super) fn new(looked: bool) -> Self {
+        Self { looked, ..Self::default() }
+    }
+
+    /// Sites that answered, or will not.
+    pub(super) fn answers(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// Sites that did what they were asked.
+    pub(super) fn oks(&self) -> usize {
+        self.promised().count()
+    }
+
+    /// Rows of sites that did what they were asked, as they were right after.
+    pub(super) fn promised(&self) -> impl Iterator<Item = &Row> {
+        let answers = self.answers.values().flatten();
+        answers.filter(|(verdict, _)| *verdict == Verdict::Ok).map(|(_, row)| row)
+    }
+
+    /// The last own ballot for a version.
+    pub(super) fn highest(&self, version: Version) -> Ballot {
+        let own = self.own.filter(|(of, _)| *of == version);
+        own.map_or(Ballot::FAST, |(_, ballot)| ballot)
+    }
+
+    /// Whether answers are waited for no longer.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.ends.is_some_and(|ends| now >= ends)
+    }
+}
+
+impl Proposer {
+    /// Begins a question: what is answered to earlier ones counts no more.
+    pub(super) fn open_round(&mut self, now: Instant) {
+        self.round.call += 1;
+        self.round.ends = Some(now + self.terms.round);
+        self.round.answers.clear();
+    }
+
+    pub(super) fn ask(&self, site: SiteIndex, command: Command) -> Ask {
+        let request = Request { epoch: self.terms.epoch, known: self.known.newest(), command };
+        Ask { site, call: self.round.call, request }
+    }
+
+    pub(super) fn ask_all(&mut self, command: &Command, now: Instant, out: &mut Outbox<Ask>) {
+        self.open_round(now);
+        for site in &self.terms.voters {
+            out.push(self.ask(*site, command.clone()));
+        }
+    }
+
+    /// Takes in what a site says, whichever question it answers.
+    pub(super) fn hear(&mut self, site: SiteIndex, call: u32, answer: Option<(Verdict, Row)>) {
+        if let Some((_, row)) = &answer {
+            self.known.merge(&row.known);
+            if !row.silent {
+                self.rows.insert(site, row.clone());
+            }
+        }
+        let votes = self.terms.voters.contains(&site);
+        if call == self.round.call && votes {
+            self.round.answers.entry(site).or_insert(answer);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What an object is, out of the versions that are known of it.
+
+use std::collections::BTreeSet;
+
+use crate::{Change, Decided, Known, Version};
+
+/// A version that has to be known to say what an object is, and is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole(pub Version);
+
+impl Known {
+    /// The put that the object is at the moment; none when there is no object.
+    ///
+    /// # Errors
+    /// The [`Hole`] that has to be filled to say so.
+    pub fn latest(&self) -> Result<Option<(Version, &Decided)>, Hole> {
+        Ok(self.visible(1)?.into_iter().next())
+    }
+
+    /// The latest versions that are there, newest first, this many at most.
+    ///
+    /// # Errors
+    /// The [`Hole`] that has to be filled to say so.
+    pub fn visible(&self, most: usize) -> Result<Vec<(Version, &Decided)>, Hole> {
+        let (mut visible, mut hidden) = (Vec::new(), BTreeSet::new());
+        let mut version = self.last();
+        while version > self.floor && visible.len() < most {
+            let decided = self.decided.get(&version).ok_or(Hole(version))?;
+            match &*decided.value.change {
+                Change::Put(_) if !hidden.contains(&version) => visible.push((version, decided)),
+                Change::Delete => break,
+                Change::DeleteVersions(versions) => hidden.extend(versions.iter().copied()),
+                Change::Put(_) | Change::Noop | Change::Gone => {}
+            }
+            version = Version(version.0 - 1);
+        }
+        Ok(visible)
+    }
+
+    /// Versions that nobody can ask for any more: hidden by a later delete, no-ops, and deletes
+    /// behind which nothing is left; with `keep` set, also puts that are not among the `keep` newest.
+    /// What is not known is not among them.
+    #[must_use]
+    pub fn dead(&self, keep: Option<usize>) -> Vec<Version> {
+        let (mut dead, mut hidden, mut all_hidden) = (Vec::new(), BTreeSet::new(), false);
+        let mut puts = 0;
+        for (version, decided) in self.decided.iter().rev() {
+            match &*decided.value.change {
+                Change::Put(_) if all_hidden || hidden.contains(version) => dead.push(*version),
+                Change::Put(_) => {
+                    puts += 1;
+                    if keep.is_some_and(|keep| puts > keep) {
+                        dead.push(*version);
+                    }
+                }
+                Change::Delete => {
+                    all_hidden = true;
+                    dead.push(*version);
+                }
+                Change::DeleteVersions(versions) => {
+                    hidden.extend(versions.iter().copied());
+                    dead.push(*version);
+                }
+                Change::Noop => dead.push(*version),
+                Change::Gone => {}
+            }
+        }
+        dead.reverse();
+        // A delete goes last: while it is there, what it hides stays hidden.
+        let is_delete = |version: &Version| {
+            let change = self.decided.get(version).map(|decided| &*decided.value.change);
+            matches!(change, Some(Change::Delete | Change::DeleteVersions(_)))
+        };
+        let left = |delete: &Version| {
+            let mut before = self.decided.range(self.floor.next()..*delete);
+            let whole = delete.0 - self.floor.0 - 1 == before.clone().count() as u64;
+            !whole || before.any(|(_, decided)| !decided.value.is_gone())
+        };
+        dead.retain(|version| !is_delete(version) || !left(version));
+        dead
+    }
+}
