@@ -14,6 +14,8 @@ use crate::{SiteIndex, Version, WriteId};
 pub struct Value {
     /// Of which write it is.
     pub id: WriteId,
+    /// When its writer says it was written. Orders nothing; says how old it is about.
+    pub time: UnixTime,
     /// What it does to the object.
     pub change: Arc<Change>,
 }
@@ -21,8 +23,20 @@ pub struct Value {
 impl Value {
     /// A value of a write.
     #[must_use]
-    pub fn new(id: WriteId, change: Change) -> Self {
-        Self { id, change: Arc::new(change) }
+    pub fn new(id: WriteId, time: UnixTime, change: Change) -> Self {
+        Self { id, time, change: Arc::new(change) }
+    }
+
+    /// What is left of it when its bytes are removed.
+    #[must_use]
+    pub fn gone(&self) -> Self {
+        Self::new(self.id, self.time, Change::Gone)
+    }
+
+    /// Whether its bytes are there by its having been decided.
+    #[must_use]
+    pub fn was_written(&self) -> bool {
+        self.put().is_none_or(Put::was_written)
     }
 
     /// The put it is, if it is one.
@@ -88,8 +102,6 @@ pub enum Change {
 pub struct Put {
     /// How many bytes.
     pub size: u64,
-    /// When the writer said it was put. Orders nothing.
-    pub time: UnixTime,
     /// BLAKE3 of the bytes.
     pub digest: [u8; 32],
     /// Where they lie.
@@ -159,7 +171,9 @@ impl Put {
     pub fn was_written(&self) -> bool {
         match &self.data {
             Data::Inline(_) => true,
-            Data::Coded(coded) | Data::Shared { coded, .. } => coded.written,
+            Data::Coded(coded) => coded.written,
+            // A stripe is written before anybody is told of it.
+            Data::Shared { .. } => true,
         }
     }
 }
