@@ -39,6 +39,17 @@ pub struct Healed {
     pub hidden: Vec<Version>,
 }
 
+/// What an object is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Care {
+    /// How many of its fragments make a version durable.
+    pub needed: usize,
+    /// Whether versions that are open are decided: not while who proposed them may be at it still.
+    pub finish: bool,
+    /// How many puts are kept; all, when it is none. What is not kept is not made whole.
+    pub keep: Option<usize>,
+}
+
 #[derive(Debug)]
 enum Stage {
     /// Rows are read, or a version is settled.
@@ -56,10 +67,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct Heal {
     terms: Terms,
-    /// Fragments that must be there for a version to be durable.
-    needed: usize,
-    /// Whether versions that are open are decided: not while who proposed them may be at it still.
-    finish: bool,
+    care: Care,
     /// The time of what it writes.
     time: UnixTime,
     random: RandomStream,
@@ -69,31 +77,27 @@ pub struct Heal {
     fragments: BTreeMap<Fragment, Option<How>>,
     /// The version of each write that has fragments.
     versions: BTreeMap<WriteId, Version>,
+    /// Whether it began again since something seemed to be lost.
+    doubted: bool,
     healed: Healed,
     end: Option<Healed>,
 }
 
 impl Heal {
-    /// Healing that has not begun. With `finish`, versions that are open are decided; `needed`
-    /// fragments make a version durable.
+    /// Healing that has not begun. What it writes is of this time.
     #[must_use]
-    pub fn new(
-        terms: Terms,
-        (needed, finish): (usize, bool),
-        time: UnixTime,
-        mut random: RandomStream,
-    ) -> Self {
+    pub fn new(terms: Terms, care: Care, time: UnixTime, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
         Self {
             agreeing: Agreeing::new(terms.clone(), Goal::ReadAll, None, inner),
             terms,
-            needed,
-            finish,
+            care,
             time,
             random,
             stage: Stage::Agreeing,
             fragments: BTreeMap::new(),
             versions: BTreeMap::new(),
+            doubted: false,
             healed: Healed::default(),
             end: None,
         }
@@ -151,7 +155,7 @@ impl Heal {
         let next = self.known().last().next();
         let rows = self.agreeing.proposer().rows();
         let accepted = rows.values().any(|row| row.accepted(next).is_some());
-        if self.finish && accepted {
+        if self.care.finish && accepted {
             self.healed.settled += 1;
             let noop = noop(&mut self.random);
             return self.agree(Goal::Settle { version: next, noop }, now, out);
@@ -162,7 +166,9 @@ impl Heal {
                 self.agree(Goal::Settle { version, noop }, now, out);
             }
             Ok(visible) => {
-                let visible: Vec<_> = visible.iter().map(|(v, d)| (*v, d.value.clone())).collect();
+                let dead = self.known().dead(self.care.keep, UnixTime::from_millis(u64::MAX));
+                let kept = visible.iter().filter(|(version, _)| !dead.contains(version));
+                let visible: Vec<_> = kept.map(|(v, d)| (*v, d.value.clone())).collect();
                 self.probe(&visible, out);
                 self.conclude(now, out);
             }
@@ -227,9 +233,18 @@ impl Heal {
             }
             if durable {
                 self.healed.lost.push(version);
-            } else if self.finish {
+            } else if self.care.finish {
                 hide.push(version);
             }
+        }
+        if !self.healed.lost.is_empty() && !self.doubted {
+            // They may have been removed since the rows were read: then they say so now.
+            self.doubted = true;
+            self.healed.lost.clear();
+            self.fragments.clear();
+            self.versions.clear();
+            self.stage = Stage::Agreeing;
+            return self.agree(Goal::ReadAll, now, out);
         }
         if hide.is_empty() {
             return self.finish(out);
@@ -253,7 +268,7 @@ impl Heal {
         self.stage = Stage::Done;
         let mut known = self.known().clone();
         for (write, version) in &self.versions {
-            let enough = self.found(*write).0 >= self.needed.max(self.data(*write));
+            let enough = self.found(*write).0 >= self.care.needed.max(self.data(*write));
             if let Some(decided) = self.known().decided.get(version)
                 && enough
             {

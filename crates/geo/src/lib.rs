@@ -38,7 +38,7 @@ pub use choose::{Choice, Judgement, choose, judge};
 pub use collect::{Collect, Collected, Keep, Sweep, Swept};
 pub use error::Error;
 pub use get::{Got, Read, Wanted};
-pub use heal::{Heal, Healed};
+pub use heal::{Care, Heal, Healed};
 pub use ids::{Ballot, Epoch, SiteIndex, Version, WriteId};
 pub use known::{Decided, Known};
 pub use proposer::{Ask, Condition, Event, Goal, Outcome, Proposer, Rounds};

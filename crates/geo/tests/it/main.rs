@@ -1,0 +1,3 @@
+//! Several sites, held from outside.
+
+mod simulation;
