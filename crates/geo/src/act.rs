@@ -52,16 +52,19 @@ pub enum Deed {
     Probe,
     /// It is made again of others and written.
     Rebuild,
-    /// It is removed.
+    /// Its place is taken by a mark, so that it can never be written, unless it is there.
+    Forbid,
+    /// It is removed, or the mark in its place.
     Erase,
 }
 
 /// How that went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It is written, there, made again or removed.
+    /// It is written, there, made again, forbidden or removed.
     Done,
-    /// It is certain that it is not: of a probe, that it is not there.
+    /// It is certain that it is not: of a probe, that it is not there; of a write, that it was
+    /// forbidden.
     Absent,
     /// Nobody can tell at the moment.
     Unknown,

@@ -11,6 +11,9 @@
 //! ```
 //!
 //! A site that does not answer proves nothing: taken for "not there" it hides what was acknowledged.
+//!
+//! A version that is not known to be durable may be read, when it can be: it will be as long as no
+//! site is lost. Whoever reads one should have it healed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

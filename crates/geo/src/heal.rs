@@ -3,9 +3,14 @@
 //!
 //! ```text
 //! read all rows --> settle the version after the last, when a row has something for it
-//!     --> hide versions that were never acknowledged and cannot be read
-//!     --> probe all fragments --> rebuild what is certainly absent --> tell all rows, as the last thing
+//!     --> probe all fragments --> rebuild what is certainly absent
+//!     --> forbid and hide versions that were never acknowledged and cannot be read
+//!     --> tell all rows, as the last thing
 //! ```
+//!
+//! Who proposed a version may be writing its fragments still, and somebody may have read it a moment
+//! after they were looked for. So a version is hidden only when so many of its fragments can never be
+//! written that nobody will ever read it.
 //!
 //! Rows are told last: whoever is interrupted before begins again and does the same.
 
@@ -58,6 +63,8 @@ enum Stage {
     Probing,
     /// Fragments are made again.
     Rebuilding,
+    /// Fragments of versions that shall be hidden are forbidden.
+    Forbidding(Vec<Version>),
     /// Versions are hidden.
     Hiding(Vec<Version>),
     Done,
@@ -77,6 +84,8 @@ pub struct Heal {
     fragments: BTreeMap<Fragment, Option<How>>,
     /// The version of each write that has fragments.
     versions: BTreeMap<WriteId, Version>,
+    /// Fragments that can never be written.
+    forbidden: BTreeSet<Fragment>,
     /// Whether it began again since something seemed to be lost.
     doubted: bool,
     healed: Healed,
@@ -97,6 +106,7 @@ impl Heal {
             stage: Stage::Agreeing,
             fragments: BTreeMap::new(),
             versions: BTreeMap::new(),
+            forbidden: BTreeSet::new(),
             doubted: false,
             healed: Healed::default(),
             end: None,
@@ -121,7 +131,12 @@ impl Heal {
             Stage::Probing if self.is_open() => {}
             Stage::Probing => self.probed(now, out),
             Stage::Rebuilding if self.is_open() => {}
-            Stage::Rebuilding => self.hide(now, out),
+            Stage::Rebuilding => self.forbid(now, out),
+            Stage::Forbidding(_) if self.is_open() => {}
+            Stage::Forbidding(versions) => {
+                let versions = versions.clone();
+                self.hide(versions, now, out);
+            }
             Stage::Hiding(versions) => {
                 let versions = versions.clone();
                 match self.agreeing.outcome() {
@@ -219,8 +234,9 @@ impl Heal {
         coded.map_or(usize::MAX, |(_, _, coded)| usize::from(coded.data))
     }
 
-    /// Hides versions that were never acknowledged and cannot be read, and says which are lost.
-    fn hide(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    /// Forbids what is absent of versions that were never acknowledged and cannot be read, and says
+    /// which are lost.
+    fn forbid(&mut self, now: Instant, out: &mut Outbox<Act>) {
         let mut hide = Vec::new();
         for (write, version) in self.versions.clone() {
             let (there, absent) = self.found(write);
@@ -246,6 +262,34 @@ impl Heal {
             self.stage = Stage::Agreeing;
             return self.agree(Goal::ReadAll, now, out);
         }
+        if hide.is_empty() {
+            return self.finish(out);
+        }
+        let absent = |fragment: &Fragment, how: Option<How>| {
+            let of = self.versions.get(&fragment.write);
+            how == Some(How::Absent) && of.is_some_and(|version| hide.contains(version))
+        };
+        let forbid = self.fragments.iter().filter(|(fragment, how)| absent(fragment, **how));
+        let forbid: Vec<_> = forbid.map(|(fragment, _)| *fragment).collect();
+        self.stage = Stage::Forbidding(hide);
+        for fragment in forbid {
+            self.fragments.insert(fragment, None);
+            out.push(Act::Fragment(fragment, Deed::Forbid));
+        }
+    }
+
+    /// Hides versions of which so many fragments can never be written that nobody will read them.
+    fn hide(&mut self, mut hide: Vec<Version>, now: Instant, out: &mut Outbox<Act>) {
+        let versions = self.versions.clone();
+        let forbidden = |version: &Version| {
+            let write = versions.iter().find(|(_, of)| *of == version).map(|(write, _)| *write);
+            write.is_some_and(|write| {
+                let of = self.forbidden.iter().filter(|fragment| fragment.write == write);
+                let all = self.fragments.keys().filter(|fragment| fragment.write == write);
+                all.count() - of.count() < self.data(write)
+            })
+        };
+        hide.retain(forbidden);
         if hide.is_empty() {
             return self.finish(out);
         }
@@ -300,10 +344,15 @@ impl Controller for Heal {
         if self.end.is_some() {
             return;
         }
-        if let Heard::Fragment(fragment, _, how) = &event
-            && let Some(entry) = self.fragments.get_mut(fragment)
+        if let Heard::Fragment(fragment, deed, how) = &event
+            && let Some(entry @ None) = self.fragments.get_mut(fragment)
         {
-            entry.get_or_insert(*how);
+            // What is forbidden is not there.
+            let forbidden = *deed == Deed::Forbid && *how == How::Done;
+            *entry = Some(if forbidden { How::Absent } else { *how });
+            if forbidden {
+                self.forbidden.insert(*fragment);
+            }
         }
         if let Heard::Changed(terms) = &event {
             self.terms = (**terms).clone();

@@ -114,7 +114,11 @@ impl Write {
         }
         let Some(version) = decided else { return };
         let over = self.rest.is_some_and(|rest| now >= rest);
-        if written >= self.needed && (open == 0 || over) {
+        if written < self.needed {
+            // The others are on their way still: whoever writes them says how that ends.
+            return;
+        }
+        if open == 0 || over {
             self.tell(version, out);
             let missing = self.fragments.iter().filter(|(_, how)| **how != Some(How::Done));
             let missing = missing.map(|(fragment, _)| *fragment).collect();

@@ -33,6 +33,9 @@ pub(super) struct Entry {
 
 #[derive(Debug, Default)]
 pub(super) struct History {
+    /// Whether a site was lost for good: then a version that nobody was told of as written, and that
+    /// somebody read while it just could be, may be unreadable now.
+    pub(super) lost_site: bool,
     entries: Vec<Entry>,
     /// What was decided, as anybody ever knew it.
     decided: BTreeMap<(u64, Version), Value>,
@@ -112,9 +115,14 @@ impl History {
     ) -> impl Iterator<Item = (&'a Entry, Version)> {
         let before = move |entry: &&Entry| entry.key == of.key && entry.ended < of.began;
         self.entries.iter().filter(before).filter_map(|entry| match entry.told {
+            Told::Read(write, _) if self.lost_site && !self.was_acknowledged(write) => None,
             Told::Wrote(_, version) | Told::Read(_, version) => Some((entry, version)),
             Told::Nothing | Told::Maybe(_) | Told::Refused => None,
         })
+    }
+
+    fn was_acknowledged(&self, write: WriteId) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.told, Told::Wrote(id, _) if id == write))
     }
 
     fn check_read(&self, entry: &Entry, write: WriteId, version: Version) -> Result<(), String> {

@@ -175,6 +175,10 @@ fn care(plan: &Plan) -> Care {
 }
 
 fn needed(plan: &Plan) -> usize {
+    // A site that is lost while another has not got its fragments yet is one loss too many.
+    if plan.replace {
+        return plan.sites;
+    }
     usize::from(plan.data) + usize::from(plan.parity > 1)
 }
 

@@ -13,12 +13,19 @@ pub(super) struct Site {
     pub(super) up: bool,
     pub(super) rows: BTreeMap<u64, Row>,
     pub(super) fragments: BTreeSet<(WriteId, u8)>,
+    pub(super) forbidden: BTreeSet<(WriteId, u8)>,
 }
 
 impl Site {
     pub(super) fn new() -> Self {
         let standing = Standing { epoch: Epoch(1), rebuilding: false };
-        Self { standing, up: true, rows: BTreeMap::new(), fragments: BTreeSet::new() }
+        Self {
+            standing,
+            up: true,
+            rows: BTreeMap::new(),
+            fragments: BTreeSet::new(),
+            forbidden: BTreeSet::new(),
+        }
     }
 
     /// Applies a request, through the bytes of a row as a store has them.
@@ -48,6 +55,7 @@ impl Site {
     pub(super) fn wipe(&mut self) {
         self.rows.clear();
         self.fragments.clear();
+        self.forbidden.clear();
         self.standing.rebuilding = true;
     }
 }

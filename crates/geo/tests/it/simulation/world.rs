@@ -126,6 +126,8 @@ pub(super) struct World {
     dead: BTreeMap<u64, u64>,
     /// Whether everything works from now on.
     pub(super) calm: bool,
+    /// Whether all that happens is printed.
+    pub(super) trace: bool,
     next: u64,
 }
 
@@ -147,6 +149,7 @@ impl World {
             totals: Totals::default(),
             dead: BTreeMap::new(),
             calm: false,
+            trace: std::env::var_os("FULGURITE_TEST_GEO_TRACE").is_some(),
             next: 0,
         }
     }
@@ -220,6 +223,9 @@ impl World {
     pub(super) fn begin(&mut self, key: u64, running: Running) -> u64 {
         self.next += 1;
         let operation = self.next;
+        if self.trace {
+            eprintln!("{:>12} begins {operation} of {key}: {running:?}", self.now);
+        }
         self.operations.insert(operation, (key, running));
         self.hear(operation, Heard::Begin);
         operation
@@ -270,6 +276,9 @@ impl World {
         let Some(Reverse(order)) = self.queue.pop() else { return Ok(false) };
         self.now = order.at;
         self.totals.mix(order.at);
+        if self.trace {
+            eprintln!("{:>12} {:?}", order.at, order.message);
+        }
         match order.message {
             Message::Ask { operation, ask } => self.asked(operation, ask)?,
             Message::Tell { key, site, known } => {
@@ -338,12 +347,19 @@ impl World {
             _ if !up => How::Unknown,
             Deed::Probe if there => How::Done,
             Deed::Probe => How::Absent,
+            Deed::Write if self.sites[fragment.site.index()].forbidden.contains(&id) => How::Absent,
             Deed::Write => {
                 self.sites[fragment.site.index()].fragments.insert(id);
                 How::Done
             }
+            Deed::Forbid if there => How::Unknown,
+            Deed::Forbid => {
+                self.sites[fragment.site.index()].forbidden.insert(id);
+                How::Done
+            }
             Deed::Erase => {
                 self.sites[fragment.site.index()].fragments.remove(&id);
+                self.sites[fragment.site.index()].forbidden.remove(&id);
                 How::Done
             }
             Deed::Rebuild => {
@@ -387,6 +403,7 @@ impl World {
             return;
         }
         self.totals.replaced += 1;
+        self.history.lost_site = true;
         self.replacing = Some(site);
         self.epoch = Epoch(self.epoch.0 + 1);
         self.sites[site.index()].wipe();
