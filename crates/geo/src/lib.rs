@@ -48,5 +48,5 @@ pub use restore::{Restore, Restored};
 pub use row::{Accepted, Instance, Row};
 pub use step::{Command, Request, Standing, Stepped, Verdict, step};
 pub use terms::Terms;
-pub use value::{Change, Coded, Data, Put, Value};
+pub use value::{Change, Chunk, Coded, Data, Put, Value};
 pub use view::Hole;

@@ -205,7 +205,8 @@ fn put(world: &mut World) -> Value {
     } else {
         let sites = world.voters().collect();
         let (data, parity) = (world.plan.data, world.plan.parity);
-        Data::Coded(Coded { data, parity, chunk: 1 << 20, sites, written: false })
+        let (parts, written) = (Vec::new(), false);
+        Data::Coded(Coded { data, parity, chunk: 1 << 20, parts, sites, written })
     };
     let put = Put { size: 1, digest: [0; 32], data, attributes: Vec::new() };
     value(world, Change::Put(put))
