@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fulgurite_geo::{Chunk, Coded, Fetched, Fragment, How, Value, WriteId};
-use fulgurite_sites::fragment::{ChunkCode, Header, PutId, encode, payload, stored_range};
+use fulgurite_sites::fragment::{ChunkCode, Header, PutId, decode, encode, payload, stored_range};
 use fulgurite_sites::{BlobError, Certainty, Key};
 use fulgurite_units::{ByteCount, UnixTime};
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -40,8 +40,9 @@ impl Stripe {
     /// The fragments of a value, if it has any.
     pub(crate) fn of(object: &str, value: &Value) -> Option<Self> {
         let (write, size, coded) = value.put()?.coded(value.id)?;
-        let (object, coded) = (object.to_owned(), coded.clone());
-        Some(Self { write, object, size, coded, time: value.time })
+        // A stripe that others share is an object of its own.
+        let object = if write == value.id { object.to_owned() } else { names::stripe(write) };
+        Some(Self { write, object, size, coded: coded.clone(), time: value.time })
     }
 
     fn code(&self) -> Result<ChunkCode> {
@@ -152,14 +153,22 @@ pub(crate) async fn write(live: &Live, fragment: Fragment, encoded: &Encoded) ->
     How::Done
 }
 
-/// Whether a fragment is there: all its chunks, by their lengths.
-pub(crate) async fn probe(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
+/// Whether a fragment is there: all its chunks, by their lengths or, if it is looked at deeply, by
+/// all their bytes.
+pub(crate) async fn probe(live: &Live, stripe: &Stripe, fragment: Fragment, deep: bool) -> How {
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
         let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
-        match tried(site, || blobs.head(&key)).await {
-            Ok(meta) if meta.bytes.get() == stripe.blob_bytes(&chunk) => {}
-            Ok(_) | Err(BlobError::NotFound) => return How::Absent,
+        let there = if deep {
+            let whole = tried(site, || blobs.get(&key, None)).await;
+            whole.map(|blob| stripe.is_fragment(&chunk, fragment.index, &blob))
+        } else {
+            let meta = tried(site, || blobs.head(&key)).await;
+            meta.map(|meta| meta.bytes.get() == stripe.blob_bytes(&chunk))
+        };
+        match there {
+            Ok(true) => {}
+            Ok(false) | Err(BlobError::NotFound | BlobError::Corrupt(_)) => return How::Absent,
             Err(_) => return How::Unknown,
         }
     }
@@ -167,6 +176,11 @@ pub(crate) async fn probe(live: &Live, stripe: &Stripe, fragment: Fragment) -> H
 }
 
 impl Stripe {
+    /// Whether a blob is a fragment of a chunk, whole and undamaged.
+    fn is_fragment(&self, chunk: &Chunk, index: u8, blob: &[u8]) -> bool {
+        decode(blob).is_ok_and(|(header, _)| header == self.header(chunk, index))
+    }
+
     /// Bytes of the blob of a fragment of a chunk.
     fn blob_bytes(&self, chunk: &Chunk) -> u64 {
         let header = self.header(chunk, 0);

@@ -86,13 +86,17 @@ impl Kept {
 
 impl Inner {
     pub(crate) async fn heal_one(&self, live: &Arc<Live>, object: &str) -> Result<Healed> {
+        self.heal_as(live, Work::on(object)?).await
+    }
+
+    async fn heal_as(&self, live: &Arc<Live>, work: Work) -> Result<Healed> {
         let care = Care {
             needed: usize::from(live.map.needed()),
             finish: true,
             keep: live.map.versions.newest(),
         };
         let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
-        let healed = run(&mut heal, &Work::on(object)?, live, &self.means).await;
+        let healed = run(&mut heal, &work, live, &self.means).await;
         self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
         Ok(healed)
     }
@@ -124,18 +128,28 @@ impl GeoStore {
     /// # Errors
     /// When the objects cannot be listed.
     pub async fn heal(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        self.heal_all(false, told).await
+    }
+
+    /// The same, and reads all fragments whole: damaged ones are made again.
+    ///
+    /// # Errors
+    /// When the objects cannot be listed.
+    pub async fn verify(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        self.heal_all(true, told).await
+    }
+
+    async fn heal_all(&self, deep: bool, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
         let live = self.0.live().await?;
         let (inner, of) = (&self.0, &live);
         let mut kept = Kept::default();
-        let mut healed = std::pin::pin!(
-            keys(of, None)?
-                .map(|key| async move {
-                    let key = key?;
-                    let healed = inner.heal_one(of, &key).await;
-                    Ok::<_, GeoError>((key, healed))
-                })
-                .buffer_unordered(OBJECTS_AT_ONCE)
-        );
+        let heal = |key: Result<String>| async move {
+            let key = key?;
+            let healed = inner.heal_as(of, Work { deep, ..Work::on(&key)? }).await;
+            Ok::<_, GeoError>((key, healed))
+        };
+        let mut healed =
+            std::pin::pin!(keys(of, None)?.map(heal).buffer_unordered(OBJECTS_AT_ONCE));
         while let Some((key, healed)) = healed.try_next().await? {
             match healed {
                 Ok(healed) => kept.healed(&key, &healed),
@@ -165,6 +179,9 @@ impl GeoStore {
         );
         while let Some((key, collected)) = collected.try_next().await? {
             kept.objects += 1;
+            if let Err(error) = inner.drop_stripe(of, &key).await {
+                kept.problem(&key, &error);
+            }
             match collected {
                 Ok(collected) => {
                     kept.collected += collected.gone.len() as u64;

@@ -14,11 +14,13 @@
 //! map       which sites there are      store    puts, reads, removals     listing   rows side by side
 //! open      begin, open, another map   run      operations, run           keeper    heal, collect, sweep
 //! live      a map's stores, opened     fragments at sites, and back        status    what it says of itself
+//! batch     small objects in one stripe
 //! site      one site                   objects  `object_store`'s trait    upload    the same, in parts
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
 
+mod batch;
 mod error;
 mod fragments;
 mod keeper;

@@ -34,6 +34,15 @@ pub const FAILURES_OF_DOWN: u32 = 3;
 /// For how long it is, until it is counted on again.
 pub const DOWN_FOR: Duration = Duration::from_secs(10);
 
+/// Bytes of an object that may share a stripe, at most.
+pub const BATCHED_BYTES_MAX: u64 = 64 << 10;
+
+/// Objects of a stripe, at most.
+pub const BATCHED_MAX: usize = 256;
+
+/// Objects that wait to share a stripe; more wait to wait.
+pub const BATCHES_AHEAD: usize = 1024;
+
 /// Rows of a site that are remembered, at most twice as many: some MiB.
 pub const ROWS_REMEMBERED: usize = 4096;
 

@@ -157,13 +157,12 @@ impl Merge {
     }
 }
 
-/// Objects below a folder, or all, as rows have them. Some of them may not be there any more.
+/// Objects whose rows lie below a key, as rows have them. Some may not be there any more.
 pub(crate) fn listed(
     live: &Arc<Live>,
-    folder: Option<&str>,
+    prefix: Key,
     (listing, except): (Listing, Option<SiteIndex>),
-) -> Result<impl Stream<Item = Result<Listed>> + Send + use<>> {
-    let prefix = names::rows(folder)?;
+) -> impl Stream<Item = Result<Listed>> + Send + use<> {
     let mut sites = live.voters();
     sites.retain(|site| Some(*site) != except);
     let needed = match listing {
@@ -175,18 +174,19 @@ pub(crate) fn listed(
     sites.truncate(most);
     let scans = sites.into_iter().map(|site| Scan::begin(live, site, prefix.clone())).collect();
     let merge = Merge { live: Arc::clone(live), scans, needed, done: false };
-    Ok(stream::try_unfold(merge, |mut merge| async move {
+    stream::try_unfold(merge, |mut merge| async move {
         let next = merge.next().await?;
         Ok(next.map(|listed| (listed, merge)))
-    }))
+    })
 }
 
-/// The keys of all objects of which rows tell, at as many sites as it takes to miss none; `except`
-/// is not asked.
+/// The keys of all objects of which rows tell, and of stripes, at as many sites as it takes to miss
+/// none; `except` is not asked.
 pub(crate) fn keys(
     live: &Arc<Live>,
     except: Option<SiteIndex>,
 ) -> Result<impl Stream<Item = Result<String>> + Send + use<>> {
-    let listed = listed(live, None, (Listing::Quorum, except))?;
-    Ok(listed.map_ok(|listed| listed.key))
+    let objects = listed(live, names::rows(None)?, (Listing::Quorum, except));
+    let stripes = listed(live, names::stripes()?, (Listing::Quorum, except));
+    Ok(objects.chain(stripes).map_ok(|listed| listed.key))
 }

@@ -104,6 +104,10 @@ pub struct SiteMap {
     /// How long a version that nobody can ask for any more is left, for reads that have begun.
     #[serde(default = "grace")]
     pub grace: Duration,
+    /// How long a small object waits for others, so that they share a stripe; zero: each has fragments
+    /// of its own.
+    #[serde(default)]
+    pub batch: Duration,
     /// Where listings look.
     #[serde(default)]
     pub listing: Listing,

@@ -3,6 +3,7 @@
 //! ```text
 //! o/KEY                 the row of an object: its key, letters that stores do not take as =XX
 //! map                   the row of the map of sites
+//! s/WRITE               the row of a stripe that several objects share
 //! h/HEX                 a hint: which object has to be healed
 //! f/WRITE/CHUNK.INDEX   a fragment: of a write, of a chunk, which one
 //! ```
@@ -17,11 +18,27 @@ use crate::{GeoError, Result};
 const OBJECTS: &str = "o";
 /// Before fragments.
 const FRAGMENTS: &str = "f";
+/// Before stripes.
+const STRIPES: &str = "s";
 /// Before hints.
 const HINTS: &str = "h";
 
 /// The key under which the sites keep their map. No object has it: keys of objects have no such byte.
 pub(crate) const MAP: &str = "\0map";
+
+/// Before the keys of stripes, which are objects that nobody else can name.
+const STRIPE: &str = "\0stripe/";
+
+/// The key of a stripe.
+pub(crate) fn stripe(write: WriteId) -> String {
+    format!("{STRIPE}{write}")
+}
+
+/// Which stripe a key is of, if it is one's.
+pub(crate) fn of_stripe(key: &str) -> Option<WriteId> {
+    let write = u128::from_str_radix(key.strip_prefix(STRIPE)?, 16).ok()?;
+    Some(WriteId(write))
+}
 
 fn key(text: String) -> Result<Key> {
     let invalid = |error: fulgurite_sites::KeyError| GeoError::Invalid { what: error.to_string() };
@@ -46,6 +63,9 @@ pub(crate) fn row(object: &str) -> Result<Key> {
     if object == MAP {
         return key("map".into());
     }
+    if let Some(stripe) = object.strip_prefix(STRIPE) {
+        return key(format!("{STRIPES}/{stripe}"));
+    }
     if object.len() > KEY_BYTES_MAX {
         let what = format!("a key of {} bytes; {KEY_BYTES_MAX} are the most", object.len());
         return Err(GeoError::Invalid { what });
@@ -61,8 +81,16 @@ pub(crate) fn rows(folder: Option<&str>) -> Result<Key> {
     }
 }
 
+/// Rows of all stripes.
+pub(crate) fn stripes() -> Result<Key> {
+    key(STRIPES.into())
+}
+
 /// The key of an object, of its row.
 pub(crate) fn object(row: &Key) -> Option<String> {
+    if let Some(stripe) = row.as_str().strip_prefix(STRIPES).and_then(|it| it.strip_prefix('/')) {
+        return Some(format!("{STRIPE}{stripe}"));
+    }
     let text = row.as_str().strip_prefix(OBJECTS)?.strip_prefix('/')?;
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -24,7 +24,7 @@ use crate::live::Live;
 use crate::run::value_range;
 use crate::store::{Found, GeoStore, Inner};
 use crate::upload::Upload;
-use crate::{GeoError, Result};
+use crate::{GeoError, Result, names as keys};
 
 type Answer<T> = object_store::Result<T>;
 
@@ -276,7 +276,8 @@ fn list(
     let folder = prefix.map(|prefix| prefix.as_ref().to_owned());
     let begin = async move {
         let live = inner.live().await?;
-        let rows = listed(&live, folder.as_deref(), (live.map.listing, None))?;
+        let below = keys::rows(folder.as_deref())?;
+        let rows = listed(&live, below, (live.map.listing, None));
         let rows = rows.try_filter(move |row| {
             let behind = after.as_ref().is_none_or(|after| row.key > *after);
             std::future::ready(behind)

@@ -35,7 +35,7 @@ impl GeoStore {
             &*options.opener,
             (true, true),
         );
-        let inner = Arc::new(Inner::new(live.await?, &options));
+        let inner = Inner::new(live.await?, &options);
         let live = inner.any_live();
         match inner.write_map(&live, &options.map, Condition::Absent).await? {
             Some(Version(1)) => {}
@@ -64,7 +64,7 @@ impl GeoStore {
             &*options.opener,
             (false, false),
         );
-        let inner = Arc::new(Inner::new(live.await?, &options));
+        let inner = Inner::new(live.await?, &options);
         inner.confirm().await?;
         watch(&inner);
         Ok(Self(inner))
@@ -184,7 +184,7 @@ impl Inner {
             move |source| GeoError::File { action, path, source }
         };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder.unwrap_or_else(|| Path::new("."));
         let beside = file.with_extension("new");
         let mut new = std::fs::File::create(&beside).map_err(failed("make a new"))?;
         new.write_all(map.text().as_bytes()).map_err(failed("write"))?;

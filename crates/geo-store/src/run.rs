@@ -47,6 +47,8 @@ pub(crate) struct Work {
     pub(crate) wanted: Option<GetRange>,
     /// The one blob that it removes, where nothing is known of others.
     pub(crate) blob: Option<Key>,
+    /// Whether fragments that are looked for are read whole.
+    pub(crate) deep: bool,
     pub(crate) fetched: Arc<Mutex<BTreeMap<Version, First>>>,
     /// Values whose fragments it deals with.
     pub(crate) values: Arc<Mutex<BTreeMap<fulgurite_geo::WriteId, Stripe>>>,
@@ -66,6 +68,7 @@ impl Work {
             encoded: Arc::default(),
             wanted: None,
             blob: None,
+            deep: false,
             fetched: Arc::default(),
             values: Arc::default(),
         })
@@ -201,7 +204,7 @@ async fn do_deed(live: &Arc<Live>, work: &Work, fragment: Fragment, deed: Deed) 
     let Some(stripe) = work.stripe(fragment.write) else { return How::Unknown };
     match deed {
         Deed::Write => How::Unknown,
-        Deed::Probe => fragments::probe(live, &stripe, fragment).await,
+        Deed::Probe => fragments::probe(live, &stripe, fragment, work.deep).await,
         Deed::Rebuild => fragments::rebuild(live, &stripe, fragment).await,
         Deed::Forbid => fragments::forbid(live, &stripe, fragment).await,
         Deed::Erase => fragments::erase(live, &stripe, fragment).await,

@@ -109,6 +109,7 @@ pub struct Snapshot {
 
 /// A site at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct SiteSnapshot {
     /// What it is called.
     pub name: String,

@@ -2,21 +2,23 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use fulgurite_geo::{
-    Change, Coded, Condition, Data, Got, Put, Read, Value, Version, Wanted, Write, WriteId, Wrote,
+    Change, Coded, Condition, Data, Got, Known, Put, Read, Value, Version, Wanted, Write, WriteId,
+    Wrote,
 };
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_sites::{Entropy, Guess, Rests, RuntimeRests, transact};
-use fulgurite_units::{Clock, RandomStream, Seed};
+use fulgurite_units::{Clock, Duration, RandomStream, Seed};
 use futures::stream::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::GetRange;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 
+use crate::batch::Small;
 use crate::fragments::{self, Encoded, Stripe};
-use crate::limits::{CHUNKS_AT_ONCE, KEY_BYTES_MAX, TELLINGS_AT_ONCE};
+use crate::limits::{BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, TELLINGS_AT_ONCE};
 use crate::live::{Live, OpenSites};
 use crate::map::SiteMap;
 use crate::run::{Means, Work, run};
@@ -59,6 +61,10 @@ pub(crate) struct Inner {
     pub(crate) means: Arc<Means>,
     pub(crate) opener: Arc<dyn OpenSites>,
     pub(crate) tally: Tally,
+    /// Small objects on their way into a stripe.
+    pub(crate) batches: OnceLock<mpsc::Sender<Small>>,
+    /// Who has this, for whoever works for it aside.
+    pub(crate) own: Weak<Self>,
     /// Hints that were written by this program and not worked off.
     pub(crate) hints: AtomicU64,
 }
@@ -93,7 +99,11 @@ impl Found {
 }
 
 impl Inner {
-    pub(crate) fn new(live: Live, options: &GeoOptions) -> Self {
+    pub(crate) fn new(live: Live, options: &GeoOptions) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self::of(live, options, Weak::clone(own)))
+    }
+
+    fn of(live: Live, options: &GeoOptions, own: Weak<Self>) -> Self {
         let entropy = options.entropy.clone();
         let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
         let since = tokio::time::Instant::now();
@@ -107,6 +117,8 @@ impl Inner {
             means: Arc::new(Means { entropy, rests, tellings, since }),
             opener: Arc::clone(&options.opener),
             tally: Tally::default(),
+            batches: OnceLock::new(),
+            own,
             hints: AtomicU64::new(0),
         }
     }
@@ -180,6 +192,10 @@ impl Inner {
             let source = futures::stream::iter([Ok(bytes.clone())]);
             return self.put_stream(object, size, source, mode).await;
         }
+        let batched = live.map.batch > Duration::ZERO && size <= BATCHED_BYTES_MAX;
+        if batched && size > live.map.inline.get() {
+            return self.put_batched(object, bytes, mode).await;
+        }
         let (id, digest) = (self.draw(), blake3::hash(&bytes).into());
         let data = if size <= live.map.inline.get() {
             Data::Inline(bytes.to_vec())
@@ -188,11 +204,7 @@ impl Inner {
         };
         let put = Put { size, digest, data, attributes: object.attributes };
         let value = self.value(id, Change::Put(put));
-        let mut work = Work::on(&object.key)?;
-        if let Some(stripe) = Stripe::of(&object.key, &value) {
-            let chunks: Vec<_> = stripe.coded.chunks(size).collect();
-            work.encoded = Arc::new(Encoded::of(&stripe, &chunks, &bytes)?);
-        }
+        let work = self.encoded(&object.key, &value, &bytes)?;
         self.write(&live, work, value, mode).await
     }
 
@@ -333,16 +345,50 @@ impl Inner {
         }
     }
 
+    /// Puts bytes of one chunk as a stripe, under its own id.
+    pub(crate) async fn put_as(&self, id: WriteId, bytes: Bytes) -> Result<Coded> {
+        let live = self.live().await?;
+        let coded = coded(&live, id, (Vec::new(), false));
+        let (size, digest) = (bytes.len() as u64, blake3::hash(&bytes).into());
+        let data = Data::Coded(coded.clone());
+        let value = self.value(id, Change::Put(Put { size, digest, data, attributes: Vec::new() }));
+        let work = self.encoded(&names::stripe(id), &value, &bytes)?;
+        self.write(&live, work, value, Mode::Create).await?;
+        Ok(coded)
+    }
+
+    /// Work on an object whose fragments are ready to be written.
+    fn encoded(&self, object: &str, value: &Value, bytes: &[u8]) -> Result<Work> {
+        let mut work = Work::on(object)?;
+        if let Some(stripe) = Stripe::of(object, value) {
+            let chunks: Vec<_> = stripe.coded.chunks(stripe.size).collect();
+            work.encoded = Arc::new(Encoded::of(&stripe, &chunks, bytes)?);
+        }
+        Ok(work)
+    }
+
+    /// What is known of an object, as of now.
+    pub(crate) async fn known(&self, live: &Arc<Live>, object: &str) -> Result<Known> {
+        let work = Work::on(object)?;
+        let mut read = Read::new(live.terms(), Wanted::Facts, self.random());
+        match run(&mut read, &work, live, &self.means).await {
+            Got::Unavailable => Err(GeoError::Unavailable { key: object.to_owned() }),
+            Got::Found(..) | Got::Nothing | Got::Lost(_) => Ok(read.known().clone()),
+        }
+    }
+
+    /// Hides all versions of what is under a key.
+    pub(crate) async fn delete_row(&self, live: &Arc<Live>, key: &str) -> Result<()> {
+        let value = self.value(self.draw(), Change::Delete);
+        let deleted = self.decide(live, &Work::on(key)?, value, Condition::Present).await?;
+        deleted.map(drop).ok_or_else(|| GeoError::NotFound { key: key.to_owned() })
+    }
+
     /// Removes an object, which hides all its versions.
     pub(crate) async fn delete(&self, object: &str) -> Result<()> {
         let live = self.live().await?;
         let object = Self::named(object, Vec::new())?;
-        let value = self.value(self.draw(), Change::Delete);
-        let work = Work::on(&object.key)?;
-        match self.decide(&live, &work, value, Condition::Present).await? {
-            Some(_) => Ok(()),
-            None => Err(GeoError::NotFound { key: object.key }),
-        }
+        self.delete_row(&live, &object.key).await
     }
 
     /// Notes that an object has to be healed, where it outlives this program.

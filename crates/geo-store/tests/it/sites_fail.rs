@@ -199,6 +199,47 @@ async fn fragments_of_nothing_are_swept_and_others_stay() {
 }
 
 #[tokio::test]
+async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
+    let mut shelf = Shelf::new(3, 2, 1);
+    shelf.map.batch = Duration::from_millis(20);
+    let store = shelf.init().await;
+    let all: Vec<_> = (0..40).map(|number| (format!("s/{number}"), bytes(number, 5_000))).collect();
+    futures::future::try_join_all(all.iter().map(|(key, bytes)| put(&store, key, bytes)))
+        .await
+        .unwrap();
+    let blobs = shelf.blob_keys(0).await.len();
+    assert!(blobs <= 4, "{blobs} blobs at a site for 40 objects put at once");
+    shelf.fail("site-1");
+    for (key, bytes) in &all {
+        assert_eq!(read(&store, key).await.unwrap(), *bytes);
+    }
+    shelf.mend("site-1");
+    let listed: Vec<_> = store.list(None).try_collect().await.unwrap();
+    assert_eq!(listed.len(), 40, "stripes are no objects that anybody sees");
+    // A fragment of a stripe is healed with the stripe.
+    let key = shelf.blob_keys(2).await.remove(0);
+    shelf.blobs_of(2).await.delete(&key).await.unwrap();
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.rebuilt, kept.missing, kept.lost.len()), (1, 0, 0), "{kept:?}");
+    for (key, _) in all.iter().skip(1) {
+        store.delete(&Path::from(key.as_str())).await.unwrap();
+    }
+    for _ in 0..3 {
+        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
+        let kept = store.collect(&|_| {}).await.unwrap();
+        assert_eq!(kept.problems, Vec::<String>::new());
+    }
+    assert_eq!(read(&store, "s/0").await.unwrap(), all[0].1);
+    assert_eq!(shelf.blob_keys(0).await.len(), 1, "the stripe of the one that is left");
+    store.delete(&Path::from("s/0")).await.unwrap();
+    for _ in 0..3 {
+        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
+        store.collect(&|_| {}).await.unwrap();
+    }
+    assert_eq!(shelf.blob_keys(0).await, []);
+}
+
+#[tokio::test]
 async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
@@ -219,6 +260,14 @@ async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
             assert_eq!(read(&store, "one").await.unwrap(), one);
         }
         let kept = store.heal(&|_| {}).await.unwrap();
+        assert_eq!((kept.rebuilt, kept.missing, kept.lost.len()), (1, 0, 0), "{kept:?}");
+        // Of the right length, and damaged: only who reads it whole sees that.
+        blobs.delete(&key).await.unwrap();
+        let mut bad = good.to_vec();
+        bad[70_000] ^= 1;
+        blobs.create(&key, Bytes::from(bad)).await.unwrap();
+        assert_eq!(store.heal(&|_| {}).await.unwrap().rebuilt, 0);
+        let kept = store.verify(&|_| {}).await.unwrap();
         assert_eq!((kept.rebuilt, kept.missing, kept.lost.len()), (1, 0, 0), "{kept:?}");
         assert_eq!(blobs.get(&key, None).await.unwrap(), good);
     }
