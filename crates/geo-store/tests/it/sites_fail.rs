@@ -190,7 +190,7 @@ async fn fragments_of_nothing_are_swept_and_others_stay() {
     assert!(swept.to_string().contains("old at least"), "{swept}");
     // Stores date their blobs by their own clocks, this one by that of the machine.
     let now = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
-    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() * 1000;
     shelf.now.store(now + 86_400_000, Ordering::Relaxed);
     let swept = store.sweep(Duration::from_secs(3600), &|_| {}).await.unwrap();
     assert_eq!((swept.swept, swept.whole, swept.problems.clone()), (3, 3, vec![]), "{swept:?}");
