@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Change, Value, Version, WriteId, limits};
+use crate::{Value, Version, WriteId, limits};
 
 /// A version that was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -126,9 +126,10 @@ impl Known {
         if version <= self.floor {
             return;
         }
-        let write = self.write(version);
-        let id = write.unwrap_or_else(|| panic!("version {version} is not known to be decided"));
-        self.learn(version, &Decided { value: Value::new(id, Change::Gone), durable: true });
+        let decided = self.decided.get(&version);
+        let decided = decided.unwrap_or_else(|| panic!("version {version} is not known"));
+        let value = decided.value.gone();
+        self.learn(version, &Decided { value, durable: true });
     }
 
     /// Raises the floor over versions that are gone.

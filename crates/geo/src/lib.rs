@@ -13,27 +13,40 @@
 //! Live nodes, models, the simulation and the twin use the same [`step`] and the same controllers.
 //! What it is not: it knows no stores, no connections and no bytes. Design note 0031.
 
+mod act;
+mod agreeing;
 mod choose;
+mod collect;
 mod error;
+mod get;
+mod heal;
 mod ids;
 mod known;
 pub mod limits;
 mod proposer;
+mod put;
 mod quorum;
+mod restore;
 mod row;
 mod step;
 mod terms;
 mod value;
 mod view;
 
+pub use act::{Act, Deed, Fetched, Fragment, Heard, How, Operation};
 pub use choose::{Choice, Judgement, choose, judge};
+pub use collect::{Collect, Collected, Keep, Sweep, Swept};
 pub use error::Error;
+pub use get::{Got, Read, Wanted};
+pub use heal::{Care, Heal, Healed};
 pub use ids::{Ballot, Epoch, SiteIndex, Version, WriteId};
 pub use known::{Decided, Known};
 pub use proposer::{Ask, Condition, Event, Goal, Outcome, Proposer, Rounds};
+pub use put::{Write, Wrote, fragments, longest};
 pub use quorum::{Quorums, Sizes};
+pub use restore::{Restore, Restored};
 pub use row::{Accepted, Instance, Row};
 pub use step::{Command, Request, Standing, Stepped, Verdict, step};
 pub use terms::Terms;
-pub use value::{Change, Coded, Data, Put, Value};
+pub use value::{Change, Chunk, Coded, Data, Put, Value};
 pub use view::Hole;

@@ -36,6 +36,8 @@ use crate::{
 pub enum Goal {
     /// To learn the last version.
     Read,
+    /// The same, out of all rows that can be had while a round lasts.
+    ReadAll,
     /// To have a value decided for the next version.
     Write {
         /// The value.
@@ -50,6 +52,9 @@ pub enum Goal {
         /// A no-op.
         noop: Value,
     },
+    /// To have so many sites promise not to accept anything in earlier ballots for the version after
+    /// the last that a site which forgot its rows may vote again.
+    Promise,
 }
 
 /// On what condition a value is written. Met by the version right before the one it becomes.
@@ -114,6 +119,8 @@ pub enum Outcome {
     Seen,
     /// The value was decided for this version.
     Written(Version),
+    /// Enough sites promised, for the version after the last one.
+    Promised(Version, Ballot),
     /// The condition is not met; what is known says why.
     Refused,
     /// Too few sites answered, and nothing was written.
@@ -205,12 +212,29 @@ impl Proposer {
         }
     }
 
+    /// Numbers its questions after these, which were asked before it for the same operation.
+    pub(crate) fn after(mut self, calls: u32) -> Self {
+        self.round.call = calls;
+        self
+    }
+
+    /// The number of its last question.
+    pub(crate) const fn calls(&self) -> u32 {
+        self.round.call
+    }
+
     /// How it ended, if it has.
     #[must_use]
     pub const fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Done(outcome) => Some(outcome),
-            _ => None,
+            Phase::New
+            | Phase::Looking
+            | Phase::Reading
+            | Phase::Fast(_)
+            | Phase::Preparing(..)
+            | Phase::Accepting(..)
+            | Phase::Pausing(..) => None,
         }
     }
 
@@ -241,7 +265,7 @@ impl Proposer {
     fn begin(&mut self, now: Instant, out: &mut Outbox<Ask>) {
         self.give_up = Some(now + self.terms.patience);
         match &self.goal {
-            Goal::Read => self.read(now, out),
+            Goal::Read | Goal::ReadAll | Goal::Promise => self.read(now, out),
             Goal::Settle { version, .. } => {
                 let version = *version;
                 self.prepare(version, now, out);
@@ -310,8 +334,7 @@ impl Proposer {
                     return self.decided(version, now, out);
                 }
                 if self.round.oks() >= self.terms.quorums.classic() {
-                    let durable = value.put().is_none_or(crate::Put::was_written);
-                    self.known.learn(version, &Decided { value, durable });
+                    self.choose(version, value);
                     self.decided(version, now, out);
                 } else if self.is_hopeless(self.terms.quorums.classic(), last) {
                     self.lose(Some(version), now);
@@ -329,15 +352,15 @@ impl Proposer {
             }
             return;
         }
-        let all = last || self.round.answers() == quorums.sites();
+        let all = last || self.round.answers() == self.terms.voters.len();
+        if !all && matches!(self.goal, Goal::ReadAll | Goal::Promise) {
+            return;
+        }
         loop {
             let version = self.known.last().next();
             let rows: Vec<&Row> = self.rows.values().collect();
             match judge(quorums, version, &rows) {
-                Judgement::Chosen(value) => {
-                    let durable = value.put().is_none_or(crate::Put::was_written);
-                    self.known.learn(version, &Decided { value, durable });
-                }
+                Judgement::Chosen(value) => self.choose(version, value),
                 Judgement::Nothing => return self.seen(now, out),
                 Judgement::Open if all => return self.prepare(version, now, out),
                 Judgement::Open => return,
@@ -353,7 +376,10 @@ impl Proposer {
         }
         match &self.goal {
             Goal::Write { .. } => self.propose(now, out),
-            Goal::Read | Goal::Settle { .. } => self.phase = Phase::Done(Outcome::Seen),
+            Goal::Promise => self.prepare(self.known.last().next(), now, out),
+            Goal::Read | Goal::ReadAll | Goal::Settle { .. } => {
+                self.phase = Phase::Done(Outcome::Seen);
+            }
         }
     }
 
@@ -368,8 +394,15 @@ impl Proposer {
             return self.decided(version, now, out);
         }
         let quorums = self.terms.quorums;
-        if self.round.oks() < quorums.promise() {
-            if self.is_hopeless(quorums.promise(), last) {
+        let needed = match self.goal {
+            // So many that no value which the others do not know of can be chosen any more.
+            Goal::Promise => quorums.promise().max(quorums.read()),
+            Goal::Read | Goal::ReadAll | Goal::Write { .. } | Goal::Settle { .. } => {
+                quorums.promise()
+            }
+        };
+        if self.round.oks() < needed {
+            if self.is_hopeless(needed, last) {
                 self.lose(Some(version), now);
             }
             return;
@@ -379,6 +412,10 @@ impl Proposer {
             Choice::Forced(value) => return self.accept((version, ballot), value, now, out),
             // Told before: `known` would have it.
             Choice::Decided => return self.decided(version, now, out),
+            Choice::Free if self.promises(version) => {
+                self.phase = Phase::Done(Outcome::Promised(version, ballot));
+                return;
+            }
             Choice::Free => self.own_value(version),
         };
         match free {
@@ -388,16 +425,27 @@ impl Proposer {
         }
     }
 
+    /// Whether promises for a version are all that is wanted.
+    fn promises(&self, version: Version) -> bool {
+        matches!(self.goal, Goal::Promise) && version == self.known.last().next()
+    }
+
     /// What to propose where anything may be.
     fn own_value(&self, version: Version) -> Option<Value> {
         match &self.goal {
-            Goal::Read => None,
+            Goal::Read | Goal::ReadAll | Goal::Promise => None,
             Goal::Settle { version: wanted, noop } => (*wanted == version).then(|| noop.clone()),
             Goal::Write { value, .. } => {
                 let next = version == self.known.last().next();
                 (next && self.condition_is_met()).then(|| value.clone())
             }
         }
+    }
+
+    /// A value was chosen: whoever asks will find that out.
+    fn choose(&mut self, version: Version, value: Value) {
+        let durable = value.was_written();
+        self.known.learn(version, &Decided { value, durable });
     }
 
     /// Something was decided for a version for which this asked.
@@ -408,7 +456,7 @@ impl Proposer {
             Goal::Settle { version: wanted, .. } if *wanted == version => {
                 self.phase = Phase::Done(Outcome::Seen);
             }
-            Goal::Read | Goal::Settle { .. } => {
+            Goal::Read | Goal::ReadAll | Goal::Promise | Goal::Settle { .. } => {
                 self.phase = Phase::Reading;
                 self.conclude_reading(true, now, out);
             }
@@ -418,7 +466,7 @@ impl Proposer {
     /// Whether so many good answers cannot come any more.
     fn is_hopeless(&self, needed: usize, last: bool) -> bool {
         let bad = self.round.answers() - self.round.oks();
-        last || self.terms.quorums.sites() - bad < needed
+        last || self.terms.voters.len() - bad < needed
     }
 
     /// A ballot is lost, or a reading: again after a pause.
@@ -434,15 +482,20 @@ impl Proposer {
         if self.give_up.is_some_and(|give_up| now >= give_up) {
             return self.give_up();
         }
-        match self.phase {
-            Phase::Pausing(version, until) if now >= until => match version {
-                // What another had decided meanwhile is told with the answers.
-                Some(version) if !self.known.has(version) => self.prepare(version, now, out),
-                Some(version) => self.decided(version, now, out),
-                None => self.read(now, out),
-            },
-            _ if self.round.is_over(now) => self.conclude(true, now, out),
-            _ => {}
+        let Phase::Pausing(version, until) = self.phase else {
+            if self.round.is_over(now) {
+                self.conclude(true, now, out);
+            }
+            return;
+        };
+        if now < until {
+            return;
+        }
+        match version {
+            // What another had decided meanwhile is told with the answers.
+            Some(version) if !self.known.has(version) => self.prepare(version, now, out),
+            Some(version) => self.decided(version, now, out),
+            None => self.read(now, out),
         }
     }
 
@@ -479,7 +532,11 @@ impl Controller for Proposer {
         let next = match self.phase {
             Phase::Done(_) | Phase::New => return None,
             Phase::Pausing(_, until) => Some(until),
-            _ => self.round.ends,
+            Phase::Looking
+            | Phase::Reading
+            | Phase::Fast(_)
+            | Phase::Preparing(..)
+            | Phase::Accepting(..) => self.round.ends,
         };
         next.into_iter().chain(self.give_up).min()
     }

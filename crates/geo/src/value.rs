@@ -14,6 +14,8 @@ use crate::{SiteIndex, Version, WriteId};
 pub struct Value {
     /// Of which write it is.
     pub id: WriteId,
+    /// When its writer says it was written. Orders nothing; says how old it is about.
+    pub time: UnixTime,
     /// What it does to the object.
     pub change: Arc<Change>,
 }
@@ -21,8 +23,20 @@ pub struct Value {
 impl Value {
     /// A value of a write.
     #[must_use]
-    pub fn new(id: WriteId, change: Change) -> Self {
-        Self { id, change: Arc::new(change) }
+    pub fn new(id: WriteId, time: UnixTime, change: Change) -> Self {
+        Self { id, time, change: Arc::new(change) }
+    }
+
+    /// What is left of it when its bytes are removed.
+    #[must_use]
+    pub fn gone(&self) -> Self {
+        Self::new(self.id, self.time, Change::Gone)
+    }
+
+    /// Whether its bytes are there by its having been decided.
+    #[must_use]
+    pub fn was_written(&self) -> bool {
+        self.put().is_none_or(Put::was_written)
     }
 
     /// The put it is, if it is one.
@@ -88,8 +102,6 @@ pub enum Change {
 pub struct Put {
     /// How many bytes.
     pub size: u64,
-    /// When the writer said it was put. Orders nothing.
-    pub time: UnixTime,
     /// BLAKE3 of the bytes.
     pub digest: [u8; 32],
     /// Where they lie.
@@ -126,8 +138,11 @@ pub struct Coded {
     pub data: u8,
     /// Fragments beside them.
     pub parity: u8,
-    /// Bytes of a chunk; the last has the rest.
+    /// Bytes of a chunk; the last of a part has the rest.
     pub chunk: u64,
+    /// The parts it was put in, as so many of so many bytes each; none when it was put as a whole.
+    /// No chunk lies in two parts.
+    pub parts: Vec<(u32, u64)>,
     /// The site of each fragment, data first.
     pub sites: Vec<SiteIndex>,
     /// Whether all was written before the version was proposed: then whoever knows that it was
@@ -135,11 +150,46 @@ pub struct Coded {
     pub written: bool,
 }
 
-impl Coded {
-    /// How many chunks bytes of this size are.
+/// A chunk of the bytes of a put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its number: that of its part, times 65,536, and its own in the part.
+    pub number: u32,
+    /// Where it begins in the bytes.
+    pub at: u64,
+    /// Its bytes.
+    pub length: u64,
+}
+
+impl Chunk {
+    /// The number of a chunk of a part; none when there are no such numbers.
     #[must_use]
-    pub fn chunks(&self, size: u64) -> u64 {
-        size.div_ceil(self.chunk.max(1))
+    pub fn number(part: usize, chunk: u64) -> Option<u32> {
+        let part = u16::try_from(part).ok()?;
+        let chunk = u16::try_from(chunk).ok()?;
+        Some(u32::from(part) << 16 | u32::from(chunk))
+    }
+}
+
+impl Coded {
+    /// The chunks of so many bytes, in order.
+    pub fn chunks(&self, size: u64) -> impl Iterator<Item = Chunk> + '_ {
+        let whole = [(1, size)];
+        let parts = if self.parts.is_empty() { whole.to_vec() } else { self.parts.clone() };
+        let parts = parts.into_iter().flat_map(|(count, bytes)| (0..count).map(move |_| bytes));
+        let starts = parts.scan(0, |at, bytes| {
+            let start = *at;
+            *at += bytes;
+            Some((start, bytes))
+        });
+        let chunk = self.chunk.max(1);
+        starts.enumerate().flat_map(move |(part, (start, bytes))| {
+            (0..bytes.div_ceil(chunk)).filter_map(move |index| {
+                let length = chunk.min(bytes - index * chunk);
+                let number = Chunk::number(part, index)?;
+                Some(Chunk { number, at: start + index * chunk, length })
+            })
+        })
     }
 }
 
@@ -159,7 +209,9 @@ impl Put {
     pub fn was_written(&self) -> bool {
         match &self.data {
             Data::Inline(_) => true,
-            Data::Coded(coded) | Data::Shared { coded, .. } => coded.written,
+            Data::Coded(coded) => coded.written,
+            // A stripe is written before anybody is told of it.
+            Data::Shared { .. } => true,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use fulgurite_units::UnixTime;
+
 use crate::{Change, Decided, Known, Version};
 
 /// A version that has to be known to say what an object is, and is not.
@@ -37,33 +39,31 @@ impl Known {
         Ok(visible)
     }
 
-    /// Versions that nobody can ask for any more: hidden by a later delete, no-ops, and deletes
-    /// behind which nothing is left; with `keep` set, also puts that are not among the `keep` newest.
-    /// What is not known is not among them.
+    /// Versions that nobody can ask for any more since `before`: hidden by a later delete, no-ops,
+    /// and deletes behind which nothing is left; with `keep` set, also puts that are not among the
+    /// `keep` newest. What is not known is not among them.
     #[must_use]
-    pub fn dead(&self, keep: Option<usize>) -> Vec<Version> {
+    pub fn dead(&self, keep: Option<usize>, before: UnixTime) -> Vec<Version> {
         let (mut dead, mut hidden, mut all_hidden) = (Vec::new(), BTreeSet::new(), false);
         let mut puts = 0;
         for (version, decided) in self.decided.iter().rev() {
+            let old = decided.value.time <= before;
             match &*decided.value.change {
-                Change::Put(_) if all_hidden || hidden.contains(version) => dead.push(*version),
+                Change::Gone => continue,
                 Change::Put(_) => {
-                    puts += 1;
-                    if keep.is_some_and(|keep| puts > keep) {
-                        dead.push(*version);
+                    let over = keep.is_some_and(|keep| puts >= keep);
+                    // One that may be unreadable stands for no other.
+                    puts += usize::from(old && decided.durable);
+                    if !(all_hidden || over || hidden.contains(version)) {
+                        continue;
                     }
                 }
-                Change::Delete => {
-                    all_hidden = true;
-                    dead.push(*version);
-                }
-                Change::DeleteVersions(versions) => {
-                    hidden.extend(versions.iter().copied());
-                    dead.push(*version);
-                }
-                Change::Noop => dead.push(*version),
-                Change::Gone => {}
+                Change::Delete | Change::DeleteVersions(_) | Change::Noop if !old => continue,
+                Change::Delete => all_hidden = true,
+                Change::DeleteVersions(versions) => hidden.extend(versions.iter().copied()),
+                Change::Noop => {}
             }
+            dead.push(*version);
         }
         dead.reverse();
         // A delete goes last: while it is there, what it hides stays hidden.

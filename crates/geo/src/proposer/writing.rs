@@ -3,7 +3,7 @@
 use fulgurite_units::{Instant, Outbox};
 
 use super::{Ask, Goal, Outcome, Phase, Proposer};
-use crate::{Command, Decided, Hole, Put, Value, Version};
+use crate::{Command, Hole, Value, Version};
 
 impl Proposer {
     /// Whether a value is the one to be written.
@@ -75,8 +75,7 @@ impl Proposer {
         }
         if self.round.oks() >= self.terms.quorums.fast() {
             let Goal::Write { value, .. } = &self.goal else { return };
-            let durable = value.put().is_none_or(Put::was_written);
-            self.known.learn(version, &Decided { value: value.clone(), durable });
+            self.choose(version, value.clone());
             self.decided(version, now, out);
         } else if self.is_hopeless(self.terms.quorums.fast(), last) {
             self.prepare(version, now, out);

@@ -1,5 +1,5 @@
-//! The protocol of several sites, searched and tried from outside.
-
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+//! Several sites, held from outside.
 
 mod models;
+mod properties;
+mod simulation;

@@ -1,6 +1,7 @@
 //! What agents may do in a state, and what a state becomes by it.
 
 use fulgurite_geo::{Change, Verdict, Version};
+use fulgurite_units::UnixTime;
 
 use super::table::{Ask, Attempt, Pick, RowId, Sent, Table, Ver};
 use super::world::{Action, Agent, Mutant, Phase, Reply, Role, State, World, Wrong};
@@ -193,7 +194,7 @@ impl World {
             }
             Role::Collector(keep) => {
                 agent.known = self.table.merged(0, row?);
-                let dead = self.table.of_known(agent.known, |known| known.dead(*keep));
+                let dead = self.table.of_known(agent.known, |known| known.dead(*keep, UnixTime::default()));
                 (!dead.is_empty()).then_some(())?;
                 self.collect(state, at, *keep);
             }
@@ -530,7 +531,7 @@ impl World {
     fn collect(&self, state: &mut State, at: usize, keep: Option<usize>) {
         loop {
             let agent = &state.agents[at];
-            let dead = self.table.of_known(agent.known, |known| known.dead(keep));
+            let dead = self.table.of_known(agent.known, |known| known.dead(keep, UnixTime::default()));
             let Some(version) = dead.first().map(|version| Ver::try_from(version.0).unwrap()) else {
                 return self.ask(state, at, Phase::Done, None);
             };

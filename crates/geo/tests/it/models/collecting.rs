@@ -3,7 +3,7 @@
 
 use fulgurite_geo::{Decided, Quorums, Sizes, Version};
 
-use super::search::{Extent, is_broken, is_night, is_safe};
+use super::search::{Extent, is_broken, is_safe, night};
 use super::table::{Ask, What};
 use super::world::{Fragments, Mutant, Role, World};
 
@@ -56,14 +56,13 @@ fn what_is_deleted_stays_deleted() {
 #[test]
 fn a_new_put_outlives_the_removal_of_old_ones() {
     is_safe("collecting, put again", put_again(&[]), Extent::All);
-    let extent = if is_night() { Extent::All } else { Extent::Most(300_000) };
-    is_safe("collecting, put again, 1 reader", put_again(&[Role::Reader(1)]), extent);
+    is_safe("collecting, put again, 1 reader", put_again(&[Role::Reader(1)]), night());
 }
 
 #[test]
 fn what_was_overwritten_is_removed_beside_readers() {
-    is_safe("collecting, overwritten", overwritten(true), Extent::All);
-    is_safe("collecting, overwritten, not known as durable", overwritten(false), Extent::All);
+    is_safe("collecting, overwritten", overwritten(true), night());
+    is_safe("collecting, overwritten, not known as durable", overwritten(false), night());
 }
 
 #[test]
@@ -80,6 +79,6 @@ fn fragments_go_before_their_version() {
 
 #[test]
 fn rows_stay() {
-    let world = World { mutant: Mutant::RowRemoved, ..put_again(&[]) };
+    let world = World { mutant: Mutant::RowRemoved, late: Vec::new(), ..put_again(&[]) };
     is_broken("collecting mutant: rows removed", world, Extent::All);
 }

@@ -6,7 +6,7 @@
 
 use fulgurite_geo::{Quorums, Sizes};
 
-use super::search::{Extent, is_broken, is_night, is_safe};
+use super::search::{Extent, is_broken, is_safe, night};
 use super::table::What;
 use super::world::{Fragments, Mutant, Role, World};
 
@@ -32,13 +32,15 @@ fn readers(values: u8, reads: &[u8]) -> World {
 }
 
 #[test]
-fn two_readers_answer_in_order() {
-    is_safe("reading 1 put, 2 readers", readers(1, &[1, 1]), Extent::All);
+fn a_reader_answers_in_order() {
+    is_safe("reading 1 put, 1 reader twice", readers(1, &[2]), Extent::All);
 }
 
 #[test]
-fn a_reader_of_two_puts_answers_in_order() {
-    is_safe("reading 2 puts, 1 reader twice", readers(2, &[2]), Extent::All);
+fn two_readers_answer_in_order() {
+    let world = World { fragments: None, ..readers(1, &[1, 1]) };
+    is_safe("reading 1 put without fragments, 2 readers", world, Extent::All);
+    is_safe("reading 1 put, 2 readers", readers(1, &[1, 1]), night());
 }
 
 #[test]
@@ -84,18 +86,8 @@ fn a_value_is_proposed_for_one_version_at_a_time() {
 
 #[test]
 fn more_readers_answer_in_order_as_far_as_was_searched() {
-    let extent = if is_night() { Extent::All } else { Extent::Most(300_000) };
-    is_safe("reading 2 puts, 2 readers", readers(2, &[1, 1]), extent);
+    is_safe("reading 2 puts, 1 reader twice", readers(2, &[2]), night());
     let roles = [Role::Writer(vec![0]), Role::Writer(vec![1]), Role::Reader(1)];
     let world = World { versions: 2, prompt: true, ..world(&roles, 2) };
-    is_safe("reading 2 writers, 1 reader", world, extent);
-}
-
-#[test]
-fn sizes_tmp() {
-    is_safe("tmp 1 put 1 reader", readers(1, &[1]), Extent::All);
-    is_safe("tmp 1 put 1 reader twice", readers(1, &[2]), Extent::All);
-    let w = World { fragments: None, ..readers(1, &[1, 1]) };
-    is_safe("tmp 1 put 2 readers no fragments", w, Extent::All);
-    is_safe("tmp 1 put 2 reader", readers(1, &[1, 1]), Extent::All);
+    is_safe("reading 2 writers, 1 reader", world, night());
 }

@@ -12,7 +12,7 @@
 
 use fulgurite_geo::{Quorums, Sizes};
 
-use super::search::{Extent, is_broken, is_night, is_safe};
+use super::search::{Extent, is_broken, is_safe, night};
 use super::table::{Acceptor, What};
 use super::world::{Mutant, Role, World};
 
@@ -31,8 +31,8 @@ fn a_site_that_forgot_votes_again() {
 
 #[test]
 fn a_site_that_forgot_votes_again_over_versions() {
-    let extent = if is_night() { Extent::All } else { Extent::Most(300_000) };
-    is_safe("replacing, 2 versions", world(3, 2), extent);
+    is_safe("replacing, 2 versions", world(3, 2), night());
+    is_safe("replacing, 5 sites", world(5, 1), night());
 }
 
 #[test]
@@ -57,5 +57,5 @@ fn what_is_open_is_decided_first() {
 fn the_promise_of_the_site_itself_says_nothing_new() {
     let mut world = world(3, 1);
     world.table.acceptor = Acceptor::RestoredBare;
-    is_safe("replacing, site promises nothing itself", world, Extent::All);
+    is_safe("replacing, site promises nothing itself", world, night());
 }

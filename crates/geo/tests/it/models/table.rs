@@ -143,12 +143,12 @@ impl Table {
             data: 2,
             parity: 1,
             chunk: 1,
+            parts: Vec::new(),
             sites: vec![SiteIndex(0), SiteIndex(1), SiteIndex(2)],
             written: false,
         };
         let put = Put {
             size: 1,
-            time: UnixTime::from_millis(0),
             digest: [0; 32],
             data: Data::Coded(coded),
             attributes: Vec::new(),
@@ -157,7 +157,7 @@ impl Table {
             What::Put => Change::Put(put),
             What::Delete => Change::Delete,
         };
-        Value::new(Self::id(val), change)
+        Value::new(Self::id(val), UnixTime::default(), change)
     }
 
     pub(super) fn is_put(&self, val: Val) -> bool {

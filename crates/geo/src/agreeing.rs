@@ -1,0 +1,67 @@
+//! A [`Proposer`] as a part of an operation: its asks are acts, and what is heard of rows is for it.
+
+use fulgurite_units::{Controller, Instant, Outbox, RandomStream};
+
+use crate::{Act, Event, Goal, Heard, Known, Outcome, Proposer, Terms};
+
+/// A proposer inside of an operation.
+#[derive(Debug)]
+pub(crate) struct Agreeing {
+    proposer: Proposer,
+    asks: Outbox<crate::Ask>,
+}
+
+impl Agreeing {
+    pub(crate) fn new(
+        terms: Terms,
+        goal: Goal,
+        known: Option<Known>,
+        random: RandomStream,
+    ) -> Self {
+        Self { proposer: Proposer::new(terms, goal, known, random), asks: Outbox::new() }
+    }
+
+    /// Begins another agreement. Questions of the last one that are still answered count for nothing.
+    pub(crate) fn again(&mut self, terms: Terms, goal: Goal, known: Known, random: RandomStream) {
+        let calls = self.proposer.calls();
+        self.proposer = Proposer::new(terms, goal, Some(known), random).after(calls);
+    }
+
+    pub(crate) const fn proposer(&self) -> &Proposer {
+        &self.proposer
+    }
+
+    pub(crate) const fn outcome(&self) -> Option<&Outcome> {
+        self.proposer.outcome()
+    }
+
+    /// The number of its last question.
+    pub(crate) const fn calls(&self) -> u32 {
+        self.proposer.calls()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.proposer.deadline()
+    }
+
+    pub(crate) fn check(&self) {
+        self.proposer.check();
+    }
+
+    /// Hands on what was heard, if it is about rows.
+    pub(crate) fn hear(&mut self, now: Instant, heard: &Heard, out: &mut Outbox<Act>) {
+        let event = match heard {
+            Heard::Begin => Event::Begin,
+            Heard::Answered { site, call, answer } => {
+                Event::Answered { site: *site, call: *call, answer: answer.clone() }
+            }
+            Heard::Changed(terms) => Event::Changed(terms.clone()),
+            Heard::Timer => Event::Timer,
+            Heard::Fragment(..) | Heard::Fetched(..) => return,
+        };
+        self.proposer.step(now, event, &mut self.asks);
+        for ask in self.asks.drain() {
+            out.push(Act::Ask(ask));
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A read: which version is the last one, and its bytes, both at once.
+//!
+//! ```text
+//! rows of a quorum --> the last version is v ----.
+//! the first row says u: bytes of u are fetched --+--> u = v: found.   u < v: bytes of v are fetched
+//!
+//! v has too few fragments:
+//!   durable, more than `parity` certainly absent   rows are read again: it was removed, or is lost
+//!   not durable, more than `parity` certainly absent    never acknowledged: the version before it
+//!   else                                                nobody can tell now: unavailable
+//! ```
+//!
+//! A site that does not answer proves nothing: taken for "not there" it hides what was acknowledged.
+//!
+//! A version that is not known to be durable may be read, when it can be: it will be as long as no
+//! site is lost. Whoever reads one should have it healed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_units::{Controller, Instant, Outbox, RandomStream, UnixTime};
+
+use crate::agreeing::Agreeing;
+use crate::put::fragments;
+use crate::{
+    Act, Change, Decided, Fetched, Goal, Heard, Hole, Known, Operation, Outcome, Rounds, Terms,
+    Value, Version, WriteId,
+};
+
+/// What is wanted of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The bytes of the latest version.
+    Latest,
+    /// What the latest version is; its bytes only as far as it takes to know that it is one.
+    Facts,
+    /// The bytes of this version, as long as it is not hidden.
+    Version(Version),
+}
+
+/// How a read ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Got {
+    /// This version.
+    Found(Version, Value),
+    /// There is no such object, or version.
+    Nothing,
+    /// Too few sites answered to tell, or to give the bytes.
+    Unavailable,
+    /// The version was acknowledged, and too few of its fragments are left.
+    Lost(Version),
+}
+
+/// A read.
+#[derive(Debug)]
+pub struct Read {
+    wanted: Wanted,
+    terms: Terms,
+    random: RandomStream,
+    agreeing: Agreeing,
+    rounds: u32,
+    fetched: BTreeMap<Version, Option<Fetched>>,
+    /// Versions that were never acknowledged and cannot be read.
+    unreadable: BTreeSet<Version>,
+    /// The version whose loss made it read all rows again.
+    doubted: Option<Version>,
+    end: Option<Got>,
+}
+
+impl Read {
+    /// A read that has not begun.
+    #[must_use]
+    pub fn new(terms: Terms, wanted: Wanted, mut random: RandomStream) -> Self {
+        let inner = child(&mut random);
+        Self {
+            wanted,
+            agreeing: Agreeing::new(terms.clone(), Goal::Read, None, inner),
+            terms,
+            random,
+            rounds: 0,
+            fetched: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            doubted: None,
+            end: None,
+        }
+    }
+
+    /// Rounds between sites so far.
+    #[must_use]
+    pub const fn rounds(&self) -> u32 {
+        let Rounds { read, fast, prepare, accept } = self.agreeing.proposer().rounds();
+        self.rounds + read + fast + prepare + accept
+    }
+
+    /// What is known of the object.
+    #[must_use]
+    pub const fn known(&self) -> &Known {
+        self.agreeing.proposer().known()
+    }
+
+    /// Versions that turned out never to have been acknowledged: whoever reads should have them
+    /// hidden, so that others need not find out.
+    #[must_use]
+    pub const fn unreadable(&self) -> &BTreeSet<Version> {
+        &self.unreadable
+    }
+
+    /// The version to be read, of what is known.
+    fn candidate(&self) -> Result<Option<(Version, Decided)>, Hole> {
+        let most = match self.wanted {
+            Wanted::Latest | Wanted::Facts => self.unreadable.len() + 1,
+            Wanted::Version(_) => usize::MAX,
+        };
+        let mut visible = self.known().visible(most)?.into_iter();
+        let found = visible.find(|(version, _)| match self.wanted {
+            Wanted::Latest | Wanted::Facts => !self.unreadable.contains(version),
+            Wanted::Version(wanted) => *version == wanted,
+        });
+        Ok(found.map(|(version, decided)| (version, decided.clone())))
+    }
+
+    /// Whether the bytes of a version need not be fetched to answer.
+    fn needs_no_bytes(&self, decided: &Decided) -> bool {
+        let has_none = fragments(&decided.value).is_empty();
+        has_none || (self.wanted == Wanted::Facts && decided.durable)
+    }
+
+    fn fetch(&mut self, version: Version, value: Value, out: &mut Outbox<Act>) {
+        self.fetched.entry(version).or_insert_with(|| {
+            out.push(Act::Fetch { version, value });
+            None
+        });
+    }
+
+    fn conclude(&mut self, now: Instant, out: &mut Outbox<Act>) {
+        let certain = match self.agreeing.outcome() {
+            Some(Outcome::Seen) => true,
+            Some(_) => return self.end = Some(Got::Unavailable),
+            None => false,
+        };
+        let (version, decided) = match self.candidate() {
+            Ok(Some(candidate)) => candidate,
+            Ok(None) if certain => return self.end = Some(Got::Nothing),
+            Err(Hole(version)) if certain => return self.fill(version, now, out),
+            Ok(None) | Err(_) => return,
+        };
+        if self.needs_no_bytes(&decided) {
+            if certain {
+                self.end = Some(Got::Found(version, decided.value));
+            }
+            return;
+        }
+        // Before it is certain, only what is there for sure is worth fetching.
+        if certain || decided.durable {
+            self.fetch(version, decided.value.clone(), out);
+        }
+        let Some(Some(fetched)) = self.fetched.get(&version).copied() else { return };
+        if certain {
+            self.judge(version, decided, fetched, now, out);
+        }
+    }
+
+    /// The last version is known, and so is what came of fetching it.
+    fn judge(
+        &mut self,
+        version: Version,
+        decided: Decided,
+        fetched: Fetched,
+        now: Instant,
+        out: &mut Outbox<Act>,
+    ) {
+        let Fetched::Short { absent, .. } = fetched else {
+            return self.end = Some(Got::Found(version, decided.value));
+        };
+        let parity = decided.value.put().and_then(|put| put.coded(decided.value.id));
+        let parity = parity.map_or(0, |(_, _, coded)| coded.parity);
+        if absent <= parity {
+            self.end = Some(Got::Unavailable);
+        } else if decided.durable && self.doubted == Some(version) {
+            self.end = Some(Got::Lost(version));
+        } else if decided.durable {
+            // It may have been removed since the rows were read: then they say so now.
+            self.doubted = Some(version);
+            self.fetched.remove(&version);
+            self.read_again(now, out);
+        } else if matches!(self.wanted, Wanted::Version(_)) {
+            self.end = Some(Got::Nothing);
+        } else {
+            self.unreadable.insert(version);
+            self.conclude(now, out);
+        }
+    }
+
+    fn read_again(&mut self, now: Instant, out: &mut Outbox<Act>) {
+        self.agree(Goal::Read, now, out);
+    }
+
+    /// Asks what was decided for a version that must have been, and that no row at hand knows.
+    fn fill(&mut self, version: Version, now: Instant, out: &mut Outbox<Act>) {
+        let noop = noop(&mut self.random);
+        self.agree(Goal::Settle { version, noop }, now, out);
+    }
+
+    fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<Act>) {
+        self.rounds += self.agreeing.proposer().rounds().total();
+        let (known, inner) = (self.known().clone(), child(&mut self.random));
+        self.agreeing.again(self.terms.clone(), goal, known, inner);
+        self.agreeing.hear(now, &Heard::Begin, out);
+    }
+}
+
+/// A value that changes nothing.
+pub(crate) fn noop(random: &mut RandomStream) -> Value {
+    Value::new(WriteId::draw(random), UnixTime::default(), Change::Noop)
+}
+
+/// A stream of its own for a part.
+pub(crate) fn child(random: &mut RandomStream) -> RandomStream {
+    let number = random.next_u64();
+    fulgurite_units::Seed::new(number).stream()
+}
+
+impl Controller for Read {
+    type Event = Heard;
+    type Command = Act;
+
+    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+        if self.end.is_some() {
+            return;
+        }
+        if let Heard::Fetched(version, fetched) = &event
+            && let Some(entry) = self.fetched.get_mut(version)
+        {
+            entry.get_or_insert(*fetched);
+        }
+        if let Heard::Changed(terms) = &event {
+            self.terms = (**terms).clone();
+        }
+        self.agreeing.hear(now, &event, out);
+        self.conclude(now, out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if self.end.is_some() { None } else { self.agreeing.deadline() }
+    }
+
+    fn check(&self) {
+        self.agreeing.check();
+        if let Some(Got::Found(version, value)) = &self.end {
+            assert_eq!(self.known().write(*version), Some(value.id), "not what was decided");
+        }
+    }
+}
+
+impl Operation for Read {
+    type End = Got;
+
+    fn end(&self) -> Option<&Got> {
+        self.end.as_ref()
+    }
+}

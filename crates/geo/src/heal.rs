@@ -1,0 +1,379 @@
+//! Makes one object whole: what is open is decided, rows that lag behind are told, fragments that
+//! are not there are made again.
+//!
+//! ```text
+//! read all rows --> settle the version after the last, when a row has something for it
+//!     --> probe all fragments --> rebuild what is certainly absent
+//!     --> forbid and hide versions that were never acknowledged and cannot be read
+//!     --> tell all rows, as the last thing
+//! ```
+//!
+//! Who proposed a version may be writing its fragments still, and somebody may have read it a moment
+//! after they were looked for. So a version is hidden only when so many of its fragments can never be
+//! written that nobody will ever read it.
+//!
+//! Rows are told last: whoever is interrupted before begins again and does the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_units::{Controller, Instant, Outbox, RandomStream, UnixTime};
+
+use crate::agreeing::Agreeing;
+use crate::get::{child, noop};
+use crate::put::fragments;
+use crate::{
+    Act, Change, Condition, Decided, Deed, Fragment, Goal, Heard, Hole, How, Known, Operation,
+    Outcome, SiteIndex, Terms, Value, Version, WriteId,
+};
+
+/// What healing an object came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Healed {
+    /// Whether all of it is whole now: everything is decided, all rows know it, all fragments are
+    /// there.
+    pub whole: bool,
+    /// Versions that were decided on the way.
+    pub settled: u32,
+    /// Fragments that were made again.
+    pub rebuilt: u32,
+    /// Fragments that are not there still, or of which nobody can tell.
+    pub missing: Vec<Fragment>,
+    /// Versions that were acknowledged, and of which too few fragments are left.
+    pub lost: Vec<Version>,
+    /// Versions that were never acknowledged, and are hidden now.
+    pub hidden: Vec<Version>,
+}
+
+/// What an object is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Care {
+    /// How many of its fragments make a version durable.
+    pub needed: usize,
+    /// Whether versions that are open are decided: not while who proposed them may be at it still.
+    pub finish: bool,
+    /// How many puts are kept; all, when it is none. What is not kept is not made whole.
+    pub keep: Option<usize>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Rows are read, or a version is settled.
+    Agreeing,
+    /// Fragments are looked for.
+    Probing,
+    /// Fragments are made again.
+    Rebuilding,
+    /// Fragments of versions that shall be hidden are forbidden.
+    Forbidding(Vec<Version>),
+    /// Versions are hidden.
+    Hiding(Vec<Version>),
+    Done,
+}
+
+/// Healing of one object.
+#[derive(Debug)]
+pub struct Heal {
+    terms: Terms,
+    care: Care,
+    /// The time of what it writes.
+    time: UnixTime,
+    random: RandomStream,
+    agreeing: Agreeing,
+    stage: Stage,
+    /// Fragments of versions that are there.
+    fragments: BTreeMap<Fragment, Option<How>>,
+    /// The version of each write that has fragments.
+    versions: BTreeMap<WriteId, Version>,
+    /// Fragments that can never be written.
+    forbidden: BTreeSet<Fragment>,
+    /// Whether it began again since something seemed to be lost.
+    doubted: bool,
+    healed: Healed,
+    end: Option<Healed>,
+}
+
+impl Heal {
+    /// Healing that has not begun. What it writes is of this time.
+    #[must_use]
+    pub fn new(terms: Terms, care: Care, time: UnixTime, mut random: RandomStream) -> Self {
+        let inner = child(&mut random);
+        Self {
+            agreeing: Agreeing::new(terms.clone(), Goal::ReadAll, None, inner),
+            terms,
+            care,
+            time,
+            random,
+            stage: Stage::Agreeing,
+            fragments: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            forbidden: BTreeSet::new(),
+            doubted: false,
+            healed: Healed::default(),
+            end: None,
+        }
+    }
+
+    /// What is known of the object.
+    #[must_use]
+    pub const fn known(&self) -> &Known {
+        self.agreeing.proposer().known()
+    }
+
+    fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<Act>) {
+        let (known, inner) = (self.known().clone(), child(&mut self.random));
+        self.agreeing.again(self.terms.clone(), goal, known, inner);
+        self.agreeing.hear(now, &Heard::Begin, out);
+    }
+
+    fn conclude(&mut self, now: Instant, out: &mut Outbox<Act>) {
+        match &self.stage {
+            Stage::Agreeing => self.agreed(now, out),
+            Stage::Probing if self.is_open() => {}
+            Stage::Probing => self.probed(now, out),
+            Stage::Rebuilding if self.is_open() => {}
+            Stage::Rebuilding => self.forbid(now, out),
+            Stage::Forbidding(_) if self.is_open() => {}
+            Stage::Forbidding(versions) => {
+                let versions = versions.clone();
+                self.hide(versions, now, out);
+            }
+            Stage::Hiding(versions) => {
+                let versions = versions.clone();
+                match self.agreeing.outcome() {
+                    None => {}
+                    Some(Outcome::Written(_)) => {
+                        self.healed.hidden = versions;
+                        self.finish(out);
+                    }
+                    Some(_) => self.finish(out),
+                }
+            }
+            Stage::Done => {}
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.fragments.values().any(Option::is_none)
+    }
+
+    /// Rows are read, or a version is settled: on to the next one, or to the fragments.
+    fn agreed(&mut self, now: Instant, out: &mut Outbox<Act>) {
+        match self.agreeing.outcome() {
+            None => return,
+            Some(Outcome::Seen) => {}
+            Some(_) => {
+                self.stage = Stage::Done;
+                self.end = Some(self.healed.clone());
+                return;
+            }
+        }
+        let next = self.known().last().next();
+        let rows = self.agreeing.proposer().rows();
+        let accepted = rows.values().any(|row| row.accepted(next).is_some());
+        if self.care.finish && accepted {
+            self.healed.settled += 1;
+            let noop = noop(&mut self.random);
+            return self.agree(Goal::Settle { version: next, noop }, now, out);
+        }
+        match self.known().visible(usize::MAX) {
+            Err(Hole(version)) => {
+                let noop = noop(&mut self.random);
+                self.agree(Goal::Settle { version, noop }, now, out);
+            }
+            Ok(visible) => {
+                let dead = self.known().dead(self.care.keep, UnixTime::from_millis(u64::MAX));
+                let kept = visible.iter().filter(|(version, _)| !dead.contains(version));
+                let visible: Vec<_> = kept.map(|(v, d)| (*v, d.value.clone())).collect();
+                self.probe(&visible, out);
+                self.conclude(now, out);
+            }
+        }
+    }
+
+    fn probe(&mut self, visible: &[(Version, Value)], out: &mut Outbox<Act>) {
+        self.stage = Stage::Probing;
+        for (version, value) in visible {
+            for fragment in fragments(value) {
+                self.versions.insert(fragment.write, *version);
+                if self.fragments.insert(fragment, None).is_none() {
+                    out.push(Act::Fragment(fragment, Deed::Probe));
+                }
+            }
+        }
+    }
+
+    /// All fragments were looked for: those that are certainly absent are made again, where enough
+    /// others are there.
+    fn probed(&mut self, now: Instant, out: &mut Outbox<Act>) {
+        self.stage = Stage::Rebuilding;
+        let mut again = Vec::new();
+        for write in self.versions.keys().copied().collect::<Vec<_>>() {
+            let of = |(fragment, how): (&Fragment, &Option<How>)| {
+                (fragment.write == write).then_some((*fragment, *how))
+            };
+            let all: Vec<_> = self.fragments.iter().filter_map(of).collect();
+            let there = all.iter().filter(|(_, how)| *how == Some(How::Done)).count();
+            let absent = all.iter().filter(|(_, how)| *how == Some(How::Absent));
+            if there >= self.data(write) {
+                again.extend(absent.map(|(fragment, _)| *fragment));
+            }
+        }
+        for fragment in again {
+            self.fragments.insert(fragment, None);
+            out.push(Act::Fragment(fragment, Deed::Rebuild));
+        }
+        self.conclude(now, out);
+    }
+
+    /// How many fragments give back a write.
+    fn data(&self, write: WriteId) -> usize {
+        let version = self.versions.get(&write);
+        let decided = version.and_then(|version| self.known().decided.get(version));
+        let put = decided.and_then(|decided| decided.value.put());
+        let coded = put.and_then(|put| put.coded(write));
+        coded.map_or(usize::MAX, |(_, _, coded)| usize::from(coded.data))
+    }
+
+    /// Forbids what is absent of versions that were never acknowledged and cannot be read, and says
+    /// which are lost.
+    fn forbid(&mut self, now: Instant, out: &mut Outbox<Act>) {
+        let mut hide = Vec::new();
+        for (write, version) in self.versions.clone() {
+            let (there, absent) = self.found(write);
+            let all = self.fragments.keys().filter(|fragment| fragment.write == write).count();
+            let decided = self.known().decided.get(&version);
+            let durable = decided.is_some_and(|decided| decided.durable);
+            // So many are certainly absent that it cannot be read, whatever the others are.
+            if there >= self.data(write) || all - absent >= self.data(write) {
+                continue;
+            }
+            if durable {
+                self.healed.lost.push(version);
+            } else if self.care.finish {
+                hide.push(version);
+            }
+        }
+        if !self.healed.lost.is_empty() && !self.doubted {
+            // They may have been removed since the rows were read: then they say so now.
+            self.doubted = true;
+            self.healed.lost.clear();
+            self.fragments.clear();
+            self.versions.clear();
+            self.stage = Stage::Agreeing;
+            return self.agree(Goal::ReadAll, now, out);
+        }
+        if hide.is_empty() {
+            return self.finish(out);
+        }
+        let absent = |fragment: &Fragment, how: Option<How>| {
+            let of = self.versions.get(&fragment.write);
+            how == Some(How::Absent) && of.is_some_and(|version| hide.contains(version))
+        };
+        let forbid = self.fragments.iter().filter(|(fragment, how)| absent(fragment, **how));
+        let forbid: Vec<_> = forbid.map(|(fragment, _)| *fragment).collect();
+        self.stage = Stage::Forbidding(hide);
+        for fragment in forbid {
+            self.fragments.insert(fragment, None);
+            out.push(Act::Fragment(fragment, Deed::Forbid));
+        }
+    }
+
+    /// Hides versions of which so many fragments can never be written that nobody will read them.
+    fn hide(&mut self, mut hide: Vec<Version>, now: Instant, out: &mut Outbox<Act>) {
+        let versions = self.versions.clone();
+        let forbidden = |version: &Version| {
+            let write = versions.iter().find(|(_, of)| *of == version).map(|(write, _)| *write);
+            write.is_some_and(|write| {
+                let of = self.forbidden.iter().filter(|fragment| fragment.write == write);
+                let all = self.fragments.keys().filter(|fragment| fragment.write == write);
+                all.count() - of.count() < self.data(write)
+            })
+        };
+        hide.retain(forbidden);
+        if hide.is_empty() {
+            return self.finish(out);
+        }
+        let change = Change::DeleteVersions(hide.clone());
+        let value = Value::new(WriteId::draw(&mut self.random), self.time, change);
+        self.stage = Stage::Hiding(hide);
+        let goal = Goal::Write { value, condition: Condition::Always };
+        self.agree(goal, now, out);
+    }
+
+    /// How many fragments of a write are there, and how many certainly are not.
+    fn found(&self, write: WriteId) -> (usize, usize) {
+        let of = self.fragments.iter().filter(|(fragment, _)| fragment.write == write);
+        let count = |wanted: How| of.clone().filter(|(_, how)| **how == Some(wanted)).count();
+        (count(How::Done), count(How::Absent))
+    }
+
+    /// Tells all rows what is known, and which versions are durable.
+    fn finish(&mut self, out: &mut Outbox<Act>) {
+        self.stage = Stage::Done;
+        let mut known = self.known().clone();
+        for (write, version) in &self.versions {
+            let enough = self.found(*write).0 >= self.care.needed.max(self.data(*write));
+            if let Some(decided) = self.known().decided.get(version)
+                && enough
+            {
+                known.learn(*version, &Decided { value: decided.value.clone(), durable: true });
+            }
+        }
+        for site in &self.terms.voters {
+            out.push(Act::Tell { site: *site, known: known.clone() });
+        }
+        let missing = self.fragments.iter().filter(|(_, how)| **how != Some(How::Done));
+        let hidden: BTreeSet<_> = self.healed.hidden.iter().collect();
+        let gone = |fragment: &Fragment| {
+            self.versions.get(&fragment.write).is_some_and(|version| hidden.contains(version))
+        };
+        let missing = missing.map(|(fragment, _)| *fragment).filter(|fragment| !gone(fragment));
+        self.healed.missing = missing.collect();
+        let voters: BTreeSet<SiteIndex> = self.terms.voters.iter().copied().collect();
+        let read = self.agreeing.proposer().rows().keys().filter(|site| voters.contains(site));
+        self.healed.whole = self.healed.missing.is_empty() && read.count() == voters.len();
+        self.end = Some(self.healed.clone());
+    }
+}
+
+impl Controller for Heal {
+    type Event = Heard;
+    type Command = Act;
+
+    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+        if self.end.is_some() {
+            return;
+        }
+        if let Heard::Fragment(fragment, deed, how) = &event
+            && let Some(entry @ None) = self.fragments.get_mut(fragment)
+        {
+            // What is forbidden is not there.
+            let forbidden = *deed == Deed::Forbid && *how == How::Done;
+            *entry = Some(if forbidden { How::Absent } else { *how });
+            if forbidden {
+                self.forbidden.insert(*fragment);
+            }
+        }
+        if let Heard::Changed(terms) = &event {
+            self.terms = (**terms).clone();
+        }
+        self.agreeing.hear(now, &event, out);
+        self.conclude(now, out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if self.end.is_some() { None } else { self.agreeing.deadline() }
+    }
+
+    fn check(&self) {
+        self.agreeing.check();
+    }
+}
+
+impl Operation for Heal {
+    type End = Healed;
+
+    fn end(&self) -> Option<&Healed> {
+        self.end.as_ref()
+    }
+}

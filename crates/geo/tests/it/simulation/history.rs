@@ -1,0 +1,154 @@
+//! What clients were told, held against what was decided.
+//!
+//! Every answer names a version, so that no search for an order is needed: the versions are one. What
+//! is left to hold is that the order agrees with time: nothing that was acknowledged before an
+//! operation began is missing from what it saw, and nothing was seen before it was begun.
+
+use std::collections::BTreeMap;
+
+use fulgurite_geo::{Change, Known, Value, Version, WriteId};
+
+/// What an operation did to an object, or saw of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// A write was acknowledged for a version.
+    Wrote(WriteId, Version),
+    /// This version was read.
+    Read(WriteId, Version),
+    /// There was no object.
+    Nothing,
+    /// A write that may or may not have happened.
+    Maybe(WriteId),
+    /// A create or a delete was refused.
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) key: u64,
+    pub(super) began: u64,
+    pub(super) ended: u64,
+    pub(super) told: Told,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Whether a site was lost for good: then a version that nobody was told of as written, and that
+    /// somebody read while it just could be, may be unreadable now.
+    pub(super) lost_site: bool,
+    entries: Vec<Entry>,
+    /// What was decided, as anybody ever knew it.
+    decided: BTreeMap<(u64, Version), Value>,
+    /// When each write began, and of which object.
+    begun: BTreeMap<WriteId, (u64, u64)>,
+}
+
+impl History {
+    pub(super) fn begin(&mut self, write: WriteId, key: u64, now: u64) {
+        self.begun.insert(write, (now, key));
+    }
+
+    /// The object of a write.
+    pub(super) fn key(&self, write: WriteId) -> Option<u64> {
+        self.begun.get(&write).map(|(_, key)| *key)
+    }
+
+    pub(super) fn add(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// Takes in what somebody knows; the first to differ breaks agreement.
+    pub(super) fn witness(&mut self, key: u64, known: &Known) -> Result<(), String> {
+        for (version, decided) in &known.decided {
+            let there =
+                self.decided.entry((key, *version)).or_insert_with(|| decided.value.clone());
+            if there.id != decided.value.id {
+                return Err(format!("{key}: version {version} is {there:?} and {decided:?}"));
+            }
+            if there.is_gone() && !decided.value.is_gone() {
+                *there = decided.value.clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every answer was right.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.check_writes()?;
+        for entry in &self.entries {
+            match entry.told {
+                Told::Read(write, version) => self.check_read(entry, write, version)?,
+                Told::Nothing => self.check_nothing(entry)?,
+                Told::Wrote(..) | Told::Maybe(_) | Told::Refused => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_writes(&self) -> Result<(), String> {
+        let mut versions = BTreeMap::new();
+        for ((key, version), value) in &self.decided {
+            if let Some(other) = versions.insert(value.id, *version) {
+                return Err(format!("{key}: {value:?} is version {other} and {version}"));
+            }
+        }
+        for entry in &self.entries {
+            let Told::Wrote(write, version) = entry.told else { continue };
+            let decided = self.decided.get(&(entry.key, version));
+            if decided.is_none_or(|decided| decided.id != write) {
+                return Err(format!("{entry:?}, but {decided:?} was decided"));
+            }
+            // What was acknowledged before it began comes before it.
+            for (earlier, at) in self.acknowledged_before(entry) {
+                if at >= version {
+                    return Err(format!("{entry:?} comes after {earlier:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes and reads that had ended before an operation began, with their versions.
+    fn acknowledged_before<'a>(
+        &'a self,
+        of: &'a Entry,
+    ) -> impl Iterator<Item = (&'a Entry, Version)> {
+        let before = move |entry: &&Entry| entry.key == of.key && entry.ended < of.began;
+        self.entries.iter().filter(before).filter_map(|entry| match entry.told {
+            Told::Read(write, _) if self.lost_site && !self.was_acknowledged(write) => None,
+            Told::Wrote(_, version) | Told::Read(_, version) => Some((entry, version)),
+            Told::Nothing | Told::Maybe(_) | Told::Refused => None,
+        })
+    }
+
+    fn was_acknowledged(&self, write: WriteId) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.told, Told::Wrote(id, _) if id == write))
+    }
+
+    fn check_read(&self, entry: &Entry, write: WriteId, version: Version) -> Result<(), String> {
+        let decided = self.decided.get(&(entry.key, version));
+        if decided.is_none_or(|decided| decided.id != write) {
+            return Err(format!("{entry:?}, but {decided:?} was decided"));
+        }
+        if self.begun.get(&write).is_none_or(|(begun, _)| *begun > entry.ended) {
+            return Err(format!("{entry:?} read what was not written yet"));
+        }
+        match self.acknowledged_before(entry).find(|(_, at)| *at > version) {
+            Some((earlier, _)) => Err(format!("{entry:?} is older than {earlier:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// A read of nothing: what had been acknowledged was deleted by something that had begun.
+    fn check_nothing(&self, entry: &Entry) -> Result<(), String> {
+        let last = self.acknowledged_before(entry).max_by_key(|(_, version)| *version);
+        let Some((earlier, last)) = last else { return Ok(()) };
+        let mut after = self.decided.range((entry.key, last)..(entry.key + 1, Version::NONE));
+        let deleted = after.any(|(_, value)| {
+            let deletes = matches!(*value.change, Change::Delete | Change::Gone);
+            let begun = self.begun.get(&value.id).is_some_and(|(begun, _)| *begun <= entry.ended);
+            deletes && begun
+        });
+        if deleted { Ok(()) } else { Err(format!("{entry:?} does not see {earlier:?}")) }
+    }
+}
