@@ -2,4 +2,5 @@
 
 mod models;
 mod properties;
+mod restoring;
 mod simulation;
