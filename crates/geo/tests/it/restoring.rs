@@ -61,8 +61,11 @@ fn a_row_with_a_hole_does_not_vote_again() {
 /// Whoever asks for the promises fills the holes that all rows at hand have.
 #[test]
 fn promises_are_asked_for_when_every_version_is_known() {
-    let accept =
-        Command::Accept { version: Version(1), ballot: Ballot { epoch: Epoch(0), ..ballot(1) }, value: value(1) };
+    let accept = Command::Accept {
+        version: Version(1),
+        ballot: Ballot { epoch: Epoch(0), ..ballot(1) },
+        value: value(1),
+    };
     let (with, _) = ask(None, Known::default(), accept, STANDING);
     let (with, _) = ask(Some(&with), known(&[2]), Command::Learn, STANDING);
     let without = Row { known: known(&[2]), ..Row::default() };

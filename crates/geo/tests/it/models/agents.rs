@@ -65,9 +65,8 @@ impl World {
         let agent = &state.agents[at];
         let begun = usize::from(agent.done) + usize::from(agent.phase != Phase::Idle);
         for val in vals.iter().take(begun).filter(|val| self.table.is_put(**val)) {
-            let missing = (0..state.sites.len()).filter(|site| {
-                state.sites[*site].fragments >> val & 1 == 0
-            });
+            let missing =
+                (0..state.sites.len()).filter(|site| state.sites[*site].fragments >> val & 1 == 0);
             actions.extend(missing.map(|site| Action::Write(*val, site)));
         }
     }
@@ -194,7 +193,9 @@ impl World {
             }
             Role::Collector(keep) => {
                 agent.known = self.table.merged(0, row?);
-                let dead = self.table.of_known(agent.known, |known| known.dead(*keep, UnixTime::default()));
+                let dead = self
+                    .table
+                    .of_known(agent.known, |known| known.dead(*keep, UnixTime::default()));
                 (!dead.is_empty()).then_some(())?;
                 self.collect(state, at, *keep);
             }
@@ -243,8 +244,13 @@ impl World {
         let version = match state.agents[at].phase {
             Phase::Fast(version) => version,
             Phase::Preparing(version, _) | Phase::Accepting(version, ..) => version,
-            Phase::Idle | Phase::Writing(_) | Phase::Reading | Phase::Fetching(_)
-            | Phase::Removing(_) | Phase::Restoring | Phase::Done => return None,
+            Phase::Idle
+            | Phase::Writing(_)
+            | Phase::Reading
+            | Phase::Fetching(_)
+            | Phase::Removing(_)
+            | Phase::Restoring
+            | Phase::Done => return None,
         };
         if let (Mutant::ProposeEarly, Role::Writer(vals)) = (self.mutant, &self.roles[at])
             && version < self.versions
@@ -286,9 +292,15 @@ impl World {
                 }
                 self.seen(state, at);
             }
-            Phase::Fast(_) | Phase::Accepting(..) | Phase::Restoring | Phase::Idle
-            | Phase::Preparing(..) | Phase::Writing(_) | Phase::Fetching(_)
-            | Phase::Removing(_) | Phase::Done => return None,
+            Phase::Fast(_)
+            | Phase::Accepting(..)
+            | Phase::Restoring
+            | Phase::Idle
+            | Phase::Preparing(..)
+            | Phase::Writing(_)
+            | Phase::Fetching(_)
+            | Phase::Removing(_)
+            | Phase::Done => return None,
         }
         Some(())
     }
@@ -335,7 +347,9 @@ impl World {
                 self.go_on(state, at);
                 return Some(());
             }
-            (Pick::Forced(_), Role::Healer) if self.mutant == Mutant::RestoreUnpromised => return None,
+            (Pick::Forced(_), Role::Healer) if self.mutant == Mutant::RestoreUnpromised => {
+                return None;
+            }
             (Pick::Forced(val), _) if !open => val,
             (_, Role::Writer(vals)) => vals[usize::from(state.agents[at].done)],
             (_, Role::Reader(_)) => {
@@ -422,7 +436,7 @@ impl World {
             Role::Collector(_) | Role::Healer => true,
         };
         agent.known = 0;
-        (agent.skipped, agent.missing, agent.least) = (0, 0, 0);
+        *agent = Agent { skipped: 0, missing: 0, was_durable: false, least: 0, ..*agent };
         self.ask(state, at, if all { Phase::Done } else { Phase::Idle }, None);
     }
 
@@ -436,17 +450,18 @@ impl World {
             let number = Ver::try_from(version.0).unwrap();
             let is_put = matches!(*decided.value.change, Change::Put(_));
             if is_put && agent.missing == number {
-                if decided.durable {
+                if agent.was_durable {
                     state.wrong = Some(Wrong::Lost);
                     return;
                 }
-                agent.skipped |= 1 << number;
+                // What has become durable since then is there now.
+                agent.skipped |= u8::from(!decided.durable) << number;
             }
             if is_put && agent.skipped >> number & 1 == 0 {
                 if self.fragments.is_none() {
                     return self.answer(state, at, number);
                 }
-                agent.missing = 0;
+                (agent.missing, agent.was_durable) = (0, false);
                 return self.ask(state, at, Phase::Fetching(number), None);
             }
             if matches!(*decided.value.change, Change::Delete) {
@@ -489,8 +504,13 @@ impl World {
                 self.collect(state, at, keep);
             }
             Phase::Fetching(version) => return self.settle_fetching(state, at, version),
-            Phase::Idle | Phase::Fast(_) | Phase::Preparing(..) | Phase::Accepting(..)
-            | Phase::Reading | Phase::Restoring | Phase::Done => return None,
+            Phase::Idle
+            | Phase::Fast(_)
+            | Phase::Preparing(..)
+            | Phase::Accepting(..)
+            | Phase::Reading
+            | Phase::Restoring
+            | Phase::Done => return None,
         }
         Some(())
     }
@@ -516,7 +536,7 @@ impl World {
         let durable = self.table.of_known(agent.known, |known| known.decided[&of].durable);
         let confirm = fragments.confirm && (durable || self.mutant != Mutant::FallbackUnconfirmed);
         if confirm {
-            agent.missing = version;
+            (agent.missing, agent.was_durable) = (version, durable);
             self.ask(state, at, Phase::Reading, Some(Ask::Read));
         } else if durable {
             state.wrong = Some(Wrong::Lost);
@@ -531,8 +551,10 @@ impl World {
     fn collect(&self, state: &mut State, at: usize, keep: Option<usize>) {
         loop {
             let agent = &state.agents[at];
-            let dead = self.table.of_known(agent.known, |known| known.dead(keep, UnixTime::default()));
-            let Some(version) = dead.first().map(|version| Ver::try_from(version.0).unwrap()) else {
+            let dead =
+                self.table.of_known(agent.known, |known| known.dead(keep, UnixTime::default()));
+            let Some(version) = dead.first().map(|version| Ver::try_from(version.0).unwrap())
+            else {
                 return self.ask(state, at, Phase::Done, None);
             };
             let put = self.table.is_put(self.val_of(agent, version));

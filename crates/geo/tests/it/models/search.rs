@@ -90,7 +90,9 @@ pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<S
     }
     let how = if wrong.is_some() { "something is wrong" } else { "nothing found" };
     let seconds = begun.elapsed().as_secs_f64();
-    say(&format!("{name}: {taken} steps, {walks} random walks, seed {seed}, {seconds:.1} s, {how}"));
+    say(&format!(
+        "{name}: {taken} steps, {walks} random walks, seed {seed}, {seconds:.1} s, {how}"
+    ));
     wrong
 }
 
@@ -108,7 +110,10 @@ fn any_next(world: &World, state: &State, random: &mut RandomStream) -> Option<S
     None
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a search took is printed and decides nothing")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a search took is printed and decides nothing"
+)]
 fn now() -> Instant {
     Instant::now()
 }

@@ -10,7 +10,8 @@ use std::sync::RwLock;
 
 use fulgurite_geo::{
     Ballot, Change, Choice, Coded, Command, Data, Decided, Epoch, Judgement, Known, Put, Quorums,
-    Request, Row, SiteIndex, Standing, Stepped, Value, Verdict, Version, WriteId, choose, judge, step,
+    Request, Row, SiteIndex, Standing, Stepped, Value, Verdict, Version, WriteId, choose, judge,
+    step,
 };
 use fulgurite_units::UnixTime;
 
@@ -147,12 +148,8 @@ impl Table {
             sites: vec![SiteIndex(0), SiteIndex(1), SiteIndex(2)],
             written: false,
         };
-        let put = Put {
-            size: 1,
-            digest: [0; 32],
-            data: Data::Coded(coded),
-            attributes: Vec::new(),
-        };
+        let put =
+            Put { size: 1, digest: [0; 32], data: Data::Coded(coded), attributes: Vec::new() };
         let change = match self.values[usize::from(val)] {
             What::Put => Change::Put(put),
             What::Delete => Change::Delete,

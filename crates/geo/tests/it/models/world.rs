@@ -165,6 +165,8 @@ pub(super) struct Agent {
     pub(super) least: Ver,
     /// The version whose fragments were not there when the rows were read last.
     pub(super) missing: Ver,
+    /// Whether that one was known to be durable before they were asked for.
+    pub(super) was_durable: bool,
     /// Versions that were never there, a bit each.
     pub(super) skipped: u8,
 }
@@ -232,6 +234,7 @@ impl Agent {
             done: 0,
             least: 0,
             missing: 0,
+            was_durable: false,
             skipped: 0,
         }
     }
@@ -268,9 +271,8 @@ impl World {
 
     /// The bit of a vote.
     pub(super) fn vote(&self, version: Ver, attempt: Option<Attempt>, val: Val) -> u64 {
-        let ballot = attempt.map_or(0, |attempt| {
-            usize::from(attempt.agent * self.attempts + attempt.round)
-        });
+        let ballot =
+            attempt.map_or(0, |attempt| usize::from(attempt.agent * self.attempts + attempt.round));
         assert!(ballot <= BALLOTS_MAX && usize::from(val) < VALUES_MAX, "too many to count");
         assert!((1..=VERSIONS_MAX).contains(&usize::from(version)), "too many versions");
         let bit = (usize::from(version - 1) * (BALLOTS_MAX + 1) + ballot) * VALUES_MAX;
@@ -303,7 +305,9 @@ impl World {
 
     /// Whether nothing is wrong in a state.
     pub(super) fn holds(&self, state: &State) -> bool {
-        is_agreed(self, state) && is_once(self, state) && is_right(self, state)
+        is_agreed(self, state)
+            && is_once(self, state)
+            && is_right(self, state)
             && has_no_orphan(self, state)
     }
 }
