@@ -75,7 +75,8 @@ fn some_row() -> impl Strategy<Value = Row> {
     let open = btree_map((1..=VERSIONS).prop_map(Version), some_instance(), 0..4);
     (some_known(), open, any::<bool>(), any::<u128>()).prop_map(
         |(known, mut open, silent, nonce)| {
-            open.retain(|version, _| !known.has(*version));
+            // One that does not vote has nothing open.
+            open.retain(|version, _| !silent && !known.has(*version));
             Row { known, open, silent, nonce }
         },
     )
