@@ -42,10 +42,8 @@ impl World {
                 }
             }
             Phase::Reading => {
-                let needed = match self.mutant {
-                    Mutant::LocalRead => 1,
-                    _ => self.table.quorums.read(),
-                };
+                let local = self.mutant == Mutant::LocalRead;
+                let needed = if local { 1 } else { self.table.quorums.read() };
                 let masks = masks(state, at, needed);
                 actions.extend(masks.into_iter().map(|mask| Action::Conclude(at, mask)));
             }
@@ -518,19 +516,17 @@ impl World {
     fn settle_fetching(&self, state: &mut State, at: usize, version: Ver) -> Option<()> {
         let fragments = self.fragments?;
         let val = self.val_of(&state.agents[at], version);
+        let absent = state.sites.iter().filter(|site| site.absent[at]).count();
+        let eager = self.mutant == Mutant::EagerFallback && absent > 0;
         // A fragment that was found is kept, so it does not matter when it was: no world puts
         // fragments of one value while it removes others of it.
-        let got = state.sites.iter().filter(|site| site.fragments >> val & 1 == 1).count();
-        if got >= fragments.data {
+        let found = state.sites.iter().filter(|site| !site.absent[at]);
+        let found = found.filter(|site| site.fragments >> val & 1 == 1).count();
+        if found >= fragments.data && !eager {
             self.answer(state, at, version);
             return Some(());
         }
-        let most = match self.mutant {
-            Mutant::EagerFallback => 0,
-            _ => state.sites.len() - fragments.data,
-        };
-        let absent = state.sites.iter().filter(|site| site.absent[at]).count();
-        (absent > most).then_some(())?;
+        (eager || absent > state.sites.len() - fragments.data).then_some(())?;
         let agent = &mut state.agents[at];
         let of = Version(u64::from(version));
         let durable = self.table.of_known(agent.known, |known| known.decided[&of].durable);

@@ -21,7 +21,7 @@ fn world(sites: usize, versions: u8) -> World {
     let quorums = Quorums::new(sites, Sizes::Majority).unwrap();
     // The healer comes first: its ballots are the lowest of a round, and others can go over them.
     let roles = [Role::Healer, Role::Writer(vec![0]), Role::Writer(vec![1])];
-    World { versions, loses: true, ..World::of(quorums, &roles, &[What::Put; 2]) }
+    World { versions, loses: true, prompt: true, ..World::of(quorums, &roles, &[What::Put; 2]) }
 }
 
 #[test]
