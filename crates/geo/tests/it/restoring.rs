@@ -1,5 +1,5 @@
-//! A site that has forgotten its rows votes again only when it knows of every version before the one
-//! that others promised for: of one that it does not know it could have helped to choose anything.
+//! A site that has forgotten its rows votes again only when it knows of every version before the
+//! one that others promised for: of one that it does not know it could help to choose anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

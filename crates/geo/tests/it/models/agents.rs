@@ -434,7 +434,7 @@ impl World {
             Role::Collector(_) | Role::Healer => true,
         };
         agent.known = 0;
-        *agent = Agent { skipped: 0, missing: 0, was_durable: false, least: 0, ..*agent };
+        *agent = Agent { skipped: 0, missing: 0, doubted: 0, least: 0, ..*agent };
         self.ask(state, at, if all { Phase::Done } else { Phase::Idle }, None);
     }
 
@@ -448,10 +448,6 @@ impl World {
             let number = Ver::try_from(version.0).unwrap();
             let is_put = matches!(*decided.value.change, Change::Put(_));
             if is_put && agent.missing == number {
-                if agent.was_durable {
-                    state.wrong = Some(Wrong::Lost);
-                    return;
-                }
                 // What has become durable since then is there now.
                 agent.skipped |= u8::from(!decided.durable) << number;
             }
@@ -459,7 +455,7 @@ impl World {
                 if self.fragments.is_none() {
                     return self.answer(state, at, number);
                 }
-                (agent.missing, agent.was_durable) = (0, false);
+                agent.missing = 0;
                 return self.ask(state, at, Phase::Fetching(number), None);
             }
             if matches!(*decided.value.change, Change::Delete) {
@@ -530,12 +526,15 @@ impl World {
         let agent = &mut state.agents[at];
         let of = Version(u64::from(version));
         let durable = self.table.of_known(agent.known, |known| known.decided[&of].durable);
-        let confirm = fragments.confirm && (durable || self.mutant != Mutant::FallbackUnconfirmed);
-        if confirm {
-            (agent.missing, agent.was_durable) = (version, durable);
-            self.ask(state, at, Phase::Reading, Some(Ask::Read));
-        } else if durable {
+        if durable && (agent.doubted == version || !fragments.confirm) {
             state.wrong = Some(Wrong::Lost);
+        } else if durable {
+            // Removed since the rows were read, or lost. What was passed over may be there by now.
+            (agent.doubted, agent.missing, agent.skipped) = (version, 0, 0);
+            self.ask(state, at, Phase::Reading, Some(Ask::Read));
+        } else if fragments.confirm && self.mutant != Mutant::FallbackUnconfirmed {
+            agent.missing = version;
+            self.ask(state, at, Phase::Reading, Some(Ask::Read));
         } else {
             agent.skipped |= 1 << version;
             self.seen(state, at);

@@ -1,7 +1,7 @@
-//! Versions, rows and fragments: every reader answers a version not older than what anybody had been
-//! answered, or had written, before it began; and a write comes after all of that.
+//! Versions, rows and fragments: every reader answers a version not older than what anybody had
+//! been answered, or had written, before it began; and a write comes after all of that.
 //!
-//! With one value a version and one version a value this is what linearizability of one object asks:
+//! With one value a version and one version a value this is what linearizability of an object asks:
 //! the versions are the order, and what ended before something else began comes before it there.
 
 use fulgurite_geo::{Quorums, Sizes};

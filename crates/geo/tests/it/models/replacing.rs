@@ -3,12 +3,12 @@
 //! ```text
 //! lost --> silent: no vote, no promise, no row for readers; it only learns
 //! healer: of the others N - q2 + 1, and as many as promise, promise the version after the last one
-//!         something may be chosen there --> accepted again by the others, decided; the next version
+//!         something may be chosen there --> accepted again by the others; the next version
 //!         nothing can be                --> the site is told of all, promises the same, and votes
 //! ```
 //!
-//! What was sent before the loss arrives at any time, by the old map at the sites that have not heard
-//! of the new one.
+//! What was sent before the loss arrives at any time, by the old map at the sites that have not
+//! heard of the new one.
 
 use fulgurite_geo::{Quorums, Sizes};
 

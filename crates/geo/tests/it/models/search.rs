@@ -72,8 +72,8 @@ fn search(name: &str, world: World, extent: Extent, mutant: bool) -> Vec<String>
     found
 }
 
-/// Walks at random until something is wrong, or so many steps were taken. Returns where it ended, if
-/// something is wrong there.
+/// Walks at random until something is wrong, or so many steps were taken. Returns where it ended,
+/// if something is wrong there.
 pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<State> {
     let begun = now();
     let mut random = Seed::new(seed).stream();

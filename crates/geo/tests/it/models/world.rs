@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! agent --question--> kept for good: delivered to any site at any time, again too, or never
-//! site  --answer----> kept until the agent asks something else: it goes on with any of them, or none
+//! site  --answer----> kept until the agent asks something else: it goes on with any, or none
 //! ```
 //!
 //! Sites are alike, so a state lists them in order: states that differ by which site is which are
@@ -93,9 +93,9 @@ pub(super) struct World {
     /// Classic ballots of an agent, at most.
     pub(super) attempts: u8,
     pub(super) fragments: Option<Fragments>,
-    /// Whether agents go on at once when they can. That leaves out nothing: an answer that comes late
-    /// is like a question that does, or that was given up before, and who answers or is acknowledged
-    /// at once binds more of those who begin later.
+    /// Whether agents go on at once when they can. That leaves out nothing: an answer that comes
+    /// late is like a question that does, or that was given up before, and who answers or is
+    /// acknowledged at once binds more of those who begin later.
     pub(super) prompt: bool,
     /// Whether a site loses its rows.
     pub(super) loses: bool,
@@ -165,8 +165,8 @@ pub(super) struct Agent {
     pub(super) least: Ver,
     /// The version whose fragments were not there when the rows were read last.
     pub(super) missing: Ver,
-    /// Whether that one was known to be durable before they were asked for.
-    pub(super) was_durable: bool,
+    /// The version that was known to be durable, and whose fragments were not there once before.
+    pub(super) doubted: Ver,
     /// Versions that were never there, a bit each.
     pub(super) skipped: u8,
 }
@@ -234,7 +234,7 @@ impl Agent {
             done: 0,
             least: 0,
             missing: 0,
-            was_durable: false,
+            doubted: 0,
             skipped: 0,
         }
     }
