@@ -1,5 +1,5 @@
-//! Removal: of what a decided delete hides, or a newer put by policy, fragments go first; then every
-//! row says that the version is gone, and says so for good.
+//! Removal: of what a decided delete hides, or a newer put by policy, fragments go first; then
+//! every row says that the version is gone, and says so for good.
 
 use fulgurite_geo::{Decided, Quorums, Sizes, Version};
 

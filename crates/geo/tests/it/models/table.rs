@@ -2,8 +2,8 @@
 //!
 //! A state of a model holds numbers instead of rows, so that it is small and millions of it can be
 //! visited, and [`step`], [`choose`] and [`judge`] run once for each different row and question:
-//! what is checked is the code itself all the same. Numbers are given in the order of discovery and mean
-//! something within one run only.
+//! what is checked is the code itself all the same. Numbers are given in the order of discovery and
+//! mean something within one run only.
 
 use std::collections::BTreeMap;
 use std::sync::RwLock;
