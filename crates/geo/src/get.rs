@@ -5,8 +5,9 @@
 //! the first row says u: bytes of u are fetched --+--> u = v: found.   u < v: bytes of v are fetched
 //!
 //! v has too few fragments:
-//!   durable, more than `parity` certainly absent   rows are read again: it was removed, or is lost
-//!   not durable, more than `parity` certainly absent    never acknowledged: the version before it
+//!   more than `parity` certainly absent      rows are read again, once: it was removed, or came; if not,
+//!     durable                                it is lost
+//!     not durable                            it was never acknowledged: the version before it
 //!   else                                                nobody can tell now: unavailable
 //! ```
 //!
@@ -60,8 +61,10 @@ pub struct Read {
     fetched: BTreeMap<Version, Option<Fetched>>,
     /// Versions that were never acknowledged and cannot be read.
     unreadable: BTreeSet<Version>,
-    /// The version whose loss made it read all rows again.
-    doubted: Option<Version>,
+    /// Versions whose loss made it read rows again: each does so once.
+    doubted: BTreeSet<Version>,
+    /// Answers about bytes that are on their way and too old to count.
+    stale: BTreeMap<Version, u32>,
     end: Option<Got>,
 }
 
@@ -78,7 +81,8 @@ impl Read {
             rounds: 0,
             fetched: BTreeMap::new(),
             unreadable: BTreeSet::new(),
-            doubted: None,
+            doubted: BTreeSet::new(),
+            stale: BTreeMap::new(),
             end: None,
         }
     }
@@ -174,18 +178,28 @@ impl Read {
         let parity = parity.map_or(0, |(_, _, coded)| coded.parity);
         if absent <= parity {
             self.end = Some(Got::Unavailable);
-        } else if decided.durable && self.doubted == Some(version) {
-            self.end = Some(Got::Lost(version));
-        } else if decided.durable {
-            // It may have been removed since the rows were read: then they say so now.
-            self.doubted = Some(version);
-            self.fetched.remove(&version);
+        } else if self.doubted.insert(version) {
+            // Fragments may have come, or been removed, since the rows were read: then these say so
+            // now. What was passed over is looked at anew.
+            self.unreadable.clear();
+            self.forget_fetched();
             self.read_again(now, out);
+        } else if decided.durable {
+            self.end = Some(Got::Lost(version));
         } else if matches!(self.wanted, Wanted::Version(_)) {
             self.end = Some(Got::Nothing);
         } else {
             self.unreadable.insert(version);
             self.conclude(now, out);
+        }
+    }
+
+    /// Forgets what was fetched; what is on its way still is of before, and is not waited for.
+    fn forget_fetched(&mut self) {
+        for (version, fetched) in std::mem::take(&mut self.fetched) {
+            if fetched.is_none() {
+                *self.stale.entry(version).or_insert(0) += 1;
+            }
         }
     }
 
@@ -226,10 +240,15 @@ impl Controller for Read {
         if self.end.is_some() {
             return;
         }
-        if let Heard::Fetched(version, fetched) = &event
-            && let Some(entry) = self.fetched.get_mut(version)
-        {
-            entry.get_or_insert(*fetched);
+        if let Heard::Fetched(version, fetched) = &event {
+            match self.stale.get_mut(version).filter(|stale| **stale > 0) {
+                Some(stale) => *stale -= 1,
+                None => {
+                    if let Some(entry) = self.fetched.get_mut(version) {
+                        entry.get_or_insert(*fetched);
+                    }
+                }
+            }
         }
         if let Heard::Changed(terms) = &event {
             self.terms = (**terms).clone();

@@ -93,8 +93,15 @@ impl Known {
             self.decided.retain(|version, _| *version > other.floor);
             news = true;
         }
-        for (version, write) in other.gone.range(..=self.floor) {
+        for (version, write) in other.gone.range(..=self.floor).rev() {
+            let first = self.gone.keys().next().copied();
+            let older = first.is_some_and(|first| *version < first);
+            if older && self.gone.len() >= limits::GONE_NAMED {
+                // It would not be kept, and is no news, however often it is told.
+                break;
+            }
             news |= self.gone.insert(*version, *write).is_none();
+            self.name_the_last();
         }
         for (version, decided) in other.decided.range(self.floor.next()..) {
             news |= self.learn(*version, decided);
@@ -142,6 +149,11 @@ impl Known {
             self.gone.insert(self.floor, next.value.id);
             self.decided.remove(&self.floor);
         }
+        self.name_the_last();
+    }
+
+    /// Forgets the writes of all versions that are gone but the last few.
+    fn name_the_last(&mut self) {
         while self.gone.len() > limits::GONE_NAMED {
             self.gone.pop_first();
         }

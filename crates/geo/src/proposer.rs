@@ -371,7 +371,14 @@ impl Proposer {
     /// The last version is known. What is missing below it is asked for.
     fn seen(&mut self, now: Instant, out: &mut Outbox<Ask>) {
         self.confirmed = true;
-        if let Err(Hole(version)) = self.known.latest() {
+        let hole = match &self.goal {
+            // A row that votes again has to know of every version.
+            Goal::Promise => self.known.first_hole(),
+            Goal::Read | Goal::ReadAll | Goal::Write { .. } | Goal::Settle { .. } => {
+                self.known.latest().err()
+            }
+        };
+        if let Some(Hole(version)) = hole {
             return self.prepare(version, now, out);
         }
         match &self.goal {

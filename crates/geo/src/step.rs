@@ -60,7 +60,8 @@ pub enum Command {
         value: Value,
     },
     /// To vote from now on, at a site that had forgotten its rows: enough others promised not to
-    /// accept anything in ballots before this one for the version after what is known.
+    /// accept anything in ballots before this one for the version after what is known, of which
+    /// nothing may have been chosen then. Refused while a version before that one is not known.
     Restore {
         /// That version.
         next: Version,
@@ -191,6 +192,11 @@ fn accept(row: &mut Row, version: Version, ballot: Ballot, value: &Value) -> (bo
 fn restore(row: &mut Row, next: Version, ballot: Ballot) -> (bool, Verdict) {
     if !row.silent {
         return (false, Verdict::Ok);
+    }
+    // Of a version of which it neither knows what was decided nor what it had accepted, it would
+    // promise that it had accepted nothing, and help to choose something else.
+    if (row.known.floor.0 + 1..next.0).map(Version).any(|before| !row.known.has(before)) {
+        return (false, Verdict::Rejected);
     }
     row.silent = false;
     // When `next` was decided meanwhile, it was after the others promised: nobody who counts on what

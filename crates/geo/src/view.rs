@@ -39,6 +39,13 @@ impl Known {
         Ok(visible)
     }
 
+    /// The first version that was decided and of which it is not known what for.
+    #[must_use]
+    pub fn first_hole(&self) -> Option<Hole> {
+        let versions = (self.floor.0 + 1..self.last().0).map(Version);
+        versions.into_iter().find(|version| !self.has(*version)).map(Hole)
+    }
+
     /// Versions that nobody can ask for any more since `before`: hidden by a later delete, no-ops,
     /// and deletes behind which nothing is left; with `keep` set, also puts that are not among the
     /// `keep` newest. What is not known is not among them.

@@ -4,7 +4,10 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "tests say what they saw"
+    reason = "a test fails by panicking, in its helpers too, and says what it saw"
 )]
 
+mod models;
+mod properties;
+mod restoring;
 mod simulation;

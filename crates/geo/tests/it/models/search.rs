@@ -1,0 +1,124 @@
+//! How worlds are searched: all of them, the first so many states, or at random.
+
+use std::time::Instant;
+
+use fulgurite_units::{RandomStream, Seed};
+use stateright::{Checker, HasDiscoveries, Model};
+
+use super::world::{State, World};
+
+/// Whether there is time.
+#[expect(clippy::disallowed_methods, reason = "a test is told by its caller how long it may take")]
+pub(super) fn is_night() -> bool {
+    std::env::var("FULGURITE_TEST_MODELS").is_ok_and(|wanted| wanted == "nightly")
+}
+
+/// How far is searched.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    /// Every state.
+    All,
+    /// So many states, counted as often as they are met.
+    Most(usize),
+}
+
+/// A part by day, and as much as fits into memory by night.
+pub(super) fn night() -> Extent {
+    Extent::Most(if is_night() { 40_000_000 } else { 300_000 })
+}
+
+/// Searches a world in which nothing may be wrong. Says what it found and how long it took.
+pub(super) fn is_safe(name: &str, world: World, extent: Extent) {
+    let found = search(name, world, extent, false);
+    assert!(found.is_empty(), "{name}: {found:?}");
+}
+
+/// Searches a world in which something is wrong.
+pub(super) fn is_broken(name: &str, world: World, extent: Extent) {
+    let found = search(name, world, extent, true);
+    assert!(!found.is_empty(), "{name}: a mutant that is not found out");
+}
+
+fn search(name: &str, world: World, extent: Extent, mutant: bool) -> Vec<String> {
+    let begun = now();
+    let mut builder = world.checker().threads(2);
+    if let Extent::Most(states) = extent {
+        builder = builder.target_state_count(states);
+    }
+    if mutant {
+        builder = builder.finish_when(HasDiscoveries::AnyFailures);
+    }
+    let checker = builder.spawn_bfs().join();
+    let all = match extent {
+        Extent::All => checker.is_done(),
+        Extent::Most(states) => checker.is_done() && checker.state_count() < states,
+    };
+    let mut found = Vec::new();
+    let mut is_over = false;
+    for (property, path) in checker.discoveries() {
+        if property == "all is done" {
+            is_over = true;
+            continue;
+        }
+        let actions = path.into_actions();
+        found.push(format!("not {property:?} after {} actions: {actions:?}", actions.len()));
+    }
+    let states = checker.unique_state_count();
+    let rows = checker.model().table.rows();
+    let seconds = begun.elapsed().as_secs_f64();
+    let how = if found.is_empty() && all { "all of them" } else { "not all" };
+    say(&format!("{name}: {states} states ({how}), {rows} rows, {seconds:.1} s, {found:?}"));
+    assert!(mutant || !all || is_over, "{name}: nobody ever ends");
+    found
+}
+
+/// Walks at random until something is wrong, or so many steps were taken. Returns where it ended,
+/// if something is wrong there.
+pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<State> {
+    let begun = now();
+    let mut random = Seed::new(seed).stream();
+    let (mut taken, mut walks) = (0, 0);
+    let mut wrong = None;
+    while taken < steps && wrong.is_none() {
+        walks += 1;
+        let mut state = world.init_states().remove(0);
+        while let Some(next) = any_next(world, &state, &mut random) {
+            state = next;
+            taken += 1;
+        }
+        wrong = (!world.holds(&state)).then_some(state);
+    }
+    let how = if wrong.is_some() { "something is wrong" } else { "nothing found" };
+    let seconds = begun.elapsed().as_secs_f64();
+    say(&format!(
+        "{name}: {taken} steps, {walks} random walks, seed {seed}, {seconds:.1} s, {how}"
+    ));
+    wrong
+}
+
+/// A state after this one, if there is any: there is none where something is wrong.
+fn any_next(world: &World, state: &State, random: &mut RandomStream) -> Option<State> {
+    let mut actions = Vec::new();
+    world.actions(state, &mut actions);
+    while !actions.is_empty() {
+        let at = random.below(u64::try_from(actions.len()).unwrap());
+        let action = actions.swap_remove(usize::try_from(at).unwrap());
+        if let Some(next) = world.next_state(state, action) {
+            return Some(next);
+        }
+    }
+    None
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a search took is printed and decides nothing"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::print_stderr, reason = "what a search took belongs to its result")]
+fn say(line: &str) {
+    eprintln!("model {line}");
+}
