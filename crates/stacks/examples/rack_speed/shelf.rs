@@ -132,5 +132,6 @@ fn options(folder: &Path) -> RackOptions {
         fail: FailPoints::default(),
         injected: Injected::default(),
         scrub: ScrubPolicy::default(),
+        rated_spin_ups: None,
     }
 }

@@ -269,7 +269,9 @@ impl RackStore {
         let work = move |ready: Result<&Group>| {
             let _ = send.send(ready.and_then(|ready| act(&inner, ready)));
         };
-        self.inner().driver.submit(Task { group, kind, bytes, due: None, work: Box::new(work) })?;
+        let work = Box::new(work);
+        let task = Task { group, kind, bytes, due: None, needs: None, work };
+        self.inner().driver.submit(task)?;
         done.await.unwrap_or(Err(StacksError::Stopping))
     }
 }

@@ -35,6 +35,8 @@ pub enum Failing {
     Sync,
     /// Each read fails.
     Read,
+    /// No name can be changed or removed.
+    Name,
     /// Nothing can be opened, since the process has too much open.
     Open,
 }
@@ -83,7 +85,7 @@ impl Injected {
                 spend(after, bytes).then_some(io::ErrorKind::StorageFull)
             }
             Some(Failing::Write { after }) => spend(after, bytes).then_some(io::ErrorKind::Other),
-            Some(Failing::Sync | Failing::Read | Failing::Open) | None => None,
+            Some(Failing::Sync | Failing::Read | Failing::Name | Failing::Open) | None => None,
         };
         failed.map_or(Ok(()), |kind| Err(Fault::of(&kind.into())))
     }
@@ -234,6 +236,7 @@ impl Shop {
     /// Gives a stack that was written beside its name the name, in place of whatever has it; and
     /// that is on stable storage then.
     pub(crate) fn put_in_place(&self, place: PlaceId, new: &str, name: &str) -> Result<(), Fault> {
+        self.injected.on(place, Failing::Name)?;
         let put = self.guard.enter(place).and_then(|lease| {
             lease.replace(path(new), path(name))?;
             lease.sync_folder(STACKS)
@@ -250,6 +253,7 @@ impl Shop {
 
     /// Removes a stack's file; done already when there is none.
     pub(crate) fn remove(&self, place: PlaceId, name: &str) -> Result<(), Fault> {
+        self.injected.on(place, Failing::Name)?;
         let removed = self.guard.enter(place).and_then(|lease| lease.remove(path(name)));
         removed.map_err(|error| fault(&error))
     }

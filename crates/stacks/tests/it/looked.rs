@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Backend as _, Cause, CauseKind, Fault, Observed, PlaceId};
-use fulgurite_stacks::{RackStore, Seen, Snapshot};
+use fulgurite_stacks::{RackOptions, RackStore, Seen, Snapshot};
 use fulgurite_units::Duration;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -155,4 +155,35 @@ async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
     for list in [all, few] {
         assert!(list.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{list:?}");
     }
+}
+
+#[tokio::test]
+async fn a_disk_that_had_nearly_all_the_spin_ups_of_its_life_is_named() {
+    let shelf = Shelf::new();
+    let open = || {
+        let rated_spin_ups = Some(3);
+        RackStore::open(RackOptions { rated_spin_ups, ..shelf.options() }).unwrap()
+    };
+    let worn = |status: &Snapshot| -> Vec<PlaceId> {
+        let worn = status.groups.iter().flat_map(|group| status.worn(group));
+        worn.map(|disk| disk.place).collect()
+    };
+    shelf.init().await.stop();
+    let rack = open();
+    rack.put(&Path::from("one"), noise(1, 50_000).into()).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert_eq!((status.rated_spin_ups, worn(&status).len()), (Some(3), 0));
+    rack.stop();
+    drop(rack);
+    let rack = open();
+    rack.get(&Path::from("one")).await.unwrap().bytes().await.unwrap();
+    let status = rack.status().await.unwrap();
+    let awake: Vec<PlaceId> = status.groups[0].disks.iter().map(|disk| disk.place).collect();
+    assert_eq!(worn(&status), awake, "made, written and read");
+    // Another disk has its life before it.
+    let other = awake[2];
+    std::fs::remove_dir_all(shelf.root(other)).unwrap();
+    rack.replace(other).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert!(!worn(&status).contains(&other), "{status:?}");
 }
