@@ -151,11 +151,19 @@ impl ReadAt for Reading {
     }
 
     fn will_need(&self, offset: u64, bytes: u64) {
-        if self.window.is_some() {
-            return;
+        if let Some(window) = &self.window {
+            let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+            return window.bring(&self.file, offset, bytes);
         }
         // Without it the read is only slower; what is wrong with the disk the read says.
         let _ = self.file.will_need(offset, bytes);
+    }
+
+    fn waits_for(&self, offset: u64, bytes: u64) -> bool {
+        self.window.as_ref().is_some_and(|window| {
+            let window = window.lock().unwrap_or_else(PoisonError::into_inner);
+            !window.has(offset, bytes)
+        })
     }
 }
 
