@@ -174,20 +174,7 @@ impl RackStore {
             whole,
             clock: clock_too,
         });
-        let ledger_path = options.directory.join("ledger");
-        let (ledger, reloaded) = LedgerFile::open_or_set_aside(&ledger_path)?;
-        if let Some((aside, problem)) = &reloaded.set_aside {
-            tracing::error!(
-                "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and one is begun \
-                 anew with what could be read of it"
-            );
-        }
-        if reloaded.torn_bytes > 0 {
-            tracing::warn!(
-                bytes = reloaded.torn_bytes,
-                "the end of the ledger of wakes was cut off"
-            );
-        }
+        let ledger = open_ledger(&options.directory)?;
         let staging = Staging::open(options.directory.join("staging"))?;
         let groups = assignment.groups().collect();
         let watts = shape.watts();
@@ -265,6 +252,21 @@ impl RackStore {
         self.inner().driver.submit(task)?;
         Ok(made)
     }
+}
+
+/// Opens the ledger of wakes, or begins one where it is damaged.
+fn open_ledger(directory: &Path) -> Result<LedgerFile> {
+    let (ledger, reloaded) = LedgerFile::open_or_set_aside(&directory.join("ledger"))?;
+    if let Some((aside, problem)) = &reloaded.set_aside {
+        tracing::error!(
+            "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and one is begun \
+             anew with what could be read of it"
+        );
+    }
+    if reloaded.torn_bytes > 0 {
+        tracing::warn!(bytes = reloaded.torn_bytes, "the end of the ledger of wakes was cut off");
+    }
+    Ok(ledger)
 }
 
 /// The controller goes on with what the disks were woken in the last day.

@@ -63,11 +63,10 @@ async fn woken(rack: &RackStore, kind: CauseKind) -> usize {
     those.map(|wake| wake.places.len()).sum()
 }
 
+type Stacks = Vec<(PlaceId, PathBuf)>;
+
 /// Stacks on disks that turn, and on those that do not.
-fn parted(
-    shelf: &Shelf,
-    turning: &BTreeSet<PlaceId>,
-) -> (Vec<(PlaceId, PathBuf)>, Vec<(PlaceId, PathBuf)>) {
+fn parted(shelf: &Shelf, turning: &BTreeSet<PlaceId>) -> (Stacks, Stacks) {
     shelf.stacks().into_iter().partition(|(place, _)| turning.contains(place))
 }
 
