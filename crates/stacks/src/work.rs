@@ -187,7 +187,7 @@ impl Shop {
     /// A group with these disks active.
     #[must_use]
     pub fn group(&self, id: GroupId, active: Vec<PlaceId>) -> Group {
-        let mut group = Group { id, usable: Vec::new(), new: Vec::new(), asleep: Vec::new() };
+        let mut group = Group { id, ..Group::default() };
         for place in active {
             match self.places.disk(place) {
                 Some(disk) if disk.is_given_up => {}
@@ -200,7 +200,7 @@ impl Shop {
 }
 
 /// A group while its disks are active.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Which group.
     pub id: GroupId,
@@ -210,6 +210,8 @@ pub struct Group {
     pub new: Vec<PlaceId>,
     /// Its places whose disk sleeps on since it was not needed.
     pub asleep: Vec<PlaceId>,
+    /// What is wrong with others of its places.
+    pub troubles: BTreeMap<PlaceId, String>,
 }
 
 impl Group {

@@ -554,7 +554,10 @@ impl Loop {
             return self.tell(Event::Done { op });
         }
         let asleep = self.left_asleep(id);
-        let group = Group { asleep, ..self.hand.shop.group(id, up) };
+        let places = self.assignment.places(id).iter();
+        let troubles = places.filter_map(|at| self.troubles.get_key_value(at));
+        let troubles = troubles.map(|(&at, why)| (at, why.clone())).collect();
+        let group = Group { asleep, troubles, ..self.hand.shop.group(id, up) };
         let inbox = self.inbox.clone();
         let work = move || {
             let done = catch_unwind(AssertUnwindSafe(|| (task.work)(Ok(&group))));

@@ -227,7 +227,7 @@ impl RackStore {
     }
 
     /// Disks that are not the rack's yet, each with what is wrong with it.
-    async fn not_taken(&self) -> Result<Vec<String>> {
+    pub(super) async fn not_taken(&self) -> Result<Vec<String>> {
         let groups = self.status().await?.groups;
         let disks = groups.into_iter().flat_map(|group| group.disks);
         let new = disks.filter(|disk| self.inner().shop.places.is_new(disk.place));

@@ -85,7 +85,10 @@ pub(super) fn open_named(
         let source = match group.usable.contains(&place) {
             true => shop.open(place, &name(index), from),
             false if group.asleep.contains(&place) => Err(Fault::Asleep),
-            false => Err(Fault::OutOfReach { why: "not usable".to_owned() }),
+            false => {
+                let why = group.troubles.get(&place).cloned();
+                Err(Fault::OutOfReach { why: why.unwrap_or_else(|| "not usable".to_owned()) })
+            }
         };
         Located { disk, source }
     });
