@@ -146,6 +146,43 @@ def test_glacier_goes_to_the_rack_and_comes_back(make: Make, tmp_path: Path) -> 
     assert read(s3, BUCKET, "large") == body("large")
 
 
+def test_a_read_wakes_only_the_disks_that_it_needs(make: Make, tmp_path: Path) -> None:
+    """Five of eight are woken for a restore; all when one of the five is damaged."""
+    needed = {"wakes": {"needed": {"spare": 0}}}
+    server = make(tmp_path, policy=needed, rated_spinups=2)
+    s3 = begin(server)
+    put_all(server, s3)
+
+    def asleep() -> bool:
+        return all(group["state"] == "asleep" for group in told(server, "status")["groups"])
+
+    def woken() -> list[list[int]]:
+        lines = ask(server, "ledger", "--json").stdout.splitlines()
+        wakes = [json.loads(line) for line in lines]
+        return [wake["places"] for wake in wakes if "request" in wake["cause"]]
+
+    def get(name: str) -> None:
+        restore(s3, BUCKET, name)
+        wait_until("it is restored", lambda: is_restored(s3, BUCKET, name), 120)
+        assert read(s3, BUCKET, name) == body(name)
+
+    wait_until("all groups are asleep", asleep)
+    get("large")
+    assert [len(places) for places in woken()] == [5]
+    wait_until("all groups are asleep again", asleep)
+    for path in (server.data / "rack" / "disks" / str(woken()[0][0]) / "stacks").glob("*"):
+        damaged = bytearray(path.read_bytes())
+        damaged[4100] ^= 1
+        path.write_bytes(damaged)
+    get("middle")
+    get("small")
+    report = told(server, "verify")
+    assert report["problems"] == [], report
+    page = server.fetch("/metrics")[1].decode()
+    assert 'fulgurite_rack_disks_worn{group="0"} 8' in page, page
+    assert "is rated for" in ask(server, "status").stdout
+
+
 def test_a_kill_loses_nothing(make: Make, tmp_path: Path) -> None:
     """Die at each step of a write to the rack, start again, and find all that was acknowledged."""
     server = make(tmp_path)
@@ -317,6 +354,11 @@ def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) ->
         ({"rack": {"device": "/dev/x{place}"}}, ["rack.device", "linux"]),
         ({"rack": {"policy": {"idle": "1m"}}}, ["rack.policy.idle", "rack.idle"]),
         ({"rack": {"policy": {"haste": 1}}}, ["config.toml", "haste"]),
+        (
+            {"rack": {"policy": {"wakes": {"needed": {"spare": 0}}}, "verify": "never"}},
+            ["rack.verify", "needed", "verifications"],
+        ),
+        ({"rack": {"rated_spinups": 0}}, ["rack.rated_spinups", "300000"]),
         ({"rack": {}}, ["there is no rack in", "rack init"]),
     ],
 )

@@ -145,13 +145,21 @@ impl Rack {
         if self.ask_for(&init.op, out) == Asked::Rests {
             return self.leave(index, id, out);
         }
-        if self.still_takes(&init.op) {
+        if self.still_takes(&init.op) || self.looks_on(id).is_some() {
             return false;
         }
         self.groups[id.as_usize()].init = None;
         self.classes[index].inits.retain(|group| *group != id);
         self.start(index, id, init, out);
         true
+    }
+
+    /// Until when the first look at a group waits for disks of it that come up while it spins, as
+    /// one does that was just put in: without them it would be none.
+    pub(crate) fn looks_on(&self, id: GroupId) -> Option<Instant> {
+        let group = &self.groups[id.as_usize()];
+        let until = group.init?.since + self.patience();
+        (!group.rising.is_empty() && self.now < until).then_some(until)
     }
 
     /// Starts an operation of a client in a turn of rebuilds: after each rebuild one, so that

@@ -322,7 +322,9 @@ impl Rack {
                 let rested = known.resting.positions().filter_map(until).min();
                 let waits = (!known.rising.is_empty()).then(|| since + self.patience());
                 let late = self.late_until(group).filter(|_| !known.rising.is_empty());
-                (rested, waits.filter(|at| *at > self.now).into_iter().chain(late).min())
+                let look = self.looks_on(group);
+                let waits = waits.filter(|at| *at > self.now);
+                (rested, waits.into_iter().chain(late).chain(look).min())
             }
         };
         let idle = class.idle_since.zip(self.policy.idle).map(|(since, idle)| since + idle);

@@ -38,6 +38,7 @@ pub fn options(folder: &Path, clock: Clock) -> Result<RackOptions> {
         clock,
         entropy: Entropy::new(draw),
         scrub: ScrubPolicy::default(),
+        rated_spin_ups: None,
         fail: FailPoints::default(),
         injected: Injected::default(),
         shape,

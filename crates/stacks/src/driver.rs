@@ -51,8 +51,19 @@ pub(crate) struct Task {
     pub(crate) bytes: ByteCount,
     /// When it is due, if somebody was promised a time.
     pub(crate) due: Option<UnixTime>,
+    /// Which disks it can do with; none for all that there are.
+    pub(crate) needs: Option<Needs>,
     /// How.
     pub(crate) work: Work,
+}
+
+/// Disks that are enough for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Any of these.
+    pub(crate) places: Vec<PlaceId>,
+    /// So many of them.
+    pub(crate) enough: u32,
 }
 
 impl std::fmt::Debug for Task {
@@ -97,6 +108,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) watts: fulgurite_rack::Watts,
     pub(crate) scrubs: Scrubs,
+    pub(crate) rated_spin_ups: Option<u64>,
 }
 
 /// One of those that are counted, until it is dropped.

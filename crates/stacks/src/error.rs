@@ -133,6 +133,12 @@ impl StacksError {
         }
     }
 
+    /// Whether stacks that were not looked at, since their disks sleep on, may help.
+    pub(crate) fn has_asleep(&self) -> bool {
+        let Self::TooFewStacks { lost, .. } = self else { return false };
+        lost.iter().any(|lost| lost.fault == Fault::Asleep)
+    }
+
     /// Whether the process or the system has too much open, or no memory: no fault of any disk.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {

@@ -11,6 +11,8 @@ pub enum Fault {
         /// Why.
         why: String,
     },
+    /// Nothing: its disk sleeps on, since others are enough.
+    Asleep,
     /// The process or the system has too much open, or no memory: no fault of the stack.
     Exhausted {
         /// What the system said.
@@ -56,7 +58,7 @@ impl Fault {
     #[must_use]
     pub const fn may_pass(&self) -> bool {
         match self {
-            Self::OutOfReach { .. } | Self::Exhausted { .. } => true,
+            Self::OutOfReach { .. } | Self::Asleep | Self::Exhausted { .. } => true,
             Self::Missing
             | Self::Io { .. }
             | Self::NoStack
@@ -81,6 +83,7 @@ impl Fault {
         match self {
             Self::Stranger { .. } | Self::Newer { .. } => true,
             Self::OutOfReach { .. }
+            | Self::Asleep
             | Self::Exhausted { .. }
             | Self::Missing
             | Self::Io { .. }
@@ -110,6 +113,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::OutOfReach { why } => write!(f, "out of reach ({why})"),
+            Self::Asleep => write!(f, "asleep"),
             Self::Missing => write!(f, "missing"),
             Self::Exhausted { what } | Self::Io { what } => write!(f, "{what}"),
             Self::NoStack => write!(f, "no stack"),

@@ -31,6 +31,12 @@ pub trait ReadAt {
 
     /// Says that `bytes` from `offset` on are read soon. It may do nothing.
     fn will_need(&self, _offset: u64, _bytes: u64) {}
+
+    /// Whether that [waits](Self::will_need) until its disk has read them: whoever reads from
+    /// several disks says it to all side by side.
+    fn waits_for(&self, _offset: u64, _bytes: u64) -> bool {
+        false
+    }
 }
 
 /// Where bytes are written one behind the other, and kept.

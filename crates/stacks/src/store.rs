@@ -248,6 +248,7 @@ impl Inner {
             kind: Kind::Write,
             bytes,
             due: None,
+            needs: None,
             work: Box::new(work),
         })?;
         written.await.unwrap_or(Err(StacksError::Stopping))
@@ -298,8 +299,8 @@ impl Inner {
                 Err(error) => tracing::error!(%group, %blob, "a blob is not mended: {error}"),
             }
         };
-        let bytes = ByteCount::ZERO;
-        let task = Task { group, kind: Kind::Rebuild, bytes, due: None, work: Box::new(work) };
+        let (kind, bytes, work) = (Kind::Rebuild, ByteCount::ZERO, Box::new(work));
+        let task = Task { group, kind, bytes, due: None, needs: None, work };
         if let Err(error) = self.driver.submit(task) {
             // A later read or a verification finds it again.
             self.mends.end(blob, false, self.clock.passed());

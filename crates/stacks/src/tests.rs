@@ -4,12 +4,16 @@
 mod file;
 mod golden;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
 use fulgurite_units::{BlobId, RackId};
 use proptest::prelude::*;
 
 use self::file::{File, noise};
 use crate::blob::{BlobReader, BlobWriter, Expected, How, Located, rebuild};
 use crate::format::{Coding, FRAGMENT_BYTES, Header};
+use crate::stack::ReadAt;
 use crate::{Fault, Result, StacksError};
 
 const GROUP: &str = "group 7";
@@ -242,5 +246,72 @@ fn names_of_files_have_one_spelling() {
         "fulgurite-disk.json",
     ] {
         assert_eq!(parse_file_name(other), None, "{other}");
+    }
+}
+
+/// A stack whose disk is read before anything of it can be had.
+struct Slow {
+    bytes: Vec<u8>,
+    /// How far it was read.
+    brought: Mutex<u64>,
+    gate: Arc<Gate>,
+}
+
+/// How many disks are read at once.
+#[derive(Default)]
+struct Gate {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Gate {
+    /// One is read, and goes on when all are; or after so many looks that they never will be.
+    fn pass(&self, all: usize) {
+        let now = self.now.fetch_add(1, Ordering::AcqRel) + 1;
+        self.most.fetch_max(now, Ordering::AcqRel);
+        for _ in 0..100_000 {
+            if self.most.load(Ordering::Acquire) == all {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.now.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl ReadAt for Slow {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Fault> {
+        (&self.bytes[..]).read_exact_at(buffer, offset)
+    }
+
+    fn bytes(&self) -> Result<u64, Fault> {
+        (&self.bytes[..]).bytes()
+    }
+
+    fn will_need(&self, offset: u64, bytes: u64) {
+        self.gate.pass(5);
+        *self.brought.lock().unwrap() = offset + bytes;
+    }
+
+    fn waits_for(&self, offset: u64, bytes: u64) -> bool {
+        *self.brought.lock().unwrap() < offset + bytes
+    }
+}
+
+#[test]
+fn disks_that_are_waited_for_are_read_at_once() {
+    let bytes = noise(5, 3 * FRAGMENT_BYTES + 5_000);
+    let gate = Arc::<Gate>::default();
+    let stacks = write(&header(), &bytes, 1 << 20).into_iter().enumerate();
+    let located = stacks.map(|(index, bytes)| {
+        let slow = Slow { bytes, brought: Mutex::default(), gate: Arc::clone(&gate) };
+        Located { disk: disk(index), source: Ok(slow) }
+    });
+    let mut reader =
+        BlobReader::open(expected(), GROUP, How::All, located.collect::<Vec<_>>()).unwrap();
+    assert_eq!(gate.most.swap(0, Ordering::AcqRel), 5, "the ends of all");
+    for stripe in 0..2 {
+        assert!(reader.stripe(stripe).is_ok());
+        assert_eq!(gate.most.swap(0, Ordering::AcqRel), 5, "the fragments of stripe {stripe}");
     }
 }

@@ -50,6 +50,7 @@ pub use write::{Job, write};
 pub use arrive::{arrive, initialize};
 pub use find::find;
 
+use crate::blob::How;
 use crate::fail_point::FailPoints;
 use crate::index::{DiskRow, Index, RoomRow};
 
@@ -71,6 +72,8 @@ pub struct Shop {
     pub injected: Injected,
     /// Chooses the places of a blob's stacks.
     pub choose: Box<dyn Choose>,
+    /// Which stacks clients' reads look at.
+    pub reads: How,
     /// The rack's places.
     pub places: Places,
     /// Blobs that are whole and unwanted, as far as the index knows.
@@ -184,7 +187,7 @@ impl Shop {
     /// A group with these disks active.
     #[must_use]
     pub fn group(&self, id: GroupId, active: Vec<PlaceId>) -> Group {
-        let mut group = Group { id, usable: Vec::new(), new: Vec::new() };
+        let mut group = Group { id, ..Group::default() };
         for place in active {
             match self.places.disk(place) {
                 Some(disk) if disk.is_given_up => {}
@@ -197,7 +200,7 @@ impl Shop {
 }
 
 /// A group while its disks are active.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Which group.
     pub id: GroupId,
@@ -205,6 +208,10 @@ pub struct Group {
     pub usable: Vec<PlaceId>,
     /// Its places whose disk is active and not made one of the rack yet.
     pub new: Vec<PlaceId>,
+    /// Its places whose disk sleeps on since it was not needed.
+    pub asleep: Vec<PlaceId>,
+    /// What is wrong with others of its places.
+    pub troubles: BTreeMap<PlaceId, String>,
 }
 
 impl Group {

@@ -226,6 +226,7 @@ fn options(folder: &Path, fail: FailPoints) -> (RackOptions, ManualClock) {
             bytes
         }),
         scrub: ScrubPolicy::default(),
+        rated_spin_ups: None,
         fail,
         injected: Injected::default(),
     };

@@ -56,6 +56,9 @@ pub(crate) struct Rack {
     pub(crate) idle: OrNever,
     /// In what time all blobs of each group are read from all of their stacks, or `never`.
     pub(crate) verify: OrNever,
+    /// Spin-ups that its disks are rated for over their lives, as data sheets say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rated_spinups: Option<u64>,
     /// When staged bodies are brought there.
     pub(crate) moves: Moves,
     /// How the controller decides.
@@ -114,6 +117,7 @@ impl Default for Rack {
             // A switch is worth some, and disks that sleep are what it is for.
             idle: OrNever::After(Duration::from_secs(600)),
             verify: OrNever::After(Duration::from_secs(30 * 86_400)),
+            rated_spinups: None,
             moves: Moves::default(),
             policy: Policy::default(),
             places: BTreeMap::new(),
@@ -193,17 +197,20 @@ impl Rack {
         if self.policy.idle.is_some() {
             return refuse("rack.policy.idle", "it stands one table higher, as rack.idle");
         }
-        if self.policy.wakes != Wakes::All {
-            return refuse(
-                "rack.policy.wakes",
-                "a live rack reads all stacks of a blob to check each of them; only the twin can \
-                 leave disks of a group asleep yet",
-            );
-        }
         if self.verify.time().is_some_and(|time| time < VERIFY_MIN) {
             return refuse(
                 "rack.verify",
                 "to read all that lies on a rack takes days: give an hour or more, or \"never\"",
+            );
+        }
+        if self.rated_spinups == Some(0) {
+            return refuse("rack.rated_spinups", "data sheets say 300000 or more; leave it out");
+        }
+        if self.verify.time().is_none() && self.policy.wakes != Wakes::All {
+            return refuse(
+                "rack.verify",
+                "with rack.policy.wakes = \"needed\" reads do not look at all stacks, so that what \
+                 is lost is found by verifications alone: \"never\" would be never",
             );
         }
         let roots = self.roots(&shape, Path::new("DATA/rack"))?;

@@ -207,6 +207,7 @@ pub(crate) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
         clock: system_clock(),
         entropy: Entropy::new(draw),
         scrub: rack.scrub(),
+        rated_spin_ups: rack.rated_spinups,
         fail: fail_points()?,
         injected: Injected::default(),
     })

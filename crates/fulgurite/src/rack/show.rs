@@ -44,6 +44,9 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
     lines.extend(troubled.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")));
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
     lines.extend(disks.filter_map(failing));
+    let worn = rack.groups.iter().flat_map(|group| rack.worn(group));
+    let rated = rack.rated_spin_ups.unwrap_or_default();
+    lines.extend(worn.map(|disk| worn_out(disk, rated)));
     lines.join("\n")
 }
 
@@ -57,6 +60,17 @@ fn failing(disk: &DiskSnapshot) -> Option<String> {
         disk.place
     );
     Some(style::out(Tone::Notice, line).to_string())
+}
+
+/// A disk that was woken nearly as often as it may be.
+fn worn_out(disk: &DiskSnapshot, rated: u64) -> String {
+    let line = format!(
+        "warning    disk {} was woken {} times and is rated for {}; replace it",
+        disk.place,
+        grouped(disk.spin_ups),
+        grouped(rated)
+    );
+    style::out(Tone::Notice, line).to_string()
 }
 
 const HEAD: &str = concat!(

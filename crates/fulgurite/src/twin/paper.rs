@@ -146,8 +146,12 @@ fn head(paper: &Paper, threads: usize, took: f64) -> Head {
 /// All files of the folder that are TOML.
 fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let shown = folder.display();
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("cannot open folder \"{shown}\""))?;
+    let entries = std::fs::read_dir(folder).with_context(|| {
+        format!(
+            "cannot open folder \"{shown}\" with the statements: run it where `experiments` of the \
+             repository is, or name the folder with --experiments"
+        )
+    })?;
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry?.path();

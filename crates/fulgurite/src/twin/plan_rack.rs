@@ -40,7 +40,7 @@ pub(crate) struct PlanRackArgs {
     #[arg(long, value_name = "BYTES/day", value_parser = per_day)]
     ingest: ByteCount,
     /// Reads a second of all racks together, at random
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     rate: f64,
     /// Bytes of a blob that is read
     #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = bytes)]
@@ -180,6 +180,9 @@ fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> 
     close(plan, request, out)
 }
 
+/// Spin-ups of a day that come to the least that data sheets give a disk, 300,000, in five years.
+const RATED_A_DAY: f64 = 164.0;
+
 /// What the table does not say.
 fn close(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
     let bounds = match (request.power_w_max, request.spin_ups_a_day_max) {
@@ -191,6 +194,14 @@ fn close(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()>
     out.text(format_args!(
         "constraints: no read refused, room for all, a network that takes in what comes; {bounds}"
     ))?;
+    let best = plan.best.as_ref().filter(|_| request.spin_ups_a_day_max.is_none());
+    if let Some(best) = best.filter(|best| best.spin_ups_a_day > RATED_A_DAY) {
+        out.text(format_args!(
+            "spin-ups: {:.0} of a disk in a year, where data sheets have 300,000 to 1,000,000 for its \
+             life: bound them with --spin-ups-per-day",
+            best.spin_ups_a_day * 365.25
+        ))?;
+    }
     out.text(UNSAID)?;
     out.text(format_args!(
         "\n{:.2} PB of blobs are {:.2} PB on disks; {} runs for {} candidates, {} seeds each{}",

@@ -692,10 +692,11 @@ fn a_paper_is_named_or_is_silica() {
         folder.path(),
         &["twin", "paper", "silica"],
         expect![[r#"
-        err: fulgurite: cannot open folder "experiments/silica": No such file or
-            directory (os error 2)
-        exit: 4
-    "#]],
+            err: fulgurite: cannot open folder "experiments/silica" with the statements:
+                run it where `experiments` of the repository is, or name the folder with
+                --experiments: No such file or directory (os error 2)
+            exit: 4
+        "#]],
     );
 }
 

@@ -47,6 +47,16 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
         let failing = group.disks.iter().filter(says_so).count();
         writeln!(page, "{name}{{group=\"{}\"}} {failing}", group.group)?;
     }
+    if rack.rated_spin_ups.is_some() {
+        let name = "fulgurite_rack_disks_worn";
+        let what =
+            "Disks of a group with less than a tenth left of the spin-ups they are rated for.";
+        head(page, name, "gauge", what)?;
+        for group in &rack.groups {
+            let worn = rack.worn(group).count();
+            writeln!(page, "{name}{{group=\"{}\"}} {worn}", group.group)?;
+        }
+    }
     Ok(())
 }
 

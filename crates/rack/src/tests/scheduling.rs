@@ -7,7 +7,7 @@ use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, Rat
 use crate::limits::{RETRY_MIN, RISE_REST, RISE_TRIES};
 use crate::{
     Command, Event, GroupId, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceId, Policy,
-    Rack, Refusal, presets, solve,
+    Rack, Refusal, Wakes, presets, solve,
 };
 
 /// A shelf: groups 0, 1, 2 of four disks in one class, three of which are enough.
@@ -179,6 +179,45 @@ fn the_first_look_comes_first_and_on_demand() {
     let read = driven.read(2);
     // Group 2 is wanted, so it is looked at before group 1.
     assert_eq!(driven.order(look), [look, looks[1], read, looks[0]]);
+}
+
+#[test]
+fn a_look_waits_for_a_disk_that_was_just_put_in() {
+    for policy in
+        [Policy::pelican(), Policy { wakes: Wakes::Needed { spare: 0 }, ..Policy::default() }]
+    {
+        let mut driven = Driven::new(policy);
+        let (read, begun) = driven.submit(0, OpKind::Read);
+        driven.obey(begun);
+        driven.done(read);
+        let place = driven.rack.assignment().places(GroupId::new(0))[1];
+        let part = Part::Place(place);
+        driven.step(Event::Lost { part, loss: Loss::Gone });
+        // Its group spins, so it is woken at once; the look is for nothing without it.
+        let woken = driven.step(Event::Back { part });
+        let (look, begun) = driven.submit(0, OpKind::Init);
+        let woken = [spin_ups(&woken), spin_ups(&begun)].concat();
+        assert!(woken.contains(&place), "{woken:?}");
+        assert!(!begun.iter().any(|command| matches!(command, Command::Run { .. })), "{begun:?}");
+        let ups: Vec<Command> =
+            woken.iter().flat_map(|&place| driven.step(Event::Up { place })).collect();
+        assert_eq!(driven.obey(ups), [look]);
+    }
+    // One that never comes up is not waited for for ever.
+    let mut driven = Driven::new(Policy::pelican());
+    let (read, begun) = driven.submit(0, OpKind::Read);
+    driven.obey(begun);
+    driven.done(read);
+    let part = Part::Place(driven.rack.assignment().places(GroupId::new(0))[1]);
+    driven.step(Event::Lost { part, loss: Loss::Gone });
+    driven.step(Event::Back { part });
+    let look = driven.submit(0, OpKind::Init).0;
+    driven.wait(179);
+    assert_eq!(driven.step(Event::Timer), []);
+    assert_eq!(driven.rack.deadline(), Some(driven.now + Duration::from_secs(1)));
+    driven.wait(1);
+    let late = driven.step(Event::Timer);
+    assert_eq!(driven.obey(late), [look]);
 }
 
 #[test]

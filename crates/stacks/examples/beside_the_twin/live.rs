@@ -162,6 +162,7 @@ impl LiveRack {
             fail: FailPoints::default(),
             injected: injected.clone(),
             scrub: ScrubPolicy::default(),
+            rated_spin_ups: None,
         }
     }
 }

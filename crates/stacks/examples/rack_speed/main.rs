@@ -3,6 +3,7 @@
 //! ```text
 //! rack_speed coding                      a stripe coded, and coded with the sums of its stacks
 //! rack_speed bytes FOLDER MIB ROUNDS     a blob put and got, beside plain files, in turn
+//! rack_speed paced FOLDER MIB            a blob put and verified on 18 disks as slow as Pelican's
 //! rack_speed memory FOLDER MIB           what a stream takes of memory in a running rack
 //! rack_speed index FOLDER COUNT          bytes of an object in the index, and looks at it
 //! ```
@@ -23,6 +24,7 @@ mod coding;
 mod index;
 mod measure;
 mod memory;
+mod paced;
 mod plain;
 mod shelf;
 
@@ -36,6 +38,7 @@ fn main() {
         ["bytes", folder, mib, rounds] => {
             bytes::print(Path::new(folder), mib.parse().unwrap(), rounds.parse().unwrap());
         }
+        ["paced", folder, mib] => paced::print(Path::new(folder), mib.parse().unwrap()),
         ["memory", folder, mib] => memory::print(Path::new(folder), mib.parse().unwrap()),
         ["index", folder, count] => index::print(Path::new(folder), count.parse().unwrap()),
         _ => panic!("no such measurement: {words:?}"),

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use fulgurite_disks::{PlaceId, Simulated, Times};
+use fulgurite_disks::{Pace, PlaceId, Simulated, Times};
 use fulgurite_rack::{Policy, Shape};
 use fulgurite_stacks::fail_point::FailPoints;
 use fulgurite_stacks::work::Injected;
 use fulgurite_stacks::{Entropy, RackOptions, RackStore, ScrubPolicy};
-use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
+use fulgurite_units::{Clock, Instant, ManualClock, Ratio, Seed, UnixTime};
 use futures::TryStreamExt as _;
 use object_store::{ObjectStoreExt as _, PutPayload};
 
@@ -44,8 +44,24 @@ impl Shelf {
     /// A new rack in a folder where none is; its blobs have `mib`.
     pub(crate) fn new(folder: &Path, mib: usize) -> Self {
         let folder = folder.join("rack");
+        let options = options(&folder);
+        Self::over(folder, options, mib)
+    }
+
+    /// The same with disks of their own, that turn and read as fast as Pelican's do.
+    pub(crate) fn paced(folder: &Path, mib: usize) -> Self {
+        let folder = folder.join("rack");
+        let options = options(&folder);
+        let (places, times) = (options.shape.places(), Times::PELICAN);
+        let real = Ratio::new(1.0).unwrap();
+        let disks = Simulated::new(places, times, real, Seed::new(1)).with_pace(Pace::PELICAN);
+        let options = RackOptions { backend: Arc::new(disks), clock: clock(), ..options };
+        Self::over(folder, options, mib)
+    }
+
+    fn over(folder: PathBuf, options: RackOptions, mib: usize) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let store = runtime.block_on(RackStore::init(options(&folder))).unwrap();
+        let store = runtime.block_on(RackStore::init(options)).unwrap();
         let piece = |seed| {
             let mut piece = vec![0; PIECE];
             Seed::new(seed).stream().fill(&mut piece);
@@ -79,6 +95,12 @@ impl Shelf {
         })
     }
 
+    /// Reads all of its stacks and compares.
+    pub(crate) fn verify(&self) {
+        let report = self.runtime.block_on(self.store.verify()).unwrap();
+        assert_eq!((report.blobs, report.lost), (1, 0));
+    }
+
     /// Deletes it, and has its stacks swept, which a put does when its group spins anyway: not in
     /// a put that is timed.
     pub(crate) fn delete(&self) {
@@ -104,6 +126,17 @@ impl Drop for Shelf {
         self.store.stop();
         std::fs::remove_dir_all(&self.folder).unwrap();
     }
+}
+
+/// The machine's clock.
+fn clock() -> Clock {
+    let begin = std::time::Instant::now();
+    let passed = move || Instant::from_nanos(u64::try_from(begin.elapsed().as_nanos()).unwrap());
+    let wall = || {
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        UnixTime::from_millis(u64::try_from(since.as_millis()).unwrap())
+    };
+    Clock::new(wall, passed)
 }
 
 fn key() -> object_store::path::Path {
@@ -132,5 +165,6 @@ fn options(folder: &Path) -> RackOptions {
         fail: FailPoints::default(),
         injected: Injected::default(),
         scrub: ScrubPolicy::default(),
+        rated_spin_ups: None,
     }
 }

@@ -81,7 +81,7 @@ impl<R> std::fmt::Debug for BlobReader<R> {
     }
 }
 
-impl<R: ReadAt> BlobReader<R> {
+impl<R: ReadAt + Sync> BlobReader<R> {
     /// Opens a blob. `stacks` are one for each index, in their order.
     ///
     /// # Errors
@@ -100,7 +100,9 @@ impl<R: ReadAt> BlobReader<R> {
         let code =
             SmallCode::new(usize::from(coding.information()), usize::from(coding.redundancy()))?;
         let sources = stacks.iter().filter_map(|located| located.source.as_ref().ok());
-        sources.for_each(StackReader::announce);
+        let (slow, fast): (Vec<&R>, Vec<&R>) = sources.partition(|source| source.waits_for(0, 1));
+        fast.into_iter().for_each(StackReader::announce);
+        side_by_side(slow, StackReader::announce);
         let mut stacks: Vec<Slot<R>> = (0..coding.stacks())
             .zip(stacks)
             .map(|(index, Located { disk, source })| {
@@ -219,9 +221,18 @@ impl<R: ReadAt> BlobReader<R> {
             .collect()
     }
 
+    /// Has the disks of stacks that wait for them read what comes next, all at once: one after the
+    /// other a blob would come as fast as from one disk.
+    fn bring(&self, stripe: u64) {
+        let stacks = self.stacks.iter().filter_map(|slot| slot.stack.as_ref().ok());
+        let slow: Vec<_> = stacks.filter(|stack| stack.waits_for(stripe)).collect();
+        side_by_side(slow, |stack| stack.will_need(stripe));
+    }
+
     /// Reads fragments of a stripe into place, and notes which are there.
     fn load(&mut self, stripe: u64) -> Result<()> {
         assert!(stripe < self.stripes.count(), "a stripe of the blob");
+        self.bring(stripe);
         let bytes = self.stripes.fragment_bytes(stripe);
         let need = self.code.information();
         let mut have = 0;
@@ -275,6 +286,20 @@ impl<R: ReadAt> BlobReader<R> {
         let (need, lost) = (self.code.information(), self.lost());
         StacksError::TooFewStacks { blob, group, have, need, lost }
     }
+}
+
+/// Has something done with each at once, as far as there are threads for it. It is done by nobody
+/// where there is none: it may only be what makes the next faster.
+fn side_by_side<T: Sync>(all: Vec<&T>, does: impl Fn(&T) + Sync) {
+    let does = &does;
+    std::thread::scope(|scope| {
+        for one in all {
+            let thread = std::thread::Builder::new().name("rack-read".to_owned());
+            if let Err(error) = thread.spawn_scoped(scope, move || does(one)) {
+                tracing::debug!("read one after the other: no thread: {error}");
+            }
+        }
+    });
 }
 
 impl<R> Slot<R> {

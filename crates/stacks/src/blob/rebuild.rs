@@ -11,7 +11,7 @@ use crate::stack::{ReadAt, Sink, StackWriter};
 ///
 /// # Errors
 /// [`StacksError::TooFewStacks`](crate::StacksError::TooFewStacks) when the blob cannot be read.
-pub fn rebuild<R: ReadAt, S: Sink>(
+pub fn rebuild<R: ReadAt + Sync, S: Sink>(
     reader: &mut BlobReader<R>,
     wanted: Vec<(u8, String, S)>,
 ) -> Result<Vec<LostStack>> {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_disks::{CauseKind, GroupId, Health, LedgerFile, PlaceId, Power, Wake};
 use fulgurite_rack::{
     Assignment, Command, Event, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceState,
-    Rack, Refusal, Side, Watts,
+    Rack, Refusal, Side, Wakes, Watts,
 };
 use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 
@@ -25,7 +25,7 @@ use super::{Message, Parts, Task};
 use crate::index::TotalsRow;
 use crate::limits::{LEDGER_REST, WRONG_DISK_REST, WRONG_DISK_REST_MAX};
 use crate::scrub::{Piece, Scrubs};
-use crate::work::{disk_name, group_name, piece_of, scrub};
+use crate::work::{Group, disk_name, group_name, piece_of, scrub};
 use crate::{Fault, StacksError};
 
 /// How long it sleeps when nothing is to come.
@@ -42,6 +42,7 @@ pub(super) struct Loop {
     ledger: LedgerFile,
     clock: Clock,
     watts: Watts,
+    rated_spin_ups: Option<u64>,
     inbox: SyncSender<Message>,
     /// Operations that wait or run, by their numbers.
     tasks: BTreeMap<OpId, Waiting>,
@@ -81,7 +82,8 @@ struct Waiting {
 
 impl Loop {
     pub(super) fn new(parts: Parts, inbox: SyncSender<Message>, is_left: Arc<AtomicBool>) -> Self {
-        let Parts { rack, assignment, shop, backend, ledger, clock, watts, scrubs } = parts;
+        let rated_spin_ups = parts.rated_spin_ups;
+        let Parts { rack, assignment, shop, backend, ledger, clock, watts, scrubs, .. } = parts;
         // What was given up before the last start is so still.
         let lost = |place| Event::Lost { part: Part::Place(place), loss: Loss::Gone };
         let given_up = shop.places.given_up();
@@ -94,6 +96,7 @@ impl Loop {
             ledger,
             clock,
             watts,
+            rated_spin_ups,
             inbox,
             tasks: BTreeMap::new(),
             next_op: 0,
@@ -232,7 +235,7 @@ impl Loop {
             let blobs = piece_of(&shop, group, after).unwrap_or_default();
             let bytes = blobs.iter().map(|(_, row)| row.length).sum();
             let (ended, clock) = (Arc::clone(&self.scrubbed), self.clock.clone());
-            let work = move |ready: crate::Result<&crate::work::Group>| {
+            let work = move |ready: crate::Result<&Group>| {
                 let now_ms = clock.now().as_millis();
                 let done = ready.and_then(|ready| scrub(&shop, ready, after, now_ms));
                 let piece = done.unwrap_or_else(|error| {
@@ -246,6 +249,7 @@ impl Loop {
                 kind: OpKind::Scrub,
                 bytes,
                 due: None,
+                needs: None,
                 work: Box::new(work),
             });
         }
@@ -286,10 +290,25 @@ impl Loop {
         let (kind, bytes) = (task.kind, task.bytes);
         let (now, passed) = (self.clock.now(), self.clock.passed());
         let due = task.due.map(|due| passed + due.since(now));
-        // Which of its disks it needs is for the work to say: it has their names and their faults.
-        let members = Members::first(self.assignment.places(group).len());
+        let (members, enough) = self.needed(&task);
         self.tasks.insert(id, Waiting { group: task.group, task: Some(task) });
-        self.tell(Event::Submit { op: Op { id, group, kind, bytes, members, enough: 0, due } });
+        self.tell(Event::Submit { op: Op { id, group, kind, bytes, members, enough, due } });
+    }
+
+    /// Disks that a task can use, and how many are enough. None, for all that there are, where no
+    /// fewer are woken, or fewer than it needs can be used: its work has their names and their
+    /// faults, and says what is lacking.
+    fn needed(&self, task: &Task) -> (Members, u32) {
+        let places = self.assignment.places(task.group);
+        let all = (Members::first(places.len()), 0);
+        let Some(needs) = &task.needs else { return all };
+        if self.rack.policy().wakes == Wakes::All {
+            return all;
+        }
+        let has = |at: &usize| needs.places.contains(&places[*at]);
+        let members: Members = (0..places.len()).filter(has).collect();
+        let usable = self.rack.usable(task.group).and(members).count();
+        if usable < needs.enough { all } else { (members, needs.enough) }
     }
 
     /// Has the controller told, when what it said before is done.
@@ -534,7 +553,11 @@ impl Loop {
             (task.work)(Err(error));
             return self.tell(Event::Done { op });
         }
-        let group = self.hand.shop.group(id, up);
+        let asleep = self.left_asleep(id);
+        let places = self.assignment.places(id).iter();
+        let troubles = places.filter_map(|at| self.troubles.get_key_value(at));
+        let troubles = troubles.map(|(&at, why)| (at, why.clone())).collect();
+        let group = Group { asleep, troubles, ..self.hand.shop.group(id, up) };
         let inbox = self.inbox.clone();
         let work = move || {
             let done = catch_unwind(AssertUnwindSafe(|| (task.work)(Ok(&group))));
@@ -553,8 +576,23 @@ impl Loop {
         }
     }
 
+    /// Disks of a group that nothing is wrong with and that were not woken for what runs now, or
+    /// are not up yet.
+    fn left_asleep(&self, id: GroupId) -> Vec<PlaceId> {
+        let sleeps = |place: &&PlaceId| {
+            let state = self.rack.place_state(**place);
+            let is_down = matches!(state, PlaceState::Asleep | PlaceState::SpinningUp);
+            is_down && !self.troubles.contains_key(place)
+        };
+        self.assignment.places(id).iter().filter(sleeps).copied().collect()
+    }
+
     fn refuse(&mut self, op: OpId, refusal: Refusal) {
         let Some(Waiting { group, task: Some(task) }) = self.tasks.remove(&op) else { return };
+        if task.needs.is_some() && matches!(refusal, Refusal::TooFew { .. }) {
+            // Its work has the names of disks and their faults, and says what is lacking.
+            return self.submit(Task { needs: None, ..task });
+        }
         let name = group_name(group);
         let what = match refusal {
             Refusal::Busy { retry_after } => {
@@ -591,6 +629,7 @@ impl Loop {
             simulated: self.hand.backend.is_simulated(),
             max_spinups_per_day: self.rack.policy().budget.map(|of| of.max_spinups_per_day),
             overdrawn: self.rack.counters().overdrawn,
+            rated_spin_ups: self.rated_spin_ups,
             watts: groups.iter().map(|group| group.watts).sum(),
             groups,
         }

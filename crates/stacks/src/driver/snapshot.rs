@@ -5,6 +5,10 @@ use fulgurite_disks::{CauseKind, GroupId, Health, PlaceId, Power};
 use fulgurite_units::{RackId, UnixTime};
 use serde::{Deserialize, Serialize};
 
+/// A disk is worn when less than this part of its rated spin-ups is left: what it has can be made
+/// anew elsewhere in time.
+const WORN_PART: u64 = 10;
+
 /// A rack at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,6 +21,9 @@ pub struct Snapshot {
     pub max_spinups_per_day: Option<u32>,
     /// Times that a group was woken though its budget was used up.
     pub overdrawn: u64,
+    /// Spin-ups that a disk is rated for over its life, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rated_spin_ups: Option<u64>,
     /// When that group was whole verified whose verification is the oldest; none when one never
     /// was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,6 +32,17 @@ pub struct Snapshot {
     pub groups: Vec<GroupSnapshot>,
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
+}
+
+impl Snapshot {
+    /// Disks of a group that had nearly all the spin-ups that they are rated for, or more.
+    pub fn worn<'a>(
+        &self,
+        group: &'a GroupSnapshot,
+    ) -> impl Iterator<Item = &'a DiskSnapshot> + use<'a> {
+        let from = self.rated_spin_ups.map(|rated| rated - rated / WORN_PART);
+        group.disks.iter().filter(move |disk| from.is_some_and(|from| disk.spin_ups >= from))
+    }
 }
 
 /// A group at one moment.

@@ -22,9 +22,28 @@ impl<R: ReadAt> StackReader<R> {
     pub fn announce(source: &R) {
         // A source that cannot tell how long it is says so when it is opened.
         let Ok(have) = source.bytes() else { return };
-        source.will_need(0, have.min(bytes(HEADER_ALIGN)));
         let end = bytes(TRAILER_BYTES).min(have);
         source.will_need(have - end, end);
+        source.will_need(0, have.min(bytes(HEADER_ALIGN)));
+    }
+
+    /// Says that the fragment of a stripe is read next.
+    pub fn will_need(&self, stripe: u64) {
+        let (at, bytes) = self.place_of(stripe);
+        self.source.will_need(at, bytes);
+    }
+
+    /// Whether that waits until its disk has read it.
+    #[must_use]
+    pub fn waits_for(&self, stripe: u64) -> bool {
+        let (at, bytes) = self.place_of(stripe);
+        self.source.waits_for(at, bytes)
+    }
+
+    /// Where the fragment of a stripe begins, and how long it is with its sum.
+    fn place_of(&self, stripe: u64) -> (u64, u64) {
+        let length = self.stripes.fragment_bytes(stripe) + SUM_BYTES;
+        (self.header_bytes + self.stripes.offset(stripe), bytes(length))
     }
 
     /// Opens a stack by what it says of itself.
@@ -84,7 +103,7 @@ impl<R: ReadAt> StackReader<R> {
     /// What is wrong with it; then `fragment` holds nothing of use.
     pub fn fragment(&self, stripe: u64, fragment: &mut [u8]) -> Result<(), Fault> {
         assert_eq!(fragment.len(), self.stripes.fragment_bytes(stripe), "room for the fragment");
-        let at = self.header_bytes + self.stripes.offset(stripe);
+        let (at, _) = self.place_of(stripe);
         let mut sum = [0; SUM_BYTES];
         self.source.read_exact_at(fragment, at)?;
         self.source.read_exact_at(&mut sum, at + bytes(fragment.len()))?;

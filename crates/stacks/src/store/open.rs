@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, Pacer, PlaceId};
-use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, check, solve};
+use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, Wakes, check, solve};
 use fulgurite_units::{ByteCount, Clock, RackId};
 use tokio::sync::oneshot;
 
 use super::mends::Mends;
 use super::staging::Staging;
 use super::{Inner, RackStore, Writes};
+use crate::blob::How;
 use crate::driver::{Driver, Kind, Parts, Task};
 use crate::fail_point::FailPoints;
 use crate::format::Coding;
@@ -70,6 +71,9 @@ pub struct RackOptions {
     pub entropy: Entropy,
     /// How often each group is verified.
     pub scrub: ScrubPolicy,
+    /// Spin-ups that a disk is rated for over its life, if that is known: who comes near it is
+    /// named.
+    pub rated_spin_ups: Option<u64>,
     /// Where the process may be killed, for tests.
     pub fail: FailPoints,
     /// Faults of disks that tests want.
@@ -149,27 +153,28 @@ impl RackStore {
         index.count_totals(&assignment.groups().collect::<Vec<_>>())?;
         let (guard, places) = guarded(&options, &assignment, &index)?;
         let choose = Box::new(BySets { code, sets: all_sets(&assignment) });
+        let rated_spin_ups = options.rated_spin_ups;
         let RackOptions { shape, policy, backend, clock, entropy, fail, injected, scrub, .. } =
             options;
         let whole = WholeBlobs::default();
         let clock_too = clock.clone();
-        let shop =
-            Shop { rack, guard, index, fail, injected, choose, places, whole, clock: clock_too };
-        let shop = Arc::new(shop);
-        let ledger_path = options.directory.join("ledger");
-        let (ledger, reloaded) = LedgerFile::open_or_set_aside(&ledger_path)?;
-        if let Some((aside, problem)) = &reloaded.set_aside {
-            tracing::error!(
-                "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and one is begun \
-                 anew with what could be read of it"
-            );
-        }
-        if reloaded.torn_bytes > 0 {
-            tracing::warn!(
-                bytes = reloaded.torn_bytes,
-                "the end of the ledger of wakes was cut off"
-            );
-        }
+        let reads = match policy.wakes {
+            Wakes::All => How::All,
+            Wakes::Needed { .. } => How::Enough,
+        };
+        let shop = Arc::new(Shop {
+            rack,
+            guard,
+            index,
+            fail,
+            injected,
+            choose,
+            reads,
+            places,
+            whole,
+            clock: clock_too,
+        });
+        let ledger = open_ledger(&options.directory)?;
         let staging = Staging::open(options.directory.join("staging"))?;
         let groups = assignment.groups().collect();
         let watts = shape.watts();
@@ -185,6 +190,7 @@ impl RackStore {
             clock: clock.clone(),
             watts,
             scrubs,
+            rated_spin_ups,
         })?;
         let writes = Mutex::new(Writes::default());
         let mends = Mends::default();
@@ -221,7 +227,7 @@ impl RackStore {
     }
 
     /// Disks that are not the rack's yet, each with what is wrong with it.
-    async fn not_taken(&self) -> Result<Vec<String>> {
+    pub(super) async fn not_taken(&self) -> Result<Vec<String>> {
         let groups = self.status().await?.groups;
         let disks = groups.into_iter().flat_map(|group| group.disks);
         let new = disks.filter(|disk| self.inner().shop.places.is_new(disk.place));
@@ -241,9 +247,26 @@ impl RackStore {
             let _ = send.send(ready.and_then(|ready| initialize(inner.shop(), ready, &draw)));
         };
         let (kind, bytes) = (Kind::Init, ByteCount::ZERO);
-        self.inner().driver.submit(Task { group, kind, bytes, due: None, work: Box::new(work) })?;
+        let work = Box::new(work);
+        let task = Task { group, kind, bytes, due: None, needs: None, work };
+        self.inner().driver.submit(task)?;
         Ok(made)
     }
+}
+
+/// Opens the ledger of wakes, or begins one where it is damaged.
+fn open_ledger(directory: &Path) -> Result<LedgerFile> {
+    let (ledger, reloaded) = LedgerFile::open_or_set_aside(&directory.join("ledger"))?;
+    if let Some((aside, problem)) = &reloaded.set_aside {
+        tracing::error!(
+            "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and one is begun \
+             anew with what could be read of it"
+        );
+    }
+    if reloaded.torn_bytes > 0 {
+        tracing::warn!(bytes = reloaded.torn_bytes, "the end of the ledger of wakes was cut off");
+    }
+    Ok(ledger)
 }
 
 /// The controller goes on with what the disks were woken in the last day.

@@ -45,6 +45,8 @@ pub(super) enum End {
     Done,
     /// The client was too slow; the rest has to be asked for.
     Parked,
+    /// Too few stacks of those that were looked at can be used; others may be.
+    Short,
     /// It failed.
     Failed(StacksError),
 }
@@ -140,6 +142,8 @@ pub(super) enum Next {
     End,
     /// The rest has to be asked for.
     Parked,
+    /// The rest has to be asked for, of all stacks.
+    Short,
 }
 
 impl Taker {
@@ -153,6 +157,7 @@ impl Taker {
         match state.end.take() {
             Some(End::Done) => Poll::Ready(Ok(Next::End)),
             Some(End::Parked) => Poll::Ready(Ok(Next::Parked)),
+            Some(End::Short) => Poll::Ready(Ok(Next::Short)),
             Some(End::Failed(error)) => Poll::Ready(Err(error)),
             None => {
                 state.waker = Some(context.waker().clone());

@@ -1,5 +1,6 @@
 //! The bytes of a blob as a stream: an operation of the rack for them, and one more for the rest
-//! whenever the client was too slow for it.
+//! whenever the client was too slow for it, or the stacks whose disks were woken were not enough
+//! after all.
 
 use std::ops::{ControlFlow, Range};
 use std::pin::Pin;
@@ -7,13 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use fulgurite_disks::GroupId;
+use fulgurite_disks::{GroupId, PlaceId};
 use fulgurite_units::{BlobId, ByteCount, UnixTime};
 use futures::Stream;
 
 use super::Inner;
 use super::pipe::{End, Next, Taker, pipe};
-use crate::driver::{Kind, Task};
+use crate::blob::How;
+use crate::driver::{Kind, Needs, Task};
 use crate::work::read;
 use crate::{Result, StacksError};
 
@@ -29,6 +31,8 @@ pub(super) struct Body {
     /// By when it is wanted.
     due: Option<UnixTime>,
     taker: Option<Taker>,
+    /// Few disks were not enough: what is left is asked for with all of them.
+    is_suspicious: bool,
 }
 
 impl Body {
@@ -42,13 +46,16 @@ impl Body {
         due: Option<UnixTime>,
     ) -> Result<Self> {
         let (group, key) = (GroupId::new(group), key.to_owned());
-        let mut body = Self { inner, key, group, blob, range, due, taker: None };
+        let (taker, is_suspicious) = (None, false);
+        let mut body = Self { inner, key, group, blob, range, due, taker, is_suspicious };
         body.ask()?;
         Ok(body)
     }
 
     /// Asks for what is left.
     fn ask(&mut self) -> Result<()> {
+        let needs = self.needs()?;
+        let has_spared = needs.is_some();
         let (giver, taker) = pipe(self.inner.clock());
         self.taker = Some(taker);
         let (group, blob, range) = (self.group, self.blob, self.range.clone());
@@ -75,6 +82,7 @@ impl Body {
                         inner.suspect(group, blob, &lost);
                     }
                 }
+                Err(error) if has_spared && error.has_asleep() => giver.end(End::Short),
                 Err(error) => giver.end(End::Failed(error)),
             }
         };
@@ -84,8 +92,20 @@ impl Body {
             kind: Kind::Read,
             bytes,
             due: self.due,
+            needs,
             work: Box::new(work),
         })
+    }
+
+    /// The disks that are enough, where no more are read than that; none for all there are.
+    fn needs(&self) -> Result<Option<Needs>> {
+        if self.is_suspicious || self.inner.shop().reads == How::All {
+            return Ok(None);
+        }
+        let Some(row) = self.inner.index().blob(self.group, self.blob)? else { return Ok(None) };
+        let enough = u32::from(row.coding()?.information());
+        let places = row.places.iter().flatten().map(|&place| PlaceId::new(place)).collect();
+        Ok(Some(Needs { places, enough }))
     }
 }
 
@@ -101,7 +121,8 @@ impl Stream for Body {
                     return Poll::Ready(Some(Ok(bytes)));
                 }
                 Ok(Next::End) => self.taker = None,
-                Ok(Next::Parked) => {
+                Ok(next @ (Next::Parked | Next::Short)) => {
+                    self.is_suspicious |= matches!(next, Next::Short);
                     if let Err(error) = self.ask() {
                         self.taker = None;
                         return Poll::Ready(Some(Err(error)));

@@ -140,9 +140,10 @@ impl RackStore {
         self.inner().driver.replaced(place)?;
         self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
         if self.inner().shop.places.is_new(place) {
-            let what =
-                format!("{} did not come up; it is not replaced", crate::work::disk_name(place));
-            return Err(StacksError::WrongDisk { what });
+            let told = self.not_taken().await?;
+            return Err(StacksError::WrongDisk {
+                what: format!("it is not replaced: {}", told.join("; ")),
+            });
         }
         let which =
             move |row: &BlobRow| !row.indices_in(place).is_empty() || row.places.contains(&None);
@@ -269,7 +270,9 @@ impl RackStore {
         let work = move |ready: Result<&Group>| {
             let _ = send.send(ready.and_then(|ready| act(&inner, ready)));
         };
-        self.inner().driver.submit(Task { group, kind, bytes, due: None, work: Box::new(work) })?;
+        let work = Box::new(work);
+        let task = Task { group, kind, bytes, due: None, needs: None, work };
+        self.inner().driver.submit(task)?;
         done.await.unwrap_or(Err(StacksError::Stopping))
     }
 }

@@ -132,6 +132,9 @@ pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(
         };
     }
     let Some(found) = read_identity(lease)? else {
+        if !lease.exists("").map_err(|error| fault(&error))? {
+            return Err(Fault::OutOfReach { why: "its directory is not there".to_owned() });
+        }
         return stranger("a disk that says nothing of itself".to_owned());
     };
     if found.rack != expected.rack {

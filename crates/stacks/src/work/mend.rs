@@ -15,7 +15,7 @@ use super::on_disk::{From, Writing};
 use super::read::{open, open_named};
 use super::write::check;
 use super::{Group, Shop, disk_name};
-use crate::blob::rebuild;
+use crate::blob::{How, rebuild};
 use crate::error::LostStack;
 use crate::format::bytes;
 use crate::index::BlobRow;
@@ -47,7 +47,7 @@ impl Mended {
 /// stacks give is not what was written.
 pub fn mend(shop: &Shop, group: &Group, blob: BlobId) -> Result<Option<Mended>> {
     let Some(row) = shop.index.blob(group.id, blob)? else { return Ok(None) };
-    let mut reader = open(shop, group, blob, &row, From::Disk)?;
+    let mut reader = open(shop, group, blob, &row, (From::Disk, How::All))?;
     let lost = check(&mut reader)?;
     if lost.is_empty() {
         return Ok(Some(Mended::default()));
@@ -183,7 +183,7 @@ fn read_back(
         let name = file_name(blob, index);
         if made.iter().any(|(made, _)| *made == index) { new_name(&name) } else { name }
     };
-    let opened = open_named(shop, group, blob, &row, From::Disk, &name);
+    let opened = open_named(shop, group, blob, &row, (From::Disk, How::All), &name);
     let read = opened.and_then(|mut reader| check(&mut reader));
     let lost: Result<Vec<LostStack>, StacksError> = read;
     let is_lost = |index: u8| match &lost {

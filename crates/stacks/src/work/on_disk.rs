@@ -35,6 +35,8 @@ pub enum Failing {
     Sync,
     /// Each read fails.
     Read,
+    /// No name can be changed or removed.
+    Name,
     /// Nothing can be opened, since the process has too much open.
     Open,
 }
@@ -83,7 +85,7 @@ impl Injected {
                 spend(after, bytes).then_some(io::ErrorKind::StorageFull)
             }
             Some(Failing::Write { after }) => spend(after, bytes).then_some(io::ErrorKind::Other),
-            Some(Failing::Sync | Failing::Read | Failing::Open) | None => None,
+            Some(Failing::Sync | Failing::Read | Failing::Name | Failing::Open) | None => None,
         };
         failed.map_or(Ok(()), |kind| Err(Fault::of(&kind.into())))
     }
@@ -149,11 +151,19 @@ impl ReadAt for Reading {
     }
 
     fn will_need(&self, offset: u64, bytes: u64) {
-        if self.window.is_some() {
-            return;
+        if let Some(window) = &self.window {
+            let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+            return window.bring(&self.file, offset, bytes);
         }
         // Without it the read is only slower; what is wrong with the disk the read says.
         let _ = self.file.will_need(offset, bytes);
+    }
+
+    fn waits_for(&self, offset: u64, bytes: u64) -> bool {
+        self.window.as_ref().is_some_and(|window| {
+            let window = window.lock().unwrap_or_else(PoisonError::into_inner);
+            !window.has(offset, bytes)
+        })
     }
 }
 
@@ -234,6 +244,7 @@ impl Shop {
     /// Gives a stack that was written beside its name the name, in place of whatever has it; and
     /// that is on stable storage then.
     pub(crate) fn put_in_place(&self, place: PlaceId, new: &str, name: &str) -> Result<(), Fault> {
+        self.injected.on(place, Failing::Name)?;
         let put = self.guard.enter(place).and_then(|lease| {
             lease.replace(path(new), path(name))?;
             lease.sync_folder(STACKS)
@@ -250,6 +261,7 @@ impl Shop {
 
     /// Removes a stack's file; done already when there is none.
     pub(crate) fn remove(&self, place: PlaceId, name: &str) -> Result<(), Fault> {
+        self.injected.on(place, Failing::Name)?;
         let removed = self.guard.enter(place).and_then(|lease| lease.remove(path(name)));
         removed.map_err(|error| fault(&error))
     }

@@ -1,5 +1,5 @@
-//! A blob to whoever asked for it: from all of its stacks, so that each is checked, stripe by
-//! stripe.
+//! A blob to whoever asked for it, stripe by stripe: from all of its stacks, so that each is
+//! checked, or from as many as are enough, where the others' disks may sleep on.
 
 use std::ops::{ControlFlow, Range};
 
@@ -17,7 +17,8 @@ use crate::stack::file_name;
 use crate::{Fault, Result, StacksError};
 
 /// Reads the bytes `range` of a blob and gives them to `take`, a stripe's at a time, until it has
-/// enough. Returns the stacks that something is wrong with, which are to be mended.
+/// enough. Returns the stacks that something is wrong with, which are to be mended; those on disks
+/// that were not woken are none of them.
 ///
 /// # Errors
 /// [`StacksError::TooFewStacks`] when too few can be used; what
@@ -30,7 +31,7 @@ pub fn read(
     range: Range<u64>,
     take: &mut dyn FnMut(Bytes) -> ControlFlow<()>,
 ) -> Result<Vec<LostStack>> {
-    let mut reader = open(shop, group, blob, row, From::Memory)?;
+    let mut reader = open(shop, group, blob, row, (From::Memory, shop.reads))?;
     let whole = reader.stripes().whole_bytes();
     let end = range.end.min(row.length.get());
     let mut at = range.start;
@@ -50,18 +51,20 @@ pub fn read(
             break;
         }
     }
-    Ok(reader.lost())
+    let mut lost = reader.lost();
+    lost.retain(|lost| lost.fault != Fault::Asleep);
+    Ok(lost)
 }
 
-/// Opens a blob where its row says, all of its stacks.
+/// Opens a blob where its row says, as many of its stacks as can be.
 pub(super) fn open(
     shop: &Shop,
     group: &Group,
     blob: BlobId,
     row: &BlobRow,
-    from: From,
+    way: (From, How),
 ) -> Result<BlobReader<Reading>> {
-    open_named(shop, group, blob, row, from, &|index| file_name(blob, index))
+    open_named(shop, group, blob, row, way, &|index| file_name(blob, index))
 }
 
 /// The same, with stacks under these names.
@@ -70,7 +73,7 @@ pub(super) fn open_named(
     group: &Group,
     blob: BlobId,
     row: &BlobRow,
-    from: From,
+    (from, how): (From, How),
     name: &dyn Fn(u8) -> String,
 ) -> Result<BlobReader<Reading>> {
     let stacks = (0..).zip(&row.places).map(|(index, place)| {
@@ -81,12 +84,16 @@ pub(super) fn open_named(
         // Not let to it when it is another disk than the one that belongs there.
         let source = match group.usable.contains(&place) {
             true => shop.open(place, &name(index), from),
-            false => Err(Fault::OutOfReach { why: "not usable".to_owned() }),
+            false if group.asleep.contains(&place) => Err(Fault::Asleep),
+            false => {
+                let why = group.troubles.get(&place).cloned();
+                Err(Fault::OutOfReach { why: why.unwrap_or_else(|| "not usable".to_owned()) })
+            }
         };
         Located { disk, source }
     });
     let expected = Expected { rack: shop.rack, blob, coding: row.coding()? };
-    let reader = BlobReader::open(expected, &group.name(), How::All, stacks.collect())?;
+    let reader = BlobReader::open(expected, &group.name(), how, stacks.collect())?;
     let Trailer { length, sequence, sum, .. } = *reader.trailer();
     if (length, sequence, sum) == (row.length, row.sequence, row.sum) {
         return Ok(reader);

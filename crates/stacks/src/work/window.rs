@@ -1,6 +1,7 @@
 //! Whole pages of a file that is read past the system's memory, for whoever wants less of them.
 //!
-//! One window, which goes forward with its reader.
+//! One window, which goes forward with its reader, and the end of the file, which says whether it
+//! is whole and is wanted before all else.
 
 use fulgurite_disks::DiskFile;
 use fulgurite_disks::limits::DIRECT_ALIGN;
@@ -8,21 +9,28 @@ use fulgurite_disks::limits::DIRECT_ALIGN;
 use super::on_disk::fault;
 use crate::Fault;
 use crate::format::bytes;
-use crate::limits::READ_BACK_WINDOW;
+use crate::limits::{READ_BACK_END, READ_BACK_WINDOW};
 
 /// What was last read of a file.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// Room for the window, and for its beginning to be at a page.
+    body: Pages,
+    end: Pages,
+}
+
+/// Bytes of a file from the beginning of a page on.
+#[derive(Debug)]
+struct Pages {
+    /// Room for them, and for its beginning to be at a page.
     room: Vec<u8>,
-    /// Where it begins in the file; the beginning of a page.
+    /// Where they begin in the file.
     start: u64,
     have: usize,
 }
 
 impl Window {
     pub(super) fn new() -> Self {
-        Self { room: vec![0; READ_BACK_WINDOW + DIRECT_ALIGN], start: 0, have: 0 }
+        Self { body: Pages::new(READ_BACK_WINDOW), end: Pages::new(READ_BACK_END) }
     }
 
     /// Fills `buffer` with what is at `offset` of `file`.
@@ -38,13 +46,13 @@ impl Window {
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + bytes(done);
-            let within = at.checked_sub(self.start).and_then(|within| usize::try_from(within).ok());
-            let within = match within.filter(|within| *within < self.have) {
-                Some(within) => within,
-                None => self.fill(file, at)?,
-            };
-            let first = self.first();
-            let here = &self.room[first..][within..self.have];
+            if self.behind(at).is_empty() {
+                self.body.fill(file, at)?;
+            }
+            let here = self.behind(at);
+            if here.is_empty() {
+                return Err(Fault::of(&std::io::ErrorKind::UnexpectedEof.into()));
+            }
             let count = here.len().min(buffer.len() - done);
             buffer[done..][..count].copy_from_slice(&here[..count]);
             done += count;
@@ -52,19 +60,46 @@ impl Window {
         Ok(())
     }
 
-    /// Reads the window that has the byte `at`; says where in it that is.
-    fn fill(&mut self, file: &DiskFile, at: u64) -> Result<usize, Fault> {
+    /// Whether it has `count` bytes from `offset` on.
+    pub(super) fn has(&self, offset: u64, count: u64) -> bool {
+        bytes(self.behind(offset).len()) >= count
+    }
+
+    /// Reads what will be wanted, which a few bytes behind the beginning are not for long. What is
+    /// wrong with it whoever reads it is told.
+    pub(super) fn bring(&mut self, file: &DiskFile, offset: u64, count: u64) {
+        let is_end = offset > 0 && count <= bytes(READ_BACK_END - DIRECT_ALIGN);
+        let pages = if is_end { &mut self.end } else { &mut self.body };
+        let _ = pages.fill(file, offset);
+    }
+
+    /// What it has from the byte `at` on.
+    fn behind(&self, at: u64) -> &[u8] {
+        let (body, end) = (self.body.behind(at), self.end.behind(at));
+        if body.len() >= end.len() { body } else { end }
+    }
+}
+
+impl Pages {
+    fn new(count: usize) -> Self {
+        Self { room: vec![0; count + DIRECT_ALIGN], start: 0, have: 0 }
+    }
+
+    fn behind(&self, at: u64) -> &[u8] {
+        let within = at.checked_sub(self.start).and_then(|within| usize::try_from(within).ok());
+        let here = &self.room[self.first()..][..self.have];
+        within.and_then(|within| here.get(within..)).unwrap_or_default()
+    }
+
+    /// Reads from the page on that has the byte `at`.
+    fn fill(&mut self, file: &DiskFile, at: u64) -> Result<(), Fault> {
         let page = bytes(DIRECT_ALIGN);
         self.start = at / page * page;
-        let first = self.first();
-        let room = &mut self.room[first..][..READ_BACK_WINDOW];
         self.have = 0;
+        let (first, count) = (self.first(), self.room.len() - DIRECT_ALIGN);
+        let room = &mut self.room[first..][..count];
         self.have = file.read_at(room, self.start).map_err(|error| fault(&error))?;
-        let within = usize::try_from(at - self.start).unwrap_or(usize::MAX);
-        match within < self.have {
-            true => Ok(within),
-            false => Err(Fault::of(&std::io::ErrorKind::UnexpectedEof.into())),
-        }
+        Ok(())
     }
 
     /// Where in its room it begins.

@@ -178,7 +178,9 @@ fn open(shop: &Shop, group: &Group, laid: &Laid) -> Result<BlobReader<super::on_
 }
 
 /// Reads all of a blob; the stacks that something is wrong with.
-pub(super) fn check<R: crate::stack::ReadAt>(reader: &mut BlobReader<R>) -> Result<Vec<LostStack>> {
+pub(super) fn check<R: crate::stack::ReadAt + Sync>(
+    reader: &mut BlobReader<R>,
+) -> Result<Vec<LostStack>> {
     let mut sum = crate::format::running_sum();
     for stripe in 0..reader.stripes().count() {
         sum.update(reader.stripe(stripe)?);

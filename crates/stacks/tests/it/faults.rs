@@ -338,3 +338,33 @@ async fn disks_that_cannot_be_read_cost_nothing_while_enough_can() {
     shape().places().for_each(|place| shelf.injected.mend(place));
     assert!(read(&rack).await == bytes);
 }
+
+#[tokio::test]
+async fn what_falls_out_together_costs_nothing() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let keys: Vec<Path> = (0..3).map(|number| Path::from(format!("bodies/{number}"))).collect();
+    for (number, key) in keys.iter().enumerate() {
+        rack.put(key, noise(number as u64, LENGTH / 4).into()).await.unwrap();
+    }
+    rack.stop();
+    drop(rack);
+    // Each tray and each chassis, one after the other.
+    let shape = shape();
+    for unit in shape.units() {
+        for index in 0..u32::try_from(unit.count()).unwrap() {
+            let out = unit.members(index);
+            out.iter().for_each(|&place| shelf.disks.inject(place, Fault::Dead).unwrap());
+            let rack = shelf.open();
+            for (number, key) in keys.iter().enumerate() {
+                let found = rack.get(key).await.unwrap().bytes().await.unwrap();
+                assert!(found == noise(number as u64, LENGTH / 4), "{} {index}", unit.name);
+            }
+            rack.stop();
+            drop(rack);
+            out.iter().for_each(|&place| shelf.disks.inject(place, Fault::Repaired).unwrap());
+        }
+    }
+    let report = shelf.open().verify().await.unwrap();
+    assert_eq!((report.blobs, report.lost, report.problems.len()), (3, 0, 0));
+}

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use fulgurite_disks::{Backend as _, Cause, CauseKind, Fault, Observed, PlaceId};
-use fulgurite_stacks::{RackStore, Seen, Snapshot};
-use fulgurite_units::Duration;
+use fulgurite_disks::{Backend as _, Cause, CauseKind, Fault, Observed, PlaceId, Simulated, Times};
+use fulgurite_stacks::{RackOptions, RackStore, Seen, Snapshot};
+use fulgurite_units::{Duration, Ratio, Seed};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
-use crate::shelf::{Shelf, noise};
+use crate::shelf::{Shelf, noise, shape};
 
 const PLACE: PlaceId = PlaceId::new(5);
 const LOOK: Duration = Duration::from_secs(60);
@@ -154,5 +154,72 @@ async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
     assert!(all.len() > 10, "{all:?}");
     for list in [all, few] {
         assert!(list.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{list:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_had_nearly_all_the_spin_ups_of_its_life_is_named() {
+    let shelf = Shelf::new();
+    let open = || {
+        let rated_spin_ups = Some(3);
+        RackStore::open(RackOptions { rated_spin_ups, ..shelf.options() }).unwrap()
+    };
+    let worn = |status: &Snapshot| -> Vec<PlaceId> {
+        let worn = status.groups.iter().flat_map(|group| status.worn(group));
+        worn.map(|disk| disk.place).collect()
+    };
+    shelf.init().await.stop();
+    let rack = open();
+    rack.put(&Path::from("one"), noise(1, 50_000).into()).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert_eq!((status.rated_spin_ups, worn(&status).len()), (Some(3), 0));
+    rack.stop();
+    drop(rack);
+    let rack = open();
+    rack.get(&Path::from("one")).await.unwrap().bytes().await.unwrap();
+    let status = rack.status().await.unwrap();
+    let awake: Vec<PlaceId> = status.groups[0].disks.iter().map(|disk| disk.place).collect();
+    assert_eq!(worn(&status), awake, "made, written and read");
+    // Another disk has its life before it.
+    let other = awake[2];
+    std::fs::remove_dir_all(shelf.root(other)).unwrap();
+    rack.replace(other).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert!(!worn(&status).contains(&other), "{status:?}");
+}
+
+#[tokio::test]
+async fn a_disk_is_replaced_while_its_group_spins_and_it_takes_its_time() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    let ten_times = Ratio::new(0.1).unwrap();
+    let disks = Simulated::new(shape().places(), Times::PELICAN, ten_times, Seed::new(1));
+    let backend = Arc::new(disks) as Arc<dyn fulgurite_disks::Backend>;
+    let rack = RackStore::open(RackOptions { backend, ..shelf.options() }).unwrap();
+    let writes = rack.clone();
+    let put = tokio::spawn(async move {
+        writes.put(&Path::from("one"), noise(1, 50_000).into()).await.unwrap();
+    });
+    pass(&rack, &shelf, || put.is_finished()).await;
+    let group = &rack.status().await.unwrap().groups[0];
+    assert_eq!(group.blobs, 1, "it spins");
+    let place = group.disks[2].place;
+    std::fs::remove_dir_all(shelf.root(place)).unwrap();
+    let rebuilds = rack.clone();
+    let rebuilt = tokio::spawn(async move { rebuilds.rebuild(place).await.unwrap() });
+    pass(&rack, &shelf, || rebuilt.is_finished()).await;
+    let replaces = rack.clone();
+    let replaced = tokio::spawn(async move { replaces.replace(place).await });
+    pass(&rack, &shelf, || replaced.is_finished()).await;
+    let report = replaced.await.unwrap().unwrap();
+    assert_eq!(report.problems, [] as [&str; 0]);
+}
+
+/// Lets time pass until something is so.
+async fn pass(rack: &RackStore, shelf: &Shelf, is: impl Fn() -> bool) {
+    while !is() {
+        rack.status().await.unwrap();
+        shelf.clock.advance(Duration::from_nanos(10_000_000));
+        tokio::task::yield_now().await;
     }
 }

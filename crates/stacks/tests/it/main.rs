@@ -10,4 +10,6 @@ mod remedies;
 mod replayed;
 mod scrubbed;
 mod shelf;
+mod steps;
 mod traced;
+mod waking;

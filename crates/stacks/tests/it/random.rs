@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_stacks::RackStore;
+use fulgurite_rack::Policy;
+use fulgurite_stacks::{RackOptions, RackStore};
 use fulgurite_units::{Duration, RandomStream, Seed};
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _};
 
 use crate::shelf::{Shelf, noise, shape};
+use crate::waking::needed;
 
 fn index(stream: &mut RandomStream, below: usize) -> usize {
     usize::try_from(stream.below(below as u64)).unwrap()
@@ -124,7 +126,12 @@ async fn a_schedule_drawn_from_a_seed_matches_a_model() {
                 6 => {
                     rack.stop();
                     drop(rack);
-                    rack = shelf.open();
+                    // With few disks woken for each read as well, from one start to the next.
+                    let policy = match index(&mut stream, 2) {
+                        0 => Policy::default(),
+                        _ => needed(0),
+                    };
+                    rack = RackStore::open(RackOptions { policy, ..shelf.options() }).unwrap();
                 }
                 7 => shelf.clock.advance(Duration::from_secs(10 * 86_400)),
                 _ => {

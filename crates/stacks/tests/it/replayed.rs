@@ -4,18 +4,19 @@
 use std::sync::{Arc, Mutex};
 
 use fulgurite_rack::{Command, Event, Policy, Rack, solve};
-use fulgurite_stacks::Seen;
+use fulgurite_stacks::{RackOptions, RackStore, Seen};
 use fulgurite_units::{Controller as _, Instant, Outbox};
 use object_store::{ObjectStoreExt as _, path::Path};
 
 use crate::shelf::{Shelf, noise, shape};
+use crate::waking::needed;
 
 type Told = Vec<(Instant, Event, Vec<Command>)>;
 
 /// The first event to which a fresh controller says something else, as its position.
-fn first_difference(told: &Told) -> Option<usize> {
+fn first_difference(told: &Told, policy: Policy) -> Option<usize> {
     let assignment = solve(&shape()).unwrap();
-    let mut rack = Rack::new(&shape(), assignment, Policy::default());
+    let mut rack = Rack::new(&shape(), assignment, policy);
     told.iter().position(|(at, event, said)| {
         let mut out = Outbox::new();
         rack.step(*at, *event, &mut out);
@@ -25,7 +26,7 @@ fn first_difference(told: &Told) -> Option<usize> {
 }
 
 /// Blobs are put until `groups` groups have one, each being full after its first.
-async fn fill(shelf: &Shelf, rack: &fulgurite_stacks::RackStore, groups: usize) -> Vec<Path> {
+async fn fill(shelf: &Shelf, rack: &RackStore, groups: usize) -> Vec<Path> {
     use fulgurite_stacks::work::Failing;
     let assignment = solve(&shape()).unwrap();
     let mut keys = Vec::new();
@@ -41,15 +42,15 @@ async fn fill(shelf: &Shelf, rack: &fulgurite_stacks::RackStore, groups: usize) 
     keys
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() {
+/// What the controller of a rack with this policy was told, and said.
+async fn told_by(policy: Policy) -> Told {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let keys = fill(&shelf, &rack, 6).await;
     rack.stop();
     drop(rack);
 
-    let rack = shelf.open();
+    let rack = RackStore::open(RackOptions { policy, ..shelf.options() }).unwrap();
     let told = Arc::new(Mutex::new(Told::new()));
     let writes = Arc::clone(&told);
     rack.watch(move |seen| {
@@ -70,13 +71,19 @@ async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() 
     }
     rack.delete(&keys[0]).await.unwrap();
     rack.stop();
-    let told = std::mem::take(&mut *told.lock().unwrap());
+    std::mem::take(&mut *told.lock().unwrap())
+}
 
-    assert_eq!(first_difference(&told), None);
-    let spin_ups = |told: &Told| {
-        let said = told.iter().flat_map(|(_, _, said)| said);
-        said.filter(|command| matches!(command, Command::SpinUp { .. })).count()
-    };
+fn spin_ups(told: &Told) -> usize {
+    let said = told.iter().flat_map(|(_, _, said)| said);
+    said.filter(|command| matches!(command, Command::SpinUp { .. })).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() {
+    let policy = Policy::default();
+    let told = told_by(policy).await;
+    assert_eq!(first_difference(&told, policy), None);
     let runs = told.iter().flat_map(|(_, _, said)| said);
     let runs = runs.filter(|command| matches!(command, Command::Run { .. })).count();
     assert!(runs >= 18, "{runs} reads ran");
@@ -87,9 +94,19 @@ async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() 
     let up = told.iter().position(|line| is_up(&line)).unwrap();
     let mut short = told.clone();
     short.remove(up);
-    assert!(first_difference(&short).is_some(), "a disk that never came up is noticed");
+    assert!(first_difference(&short, policy).is_some(), "a disk that never came up is noticed");
     let mut other = told;
     let (_, Event::Up { place }, _) = other[up] else { unreachable!("it is one") };
     other[up].1 = Event::UpFailed { place };
-    assert!(first_difference(&other).is_some(), "so is one that failed");
+    assert!(first_difference(&other, policy).is_some(), "so is one that failed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_one_that_wakes_only_the_disks_that_are_needed() {
+    let policy = needed(0);
+    let told = told_by(policy).await;
+    assert_eq!(first_difference(&told, policy), None);
+    assert!(first_difference(&told, Policy::default()).is_some(), "all are another policy");
+    let all = spin_ups(&told_by(Policy::default()).await);
+    assert!(spin_ups(&told) < all, "fewer disks were woken");
 }

@@ -11,6 +11,7 @@ fn taken(taker: &mut Taker) -> String {
         Poll::Ready(Ok(Next::Bytes(bytes))) => String::from_utf8(bytes.to_vec()).unwrap(),
         Poll::Ready(Ok(Next::End)) => "end".to_owned(),
         Poll::Ready(Ok(Next::Parked)) => "parked".to_owned(),
+        Poll::Ready(Ok(Next::Short)) => "short".to_owned(),
         Poll::Ready(Err(error)) => error.to_string(),
         Poll::Pending => "pending".to_owned(),
     }

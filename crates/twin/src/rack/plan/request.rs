@@ -122,6 +122,16 @@ impl PlanRequest {
                 return refuse(field, bound.unwrap_or_default().to_string(), "above 0");
             }
         }
+        let standby = f64::from(DISKS) * self.disks.standby_w;
+        if let Some(bound) = self.power_w_max.filter(|bound| *bound < standby) {
+            // No rack could hold it, and each would be tried.
+            let expected = "at least what its disks draw in standby";
+            return refuse(
+                "power",
+                format!("{bound} W of a rack that draws {standby:.0} W when all sleeps"),
+                expected,
+            );
+        }
         let space = &self.space;
         if !(1..=1_000).contains(&space.racks_max) {
             return refuse("racks", space.racks_max.to_string(), "from 1 to 1000");

@@ -129,6 +129,8 @@ fn prices_say_that_they_are_assumed_and_what_is_no_plan_is_refused() {
     refused(|of| of.rate = 0.0, "rate");
     refused(|of| of.seeds = 0, "seeds");
     refused(|of| of.power_w_max = Some(f64::NAN), "power");
+    // As much as all of its disks draw when they sleep.
+    refused(|of| of.power_w_max = Some(1_797.0), "power is 1797 W of a rack that draws 1797 W");
     refused(|of| of.space.racks_max = 0, "racks");
     refused(|of| of.space.servers = vec![3], "network.servers");
     refused(|of| of.costs.disk = -1.0, "cost table: disk");
