@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
-use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, TomeSetId, error_chain};
+use fulgurite_units::{
+    BlobId, Clock, Duration, ErrorKind, Instant, Kin, TomeSetId, error_chain,
+};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +71,15 @@ struct Sweeping {
     after: Option<BlobId>,
     /// When a removal failed last.
     failed: Option<Instant>,
+}
+
+/// An object that is being put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) id: BlobId,
+    pub(crate) sequence: u64,
+    /// What it is likely read together with.
+    pub(crate) kin: Option<Kin>,
 }
 
 /// A set of tomes as a store of objects. Clones are the same store.
@@ -213,33 +224,36 @@ impl Inner {
     }
 
     /// Begins an object: its pieces may be put from now on.
-    pub(crate) async fn begin(&self) -> Result<(BlobId, u64)> {
+    pub(crate) async fn begin(&self, kin: Option<Kin>) -> Result<Begun> {
         let id = BlobId::from_random(self.entropy.draw());
-        Ok((id, self.index.begin(id).await?))
+        Ok(Begun { id, sequence: self.index.begin(id).await?, kin })
     }
 
     /// Puts the pieces of one part.
-    pub(crate) async fn put_part(&self, id: BlobId, part: usize, bytes: Bytes) -> Result<()> {
+    pub(crate) async fn put_part(&self, begun: Begun, part: usize, bytes: Bytes) -> Result<()> {
         let size = usize::try_from(self.piece_bytes()).unwrap_or(usize::MAX);
         let cut = (0..bytes.len()).step_by(size).enumerate();
         let pieces: Vec<_> = cut
             .map(|(number, from)| {
                 let piece = bytes.slice(from..(from + size).min(bytes.len()));
-                (pieces::name(id, part, number as u64), piece)
+                (pieces::name(begun.id, part, number as u64), piece)
             })
             .collect();
-        let put =
-            |(name, piece): (String, Bytes)| async move { self.put_piece(&name, &piece).await };
+        let put = |(name, piece): (String, Bytes)| async move {
+            self.put_piece(&name, &piece, begun.kin).await
+        };
         stream::iter(pieces).map(put).buffer_unordered(PIECES_AT_ONCE).try_collect::<()>().await?;
         Ok(())
     }
 
     /// Puts a piece. A tome that has no spots for it until its parities have more of what was put
-    /// before is waited for: that is a matter of minutes.
-    async fn put_piece(&self, name: &str, piece: &[u8]) -> Result<()> {
+    /// before is waited for: that is a matter of minutes. If it was asked since it has what this is
+    /// kin to, another may have room at once.
+    async fn put_piece(&self, name: &str, piece: &[u8], mut kin: Option<Kin>) -> Result<()> {
         let begun = self.clock.passed();
         loop {
-            match self.set.put(name, piece.to_vec()).await {
+            match self.set.put_kin(name, piece.to_vec(), kin).await {
+                Err(error) if error.is_backlog() && kin.is_some() => kin = None,
                 Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
                     tokio::time::sleep(TICK).await;
                 }
@@ -286,9 +300,15 @@ impl Inner {
     }
 
     /// Puts an object that is in memory; says its sequence.
-    pub(crate) async fn put(&self, object: Object, bytes: Bytes, mode: Mode) -> Result<u64> {
+    pub(crate) async fn put(
+        &self,
+        object: Object,
+        bytes: Bytes,
+        (mode, kin): (Mode, Option<Kin>),
+    ) -> Result<u64> {
         self.refuse_early(&object.key, mode)?;
-        let (id, sequence) = self.begin().await?;
+        let begun = self.begin(kin).await?;
+        let Begun { id, sequence, .. } = begun;
         let put = async {
             let small = self.pieces(id, Vec::new(), bytes.len() as u64);
             let header = Header::new(&object, sequence, &small).encode()?;
@@ -296,10 +316,10 @@ impl Inner {
                 (Vec::new(), bytes)
             } else {
                 let length = bytes.len() as u64;
-                self.put_part(id, 0, bytes).await?;
+                self.put_part(begun, 0, bytes).await?;
                 (vec![length], Bytes::new())
             };
-            self.finish((id, sequence), object, parts, tail, mode).await
+            self.finish(begun, object, parts, tail, mode).await
         };
         self.ended(id, put.await).await?;
         Ok(sequence)
@@ -313,7 +333,7 @@ impl Inner {
     /// what is promised.
     pub(crate) async fn finish(
         &self,
-        (id, sequence): (BlobId, u64),
+        Begun { id, sequence, kin }: Begun,
         object: Object,
         parts: Vec<u64>,
         tail: Bytes,
@@ -331,7 +351,7 @@ impl Inner {
             );
             return Err(StoreError::Invalid { what });
         }
-        self.put_piece(&pieces::head_name(id), &head).await?;
+        self.put_piece(&pieces::head_name(id), &head, kin).await?;
         if self.promise == Promise::Protected {
             self.protected(&pieces).await?;
         }
@@ -372,7 +392,7 @@ impl Inner {
         let bytes = self.get_piece(name).await?;
         self.remove_piece(name).await?;
         tracing::info!(name, "put again: a tome of its group was lost");
-        self.put_piece(name, &bytes).await
+        self.put_piece(name, &bytes, None).await
     }
 
     fn unprotected(&self, name: &str) -> StoreError {
