@@ -1,6 +1,6 @@
 //! What people see of a set of tomes: a line for each.
 
-use fulgurite_disks::Wake;
+use fulgurite_disks::{Cause, Wake};
 use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
 
 use crate::inspect::timestamp;
@@ -43,7 +43,8 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
 /// When the pass of the full scrub ends that ends last.
 fn scrub(set: &Snapshot) -> Option<String> {
     let ends = set.tomes.iter().filter_map(|tome| tome.scrub).map(|scrub| scrub.ends).max()?;
-    Some(format!("scrub        every block is read by {} at the latest", timestamp(ends)))
+    let day: String = timestamp(ends).chars().take_while(|char| *char != 'T').collect();
+    Some(format!("scrub        every block is read by {day} at the latest"))
 }
 
 /// What a tome's budget of spin-ups puts off.
@@ -67,7 +68,12 @@ fn seat(moving: &MoveSnapshot) -> String {
 /// A wake.
 pub(super) fn wake(wake: &Wake) -> String {
     let tomes: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
-    format!("{:<24}  {:<14}  tome {}", timestamp(wake.at), wake.cause.to_string(), tomes.join(" "))
+    let cause = match wake.cause {
+        // Nobody asked this tome for it: others' changes are folded, or its own are sent.
+        Cause::Write(0) => "parity".to_owned(),
+        cause => cause.to_string(),
+    };
+    format!("{:<24}  {cause:<14}  tome {}", timestamp(wake.at), tomes.join(" "))
 }
 
 fn tome(tome: &TomeSnapshot) -> String {

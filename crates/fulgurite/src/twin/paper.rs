@@ -146,8 +146,12 @@ fn head(paper: &Paper, threads: usize, took: f64) -> Head {
 /// All files of the folder that are TOML.
 fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let shown = folder.display();
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("cannot open folder \"{shown}\""))?;
+    let entries = std::fs::read_dir(folder).with_context(|| {
+        format!(
+            "cannot open folder \"{shown}\" (statements are in the project's folder \"experiments\": \
+             run this there, or give --experiments DIR)"
+        )
+    })?;
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry?.path();
@@ -156,6 +160,10 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
         }
     }
     paths.sort();
+    if paths.is_empty() {
+        let message = format!("there are no statements (TOML files) in \"{shown}\"");
+        return Err(Coded::new(Exit::NotFound, message).into());
+    }
     paths
         .into_iter()
         .map(|path| {

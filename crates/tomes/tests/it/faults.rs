@@ -71,6 +71,32 @@ async fn others_go_on_without_a_disk_that_does_not_turn() {
 }
 
 #[tokio::test]
+async fn a_tome_that_is_given_up_keeps_nobody_waiting_for_its_token() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let mut tomes = std::collections::BTreeMap::new();
+    for number in 0.. {
+        let name = format!("{number}");
+        let tome = shelf.wait(set.put(&name, noise(&name, BLOCK))).await.unwrap();
+        tomes.insert(tome, name);
+        shelf.settle(&set).await;
+        if tomes.len() == 2 {
+            break;
+        }
+    }
+    let (lost, _) = tomes.pop_first().unwrap();
+    let (_, other) = tomes.pop_first().unwrap();
+    std::fs::remove_dir_all(root(&shelf.folder, lost)).unwrap();
+    // No time passes by the set's clock from here on: nobody's lease ends.
+    let within = std::time::Duration::from_secs(60);
+    let scrubbed = tokio::time::timeout(within, set.scrub(lost)).await.unwrap();
+    assert_eq!(scrubbed.unwrap_err().kind(), ErrorKind::Unavailable);
+    let read = tokio::time::timeout(within, set.get(&other)).await;
+    assert_eq!(read.expect("the token is free").unwrap(), noise(&other, BLOCK));
+    set.stop();
+}
+
+#[tokio::test]
 async fn a_keeper_that_cannot_write_gives_no_token_until_it_can() {
     let shelf = Shelf::new();
     let set = shelf.init();
