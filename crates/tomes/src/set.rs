@@ -199,12 +199,7 @@ impl TomeSet {
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub async fn put_kin(
-        &self,
-        name: &str,
-        bytes: Vec<u8>,
-        kin: Option<Kin>,
-    ) -> Result<TomeId> {
+    pub async fn put_kin(&self, name: &str, bytes: Vec<u8>, kin: Option<Kin>) -> Result<TomeId> {
         let block = self.layout.block_bytes();
         let max = self.object_bytes_max().get();
         let length = bytes.len() as u64;

@@ -12,8 +12,8 @@ use fulgurite_units::{ArchiveId, Kin, ObjectId};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    Error, Extensions, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload,
-    WriteMultipart,
+    Error, Extensions, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
+    PutPayload, WriteMultipart,
 };
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;

@@ -115,7 +115,11 @@ pub(crate) async fn tomes(command: &TomesCommand, out: &Output) -> anyhow::Resul
             asked::with(args, async |set: &Asked| {
                 let snapshot = set.status().await?;
                 out.json(&snapshot)?;
-                out.text(show::snapshot(&snapshot))
+                out.text(show::snapshot(&snapshot))?;
+                if let Some(advice) = show::advice(&snapshot).filter(|_| !out.is_json()) {
+                    note(hint(advice));
+                }
+                Ok(())
             })
             .await
         }

@@ -27,7 +27,7 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
         String::new(),
         style::out(Tone::Strong, HEAD).to_string(),
     ];
-    lines.extend(set.tomes.iter().map(tome));
+    lines.extend(set.tomes.iter().map(|of| tome(of, set.out.contains(&of.tome))));
     lines.extend(scrub(set));
     lines.extend(set.tomes.iter().filter_map(budget));
     lines.extend(set.moves.iter().map(seat));
@@ -76,8 +76,19 @@ pub(super) fn wake(wake: &Wake) -> String {
     format!("{:<24}  {cause:<14}  tome {}", timestamp(wake.at), tomes.join(" "))
 }
 
-fn tome(tome: &TomeSnapshot) -> String {
+/// What can be done for tomes that are given up, if any is.
+pub(super) fn advice(set: &Snapshot) -> Option<String> {
+    let is_lost = |tome: &&TomeSnapshot| tome.trouble.is_some() && !set.out.contains(&tome.tome);
+    let tome = set.tomes.iter().find(is_lost)?.tome;
+    Some(format!(
+        "what is missing of tome {tome} may be put back and the set started anew; else `fulgurite \
+         tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild {tome}`"
+    ))
+}
+
+fn tome(tome: &TomeSnapshot, is_out: bool) -> String {
     let power = match (&tome.trouble, &tome.away) {
+        _ if is_out => "out".to_owned(),
         (Some(_), _) => "given up".to_owned(),
         (None, Some(_)) => "away".to_owned(),
         (None, None) => tome.power.to_string(),

@@ -58,8 +58,7 @@ fn no_more_kins_are_known_than_there_is_memory_for() {
         kins.note(Kin::new(kin), TomeId::new(1), 1, NOW + Duration::from_nanos(kin));
     }
     assert_eq!(kins.len(), KINS_MAX);
-    assert!(kins.last(Kin::new(0)).is_none()
-            && kins.last(Kin::new(KINS_MAX as u64 + 9)).is_some());
+    assert!(kins.last(Kin::new(0)).is_none() && kins.last(Kin::new(KINS_MAX as u64 + 9)).is_some());
 }
 
 proptest! {

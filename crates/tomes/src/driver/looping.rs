@@ -189,7 +189,7 @@ impl Loop {
                 self.settle();
             }
             Letter::Stage(ended) => self.ended(ended),
-            Letter::Turned => {}
+            Letter::Turned(waits) => waits.store(false, Ordering::Release),
             Letter::Retired => {
                 self.settle();
                 self.give_up_for(super::RETIRED.to_owned());
