@@ -9,6 +9,7 @@ use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
 use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, Kin, TomeSetId, error_chain};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::header::Header;
 pub use crate::index::Totals;
@@ -93,6 +94,8 @@ pub(crate) struct Inner {
     promise: Promise,
     sweeping: Mutex<Sweeping>,
     reading: Pins,
+    /// Whether nobody is to wait for tomes any more.
+    stops: watch::Sender<bool>,
 }
 
 impl TomeStore {
@@ -106,7 +109,9 @@ impl TomeStore {
         std::fs::create_dir_all(&directory).map_err(io)?;
         let index = Index::open(&directory.join(INDEX), set.id(), clock.clone())?;
         let (sweeping, reading) = Default::default();
-        Ok(Self(Arc::new(Inner { set, index, clock, entropy, promise, sweeping, reading })))
+        let (stops, _) = watch::channel(false);
+        let inner = Inner { set, index, clock, entropy, promise, sweeping, reading, stops };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Which set it is.
@@ -168,8 +173,15 @@ impl TomeStore {
         Ok(found)
     }
 
+    /// Whoever waits for tomes, now or from now on, is told that the set is stopped. What was being
+    /// put is not there then; to wait for parities may take as long as an hour.
+    pub fn stop_waiting(&self) {
+        self.0.stops.send_replace(true);
+    }
+
     /// Has all disks put down, and returns when they are.
     pub fn stop(&self) {
+        self.stop_waiting();
         self.0.set.stop();
     }
 }
@@ -250,7 +262,7 @@ impl Inner {
     async fn put_piece(&self, name: &str, piece: &[u8], mut kin: Option<Kin>) -> Result<()> {
         let begun = self.clock.passed();
         loop {
-            match self.set.put_kin(name, piece.to_vec(), kin).await {
+            match self.waited(self.set.put_kin(name, piece.to_vec(), kin)).await {
                 Err(error) if error.is_backlog() && kin.is_some() => kin = None,
                 Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
                     tokio::time::sleep(TICK).await;
@@ -264,7 +276,7 @@ impl Inner {
     pub(crate) async fn get_piece(&self, name: &str) -> Result<Bytes> {
         let begun = self.clock.passed();
         loop {
-            match self.set.get(name).await {
+            match self.waited(self.set.get(name)).await {
                 Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
                     tokio::time::sleep(TICK).await;
                 }
@@ -284,6 +296,18 @@ impl Inner {
                 }
                 removed => return Ok(removed?),
             }
+        }
+    }
+
+    /// What comes of asking tomes, unless nobody is to wait for them.
+    async fn waited<T>(
+        &self,
+        asked: impl Future<Output = Result<T, TomesError>>,
+    ) -> Result<T, TomesError> {
+        let mut stops = self.stops.subscribe();
+        tokio::select! {
+            done = asked => done,
+            _ = stops.wait_for(|stops| *stops) => Err(TomesError::Stopped),
         }
     }
 
@@ -363,7 +387,7 @@ impl Inner {
         for piece in pieces.all() {
             let mut waits = std::pin::pin!(self.set.protected(&piece.name));
             loop {
-                match tokio::time::timeout(TICK, &mut waits).await {
+                match tokio::time::timeout(TICK, self.waited(&mut waits)).await {
                     Ok(Err(error)) if error.is_backlog() => {
                         tokio::time::sleep(TICK).await;
                         waits.set(self.set.protected(&piece.name));
@@ -411,7 +435,10 @@ impl Inner {
             // It is unwanted at the next start.
             tracing::warn!(%id, "pieces stay until the next start: {}", error_chain(&error));
         }
-        self.sweep().await;
+        // What nobody wants then is removed after the next start.
+        if !*self.stops.borrow() {
+            self.sweep().await;
+        }
         put
     }
 
