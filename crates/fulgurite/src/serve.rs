@@ -260,7 +260,7 @@ impl Running {
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
-        // A body on its way to tomes may wait for parities for an hour: it is staged, and goes later.
+        // A body on its way to tomes may wait an hour for parities: it is staged, and goes later.
         if let Some(tomes) = &self.cold.tomes {
             tomes.stop_waiting();
         }

@@ -1,7 +1,8 @@
 //! `object_store`'s trait over the index and the pieces.
 //!
-//! What is asked of names alone (head, list, delete) is the index's, and wakes no disk. Who puts may
-//! say what an object is likely read together with, by a [`Kin`] among the extensions of its options.
+//! What is asked of names alone (head, list, delete) is the index's, and wakes no disk. Who puts
+//! may say what an object is likely read together with, by a [`Kin`] among the extensions of its
+//! options.
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,12 +5,12 @@
 //! else, or without kin: of those that turn, or of all ---> the one with the most room
 //! ```
 //!
-//! What is put by one account, into one folder or by one upload within an hour is read together more
-//! often than what is not; objects of it on one tome take one wake, and on many tomes many. Three
-//! bounds have that cost little: what was put longer ago counts as nothing, a run of kin ends after
-//! so many blocks, so that reading it all is not one disk's work, and a tome that has much less
-//! room than the one with the most is passed over, so that all fill evenly. A pure function of what
-//! its caller knows.
+//! What is put by one account, into one folder or by one upload within an hour is read together
+//! more often than what is not; objects of it on one tome take one wake, and on many tomes many.
+//! Three bounds have that cost little: what was put longer ago counts as nothing, a run of kin ends
+//! after so many blocks, so that reading it all is not one disk's work, and a tome that has much
+//! less room than the one with the most is passed over, so that all fill evenly. A pure function of
+//! what its caller knows.
 //! Not here: whether a tome can be used, and who is kin to whom.
 
 use std::collections::BTreeMap;

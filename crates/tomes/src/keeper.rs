@@ -1,9 +1,9 @@
 //! The live keeper of tokens: a thread that writes down who has which before anybody is told.
 //!
 //! One that cannot write tells nobody anything, and the set says why. It has its store opened anew
-//! from time to time, and when that can be written it begins as at a start, with what it wrote down:
-//! whoever had a token counts as having it for a whole lease. So a disk that was full for a while
-//! costs a while. Not here: who gets tokens ([`fulgurite_tome::token::Keeper`]).
+//! from time to time, and when that can be written it begins as at a start, with what it wrote
+//! down: whoever had a token counts as having it for a whole lease. So a disk that was full for a
+//! while costs a while. Not here: who gets tokens ([`fulgurite_tome::token::Keeper`]).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};

@@ -68,11 +68,9 @@ fn seat(moving: &MoveSnapshot) -> String {
 /// A wake.
 pub(super) fn wake(wake: &Wake) -> String {
     let tomes: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
-    let cause = match wake.cause {
-        // Nobody asked this tome for it: others' changes are folded, or its own are sent.
-        Cause::Write(0) => "parity".to_owned(),
-        cause => cause.to_string(),
-    };
+    // Nobody asked this tome for it: others' changes are folded, or its own are sent.
+    let is_parity = wake.cause == Cause::Write(0);
+    let cause = if is_parity { "parity".to_owned() } else { wake.cause.to_string() };
     format!("{:<24}  {cause:<14}  tome {}", timestamp(wake.at), tomes.join(" "))
 }
 

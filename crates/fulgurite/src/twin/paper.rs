@@ -148,8 +148,8 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let shown = folder.display();
     let entries = std::fs::read_dir(folder).with_context(|| {
         format!(
-            "cannot open folder \"{shown}\" (statements are in the project's folder \"experiments\": \
-             run this there, or give --experiments DIR)"
+            "cannot open folder \"{shown}\" (statements are in \"experiments\" of the project: run \
+             this there, or give --experiments DIR)"
         )
     })?;
     let mut paths = Vec::new();
