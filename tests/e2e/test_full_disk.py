@@ -213,3 +213,42 @@ def test_a_full_disk_at_start_is_no_reason_not_to_start(start: Start, disk: Disk
     s3.put_object(Bucket="full", Key="later", Body=b"body")
     server.restart()
     assert {key: read(s3, "full", key) for key in kept} == kept
+
+
+def test_tomes_lose_nothing_that_was_acknowledged_to_a_full_disk(start: Start, disk: Disk) -> None:
+    """All that tomes keep awake is on a disk that is full; with room and a start all is well."""
+    tomes = {"count": 4, "groups": "2+1", "segments": 2, "regions": 1, "spares": 512}
+    tomes |= {"backend": "simulated", "make": True}
+    server = start(settings(reserve="0B") | {"tomes": tomes}, folder=disk.folder / "archive")
+    s3 = server.s3()
+    s3.create_bucket(Bucket="cold")
+    kept: dict[str, bytes] = {}
+
+    def put(number: int) -> None:
+        """Put an object; it counts when that was answered."""
+        body, key = os.urandom(3000), f"key-{number}"
+        s3.put_object(Bucket="cold", Key=key, Body=body, StorageClass="GLACIER_IR")
+        kept[key] = body
+
+    for number in range(3):
+        put(number)
+    wait_until("all is on tomes", lambda: server.status()["objects_staged"] == 0, 300)
+    put(3)
+    disk.fill()
+
+    def is_told() -> bool:
+        """Look whether the set says that it met the end of the disk."""
+        try:
+            put(len(kept))
+        except ClientError as error:
+            assert error.response["ResponseMetadata"]["HTTPStatusCode"] in (503, 507), error
+        return b"fulgurite_tomes_healthy 0" in server.fetch("/metrics")[1]
+
+    wait_until("tomes meet the end of the disk", is_told, 300)
+    disk.empty()
+    server.restart()
+    s3 = server.s3()
+    assert {key: read(s3, "cold", key) for key in kept} == kept
+    wait_until("all is on tomes again", lambda: server.status()["objects_staged"] == 0, 300)
+    assert b"fulgurite_tomes_healthy 1" in server.fetch("/metrics")[1]
+    assert {key: read(s3, "cold", key) for key in kept} == kept

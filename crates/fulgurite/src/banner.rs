@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::config::rack::Backend;
-use crate::config::{Config, Rack};
+use crate::config::{Config, Rack, Tomes};
 use crate::credentials::{KeyOrigin, KeyPair, credentials_path};
 use crate::output::Output;
 use crate::server_file::ServerFile;
@@ -68,6 +68,9 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
     if let Some(rack) = &config.rack {
         text.push_str(&rack_line(rack));
     }
+    if let Some(tomes) = &config.tomes {
+        text.push_str(&tomes_line(tomes));
+    }
     text.push('\n');
     text.push_str(&clients(file, &keys.access_key, secret));
     text.push_str("\nStop with Ctrl-C or SIGTERM.");
@@ -77,11 +80,25 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
 /// What the rack is, and that its disks are simulated if they are.
 fn rack_line(rack: &Rack) -> String {
     let disks = rack.effective_shape().map_or(0, |shape| shape.place_count());
-    let what = match rack.backend {
+    let what = disks_of(rack.backend);
+    format!("  rack        {}, {disks} {what}: see fulgurite rack status\n", rack.shape)
+}
+
+/// How many tomes there are, and which class goes to them.
+fn tomes_line(tomes: &Tomes) -> String {
+    let count = match &tomes.network {
+        Some(file) => format!("as \"{}\" has them,", file.display()),
+        None => format!("{} of", tomes.count),
+    };
+    let what = disks_of(tomes.backend);
+    format!("  tomes       {count} {what}, for GLACIER_IR: see fulgurite tomes status\n")
+}
+
+const fn disks_of(backend: Backend) -> &'static str {
+    match backend {
         Backend::Simulated => "simulated disks (directories that do not turn)",
         Backend::Linux => "disks",
-    };
-    format!("  rack        {}, {disks} {what}: see fulgurite rack status\n", rack.shape)
+    }
 }
 
 fn clients(file: &ServerFile, access_key: &str, secret: &str) -> String {

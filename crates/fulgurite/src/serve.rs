@@ -260,6 +260,10 @@ impl Running {
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
+        // A body on its way to tomes may wait an hour for parities: it is staged, and goes later.
+        if let Some(tomes) = &self.cold.tomes {
+            tomes.stop_waiting();
+        }
         let stopped = self.archive.stop().await;
         close(self.cold).await;
         Ok(stopped?)

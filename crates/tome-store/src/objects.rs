@@ -1,6 +1,8 @@
 //! `object_store`'s trait over the index and the pieces.
 //!
-//! What is asked of names alone (head, list, delete) is the index's, and wakes no disk.
+//! What is asked of names alone (head, list, delete) is the index's, and wakes no disk. Who puts
+//! may say what an object is likely read together with, by a [`Kin`] among the extensions of its
+//! options.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use fulgurite_keyed::{
     Entry, From, Keys, Mode, attributes, generic, list, list_with_delimiter, mode, names,
     put_result, remove_all, told,
 };
+use fulgurite_units::Kin;
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
@@ -44,7 +47,8 @@ impl ObjectStore for TomeStore {
         let mode = mode::<StoreError>(&options.mode)?;
         let put = async {
             let object = self.0.named(location.as_ref(), names(&options.attributes))?;
-            self.0.put(object, payload.into(), mode).await
+            let kin = options.extensions.get::<Kin>().copied();
+            self.0.put(object, payload.into(), (mode, kin)).await
         };
         put.await.map(put_result).map_err(|error| told(location, error))
     }
@@ -56,7 +60,8 @@ impl ObjectStore for TomeStore {
     ) -> Answer<Box<dyn MultipartUpload>> {
         let begun = async {
             let object = self.0.named(location.as_ref(), names(&options.attributes))?;
-            Ok(Upload::new(Arc::clone(&self.0), self.0.begin().await?, object))
+            let kin = options.extensions.get::<Kin>().copied();
+            Ok(Upload::new(Arc::clone(&self.0), self.0.begin(kin).await?, object))
         };
         let begun: crate::Result<Upload> = begun.await;
         Ok(Box::new(begun.map_err(|error| told(location, error))?))
@@ -139,19 +144,19 @@ async fn copy(
         while let Some(bytes) = body.try_next().await? {
             all.extend_from_slice(&bytes);
         }
-        return inner.put(object, all.freeze(), mode).await.map(drop);
+        return inner.put(object, all.freeze(), (mode, None)).await.map(drop);
     }
-    let begun = inner.begin().await?;
+    let begun = inner.begin(None).await?;
     let put = async {
         let mut parts = Vec::new();
         while let Some(bytes) = body.try_next().await? {
             let length = bytes.len() as u64;
-            inner.put_part(begun.0, parts.len(), bytes).await?;
+            inner.put_part(begun, parts.len(), bytes).await?;
             parts.push(length);
         }
         inner.finish(begun, object, parts, Bytes::new(), mode).await
     };
-    inner.ended(begun.0, put.await).await
+    inner.ended(begun.id, put.await).await
 }
 
 impl Keys for TomeStore {

@@ -33,9 +33,9 @@ pub struct Work {
 pub struct Rebuilt {
     /// Whose seats.
     pub tome: u32,
-    /// Seats that have moved, of those that had to when this was asked for.
+    /// Seats that have moved since this was asked for.
     pub seats: u64,
-    /// Of so many.
+    /// Of so many, those among them that find no room.
     pub of: u64,
     /// What is waited for, or was lost, a line each.
     pub problems: Vec<String>,
@@ -119,7 +119,9 @@ impl TomeStore {
             left = of_tome(&moves);
         }
         let seats = most.saturating_sub(left.len()) as u64;
-        Rebuilt { tome: tome.get(), seats, of: most as u64, problems: moves.reasons }
+        // Those that wait for room have to move as well.
+        let of = most as u64 + moves.waiting.get(&tome).copied().unwrap_or(0);
+        Rebuilt { tome: tome.get(), seats, of, problems: moves.reasons }
     }
 
     /// Has the disks of some tomes read whole, of all if none is named, each when it has a token;

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
-use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, TomeSetId, error_chain};
+use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, Kin, TomeSetId, error_chain};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::header::Header;
 pub use crate::index::Totals;
@@ -71,6 +72,15 @@ struct Sweeping {
     failed: Option<Instant>,
 }
 
+/// An object that is being put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) id: BlobId,
+    pub(crate) sequence: u64,
+    /// What it is likely read together with.
+    pub(crate) kin: Option<Kin>,
+}
+
 /// A set of tomes as a store of objects. Clones are the same store.
 #[derive(Clone, Debug)]
 pub struct TomeStore(pub(crate) Arc<Inner>);
@@ -84,6 +94,8 @@ pub(crate) struct Inner {
     promise: Promise,
     sweeping: Mutex<Sweeping>,
     reading: Pins,
+    /// Whether nobody is to wait for tomes any more.
+    stops: watch::Sender<bool>,
 }
 
 impl TomeStore {
@@ -97,7 +109,9 @@ impl TomeStore {
         std::fs::create_dir_all(&directory).map_err(io)?;
         let index = Index::open(&directory.join(INDEX), set.id(), clock.clone())?;
         let (sweeping, reading) = Default::default();
-        Ok(Self(Arc::new(Inner { set, index, clock, entropy, promise, sweeping, reading })))
+        let (stops, _) = watch::channel(false);
+        let inner = Inner { set, index, clock, entropy, promise, sweeping, reading, stops };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Which set it is.
@@ -159,8 +173,15 @@ impl TomeStore {
         Ok(found)
     }
 
+    /// Whoever waits for tomes, now or from now on, is told that the set is stopped. What was being
+    /// put is not there then; to wait for parities may take as long as an hour.
+    pub fn stop_waiting(&self) {
+        self.0.stops.send_replace(true);
+    }
+
     /// Has all disks put down, and returns when they are.
     pub fn stop(&self) {
+        self.stop_waiting();
         self.0.set.stop();
     }
 }
@@ -213,33 +234,36 @@ impl Inner {
     }
 
     /// Begins an object: its pieces may be put from now on.
-    pub(crate) async fn begin(&self) -> Result<(BlobId, u64)> {
+    pub(crate) async fn begin(&self, kin: Option<Kin>) -> Result<Begun> {
         let id = BlobId::from_random(self.entropy.draw());
-        Ok((id, self.index.begin(id).await?))
+        Ok(Begun { id, sequence: self.index.begin(id).await?, kin })
     }
 
     /// Puts the pieces of one part.
-    pub(crate) async fn put_part(&self, id: BlobId, part: usize, bytes: Bytes) -> Result<()> {
+    pub(crate) async fn put_part(&self, begun: Begun, part: usize, bytes: Bytes) -> Result<()> {
         let size = usize::try_from(self.piece_bytes()).unwrap_or(usize::MAX);
         let cut = (0..bytes.len()).step_by(size).enumerate();
         let pieces: Vec<_> = cut
             .map(|(number, from)| {
                 let piece = bytes.slice(from..(from + size).min(bytes.len()));
-                (pieces::name(id, part, number as u64), piece)
+                (pieces::name(begun.id, part, number as u64), piece)
             })
             .collect();
-        let put =
-            |(name, piece): (String, Bytes)| async move { self.put_piece(&name, &piece).await };
+        let put = |(name, piece): (String, Bytes)| async move {
+            self.put_piece(&name, &piece, begun.kin).await
+        };
         stream::iter(pieces).map(put).buffer_unordered(PIECES_AT_ONCE).try_collect::<()>().await?;
         Ok(())
     }
 
     /// Puts a piece. A tome that has no spots for it until its parities have more of what was put
-    /// before is waited for: that is a matter of minutes.
-    async fn put_piece(&self, name: &str, piece: &[u8]) -> Result<()> {
+    /// before is waited for: that is a matter of minutes. If it was asked since it has what this is
+    /// kin to, another may have room at once.
+    async fn put_piece(&self, name: &str, piece: &[u8], mut kin: Option<Kin>) -> Result<()> {
         let begun = self.clock.passed();
         loop {
-            match self.set.put(name, piece.to_vec()).await {
+            match self.waited(self.set.put_kin(name, piece.to_vec(), kin)).await {
+                Err(error) if error.is_backlog() && kin.is_some() => kin = None,
                 Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
                     tokio::time::sleep(TICK).await;
                 }
@@ -252,7 +276,7 @@ impl Inner {
     pub(crate) async fn get_piece(&self, name: &str) -> Result<Bytes> {
         let begun = self.clock.passed();
         loop {
-            match self.set.get(name).await {
+            match self.waited(self.set.get(name)).await {
                 Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
                     tokio::time::sleep(TICK).await;
                 }
@@ -275,6 +299,18 @@ impl Inner {
         }
     }
 
+    /// What comes of asking tomes, unless nobody is to wait for them.
+    async fn waited<T>(
+        &self,
+        asked: impl Future<Output = Result<T, TomesError>>,
+    ) -> Result<T, TomesError> {
+        let mut stops = self.stops.subscribe();
+        tokio::select! {
+            done = asked => done,
+            _ = stops.wait_for(|stops| *stops) => Err(TomesError::Stopped),
+        }
+    }
+
     /// Whether a tome is asked again, and not for ever in vain.
     fn passes(&self, error: &TomesError, begun: Instant, within: Duration) -> bool {
         error.is_backlog() && self.clock.passed().since(begun) <= within
@@ -286,9 +322,15 @@ impl Inner {
     }
 
     /// Puts an object that is in memory; says its sequence.
-    pub(crate) async fn put(&self, object: Object, bytes: Bytes, mode: Mode) -> Result<u64> {
+    pub(crate) async fn put(
+        &self,
+        object: Object,
+        bytes: Bytes,
+        (mode, kin): (Mode, Option<Kin>),
+    ) -> Result<u64> {
         self.refuse_early(&object.key, mode)?;
-        let (id, sequence) = self.begin().await?;
+        let begun = self.begin(kin).await?;
+        let Begun { id, sequence, .. } = begun;
         let put = async {
             let small = self.pieces(id, Vec::new(), bytes.len() as u64);
             let header = Header::new(&object, sequence, &small).encode()?;
@@ -296,10 +338,10 @@ impl Inner {
                 (Vec::new(), bytes)
             } else {
                 let length = bytes.len() as u64;
-                self.put_part(id, 0, bytes).await?;
+                self.put_part(begun, 0, bytes).await?;
                 (vec![length], Bytes::new())
             };
-            self.finish((id, sequence), object, parts, tail, mode).await
+            self.finish(begun, object, parts, tail, mode).await
         };
         self.ended(id, put.await).await?;
         Ok(sequence)
@@ -313,7 +355,7 @@ impl Inner {
     /// what is promised.
     pub(crate) async fn finish(
         &self,
-        (id, sequence): (BlobId, u64),
+        Begun { id, sequence, kin }: Begun,
         object: Object,
         parts: Vec<u64>,
         tail: Bytes,
@@ -331,7 +373,7 @@ impl Inner {
             );
             return Err(StoreError::Invalid { what });
         }
-        self.put_piece(&pieces::head_name(id), &head).await?;
+        self.put_piece(&pieces::head_name(id), &head, kin).await?;
         if self.promise == Promise::Protected {
             self.protected(&pieces).await?;
         }
@@ -345,7 +387,7 @@ impl Inner {
         for piece in pieces.all() {
             let mut waits = std::pin::pin!(self.set.protected(&piece.name));
             loop {
-                match tokio::time::timeout(TICK, &mut waits).await {
+                match tokio::time::timeout(TICK, self.waited(&mut waits)).await {
                     Ok(Err(error)) if error.is_backlog() => {
                         tokio::time::sleep(TICK).await;
                         waits.set(self.set.protected(&piece.name));
@@ -372,7 +414,7 @@ impl Inner {
         let bytes = self.get_piece(name).await?;
         self.remove_piece(name).await?;
         tracing::info!(name, "put again: a tome of its group was lost");
-        self.put_piece(name, &bytes).await
+        self.put_piece(name, &bytes, None).await
     }
 
     fn unprotected(&self, name: &str) -> StoreError {
@@ -393,7 +435,10 @@ impl Inner {
             // It is unwanted at the next start.
             tracing::warn!(%id, "pieces stay until the next start: {}", error_chain(&error));
         }
-        self.sweep().await;
+        // What nobody wants then is removed after the next start.
+        if !*self.stops.borrow() {
+            self.sweep().await;
+        }
         put
     }
 

@@ -5,21 +5,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_keyed::{Mode, put_result, told};
-use fulgurite_units::BlobId;
 use futures::FutureExt as _;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
 
 use crate::index::Object;
 use crate::limits::PARTS_MAX;
-use crate::store::Inner;
+use crate::store::{Begun, Inner};
 use crate::{Result, StoreError};
 
 /// An upload that is under way.
 #[derive(Debug)]
 pub(crate) struct Upload {
     inner: Arc<Inner>,
-    begun: (BlobId, u64),
+    begun: Begun,
     /// None when it was completed or given up.
     object: Option<Object>,
     parts: Vec<Part>,
@@ -32,7 +31,7 @@ struct Part {
 }
 
 impl Upload {
-    pub(crate) const fn new(inner: Arc<Inner>, begun: (BlobId, u64), object: Object) -> Self {
+    pub(crate) const fn new(inner: Arc<Inner>, begun: Begun, object: Object) -> Self {
         Self { inner, begun, object: Some(object), parts: Vec::new() }
     }
 
@@ -58,13 +57,13 @@ impl MultipartUpload for Upload {
         let (send, put) = tokio::sync::oneshot::channel();
         let number = self.parts.len();
         self.parts.push(Part { length: payload.content_length() as u64, put });
-        let (inner, location, id) = (Arc::clone(&self.inner), self.location(), self.begun.0);
+        let (inner, location, begun) = (Arc::clone(&self.inner), self.location(), self.begun);
         async move {
             if number >= PARTS_MAX {
                 let what = format!("an upload has at most {PARTS_MAX} parts");
                 return Err(told(&location, StoreError::Invalid { what }));
             }
-            let put = inner.put_part(id, number, payload.into()).await;
+            let put = inner.put_part(begun, number, payload.into()).await;
             put.map_err(|error| told(&location, error))?;
             // Nobody has the upload any more: it is given up, and its pieces are removed.
             let _ = send.send(());
@@ -86,15 +85,15 @@ impl MultipartUpload for Upload {
             }
             Err(error) => Err(error),
         };
-        let put = self.inner.ended(self.begun.0, put).await;
-        put.map(|()| put_result(self.begun.1)).map_err(|error| told(&location, error))
+        let put = self.inner.ended(self.begun.id, put).await;
+        put.map(|()| put_result(self.begun.sequence)).map_err(|error| told(&location, error))
     }
 
     async fn abort(&mut self) -> object_store::Result<()> {
         if self.object.take().is_some() {
             let given_up = StoreError::Invalid { what: "the upload is given up".to_owned() };
             // It ends as it was asked to.
-            let _ = self.inner.ended(self.begun.0, Err(given_up)).await;
+            let _ = self.inner.ended(self.begun.id, Err(given_up)).await;
         }
         Ok(())
     }

@@ -5,16 +5,17 @@
 //! else, or without kin: of those that turn, or of all ---> the one with the most room
 //! ```
 //!
-//! What is put by one account or of one upload within an hour is read together more often than what
-//! is not; objects of it on one tome take one wake, and on many tomes many. Three bounds have that
-//! cost little: what was put longer ago counts as nothing, a run of kin ends after so many blocks,
-//! so that reading it all is not one disk's work, and a tome that has much less room than the one
-//! with the most is passed over, so that all fill evenly. A pure function of what its caller knows.
+//! What is put by one account, into one folder or by one upload within an hour is read together
+//! more often than what is not; objects of it on one tome take one wake, and on many tomes many.
+//! Three bounds have that cost little: what was put longer ago counts as nothing, a run of kin ends
+//! after so many blocks, so that reading it all is not one disk's work, and a tome that has much
+//! less room than the one with the most is passed over, so that all fill evenly. A pure function of
+//! what its caller knows.
 //! Not here: whether a tome can be used, and who is kin to whom.
 
 use std::collections::BTreeMap;
 
-use fulgurite_units::Instant;
+use fulgurite_units::{Instant, Kin};
 
 use crate::TomeId;
 use crate::limits::{KIN_BLOCKS_MAX, KIN_ROOM_SHARE, KIN_WITHIN, KINS_MAX};
@@ -66,17 +67,17 @@ pub fn choose(
 
 /// Where the last of each kin went. It may be forgotten: then the most room decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kins(BTreeMap<u64, Last>);
+pub struct Kins(BTreeMap<Kin, Last>);
 
 impl Kins {
-    /// Where the last of a kin went, by a number of the caller's.
+    /// Where the last of a kin went.
     #[must_use]
-    pub fn last(&self, kin: u64) -> Option<&Last> {
+    pub fn last(&self, kin: Kin) -> Option<&Last> {
         self.0.get(&kin)
     }
 
     /// An object of a kin was put.
-    pub fn note(&mut self, kin: u64, tome: TomeId, blocks: u64, now: Instant) {
+    pub fn note(&mut self, kin: Kin, tome: TomeId, blocks: u64, now: Instant) {
         let before = self.0.get(&kin).filter(|last| last.tome == tome);
         // A run that was ended by its length or by time begins anew, also on the same tome.
         let run = before.filter(|last| {

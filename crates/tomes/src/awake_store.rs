@@ -207,7 +207,7 @@ pub(crate) const fn config() -> FjallConfig {
 pub(crate) fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     if !folder.is_dir() {
-        return Err(nothing(folder));
+        return Err(wrong(folder, "none of a tome: nothing is there".to_owned()));
     }
     let mut options = File::options();
     let file = options.create(true).truncate(false).write(true).open(&path);

@@ -158,8 +158,8 @@ pub(crate) enum Letter {
     Ask(Ask),
     /// A stage of the disk is over, but for a time.
     Stage(Ended),
-    /// The hands of the clock were turned.
-    Turned,
+    /// The hands of the clock were turned: told once until it is heard.
+    Turned(Arc<AtomicBool>),
     /// It is taken out of its set for good.
     Retired,
     Stop,
@@ -197,6 +197,21 @@ pub(crate) struct Driver {
     is_given_up: Arc<AtomicBool>,
 }
 
+/// Has a thread look at its clock when whoever turns the hands did. However often that is, one
+/// letter waits: others want the room.
+pub(crate) fn listen(clock: &Clock, inbox: SyncSender<Letter>) {
+    let waits = Arc::<AtomicBool>::default();
+    clock.listen(move || {
+        if waits.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // Full is as good: it looks at the clock after each letter.
+        if inbox.try_send(Letter::Turned(Arc::clone(&waits))).is_err() {
+            waits.store(false, Ordering::Release);
+        }
+    });
+}
+
 impl Driver {
     /// Starts it. Its disk is not touched before something needs it. `inbox` makes what the network
     /// brings letters to.
@@ -206,9 +221,7 @@ impl Driver {
     pub(crate) fn start(parts: Parts, known: impl FnOnce(SyncSender<Letter>)) -> Result<Self> {
         let (inbox, letters) = sync_channel(INBOX_MAX);
         known(inbox.clone());
-        let turned = inbox.clone();
-        // Full is as good: it looks at the clock after each letter.
-        parts.clock.listen(move || drop(turned.try_send(Letter::Turned)));
+        listen(&parts.clock, inbox.clone());
         let tome = parts.identity.tome;
         let is_given_up = Arc::<AtomicBool>::default();
         let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_given_up))?;

@@ -24,6 +24,10 @@ pub enum Failing {
     Commit,
     /// What it tells other tomes is lost.
     Tell,
+    /// That it has a token cannot be written down.
+    Token,
+    /// Where an object of it lies cannot be written down.
+    Piece,
 }
 
 /// Which tomes fail in what.
@@ -61,13 +65,17 @@ impl Injected {
             Failing::Sync => "sync",
             Failing::Commit => "commit to",
             Failing::Tell => "tell",
+            Failing::Token | Failing::Piece => "write down something of",
         };
         let source = io::Error::other("injected");
         Err(match failing {
             Failing::Room => DisksError::Full { action, path, source },
-            Failing::Write | Failing::Sync | Failing::Commit | Failing::Tell => {
-                DisksError::Io { action, path, source }
-            }
+            Failing::Write
+            | Failing::Sync
+            | Failing::Commit
+            | Failing::Tell
+            | Failing::Token
+            | Failing::Piece => DisksError::Io { action, path, source },
         }
         .into())
     }

@@ -1,7 +1,9 @@
 //! The live keeper of tokens: a thread that writes down who has which before anybody is told.
 //!
-//! One that cannot write is given up: tokens come back when their leases end, nobody gets another,
-//! and the set says why. Not here: who gets tokens ([`fulgurite_tome::token::Keeper`]).
+//! One that cannot write tells nobody anything, and the set says why. It has its store opened anew
+//! from time to time, and when that can be written it begins as at a start, with what it wrote
+//! down: whoever had a token counts as having it for a whole lease. So a disk that was full for a
+//! while costs a while. Not here: who gets tokens ([`fulgurite_tome::token::Keeper`]).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -10,10 +12,11 @@ use std::thread::JoinHandle;
 
 use fulgurite_tome::TomeId;
 use fulgurite_tome::token::{Command, Event, FromKeeper, Keeper, Kept, ToKeeper, TokenId};
-use fulgurite_units::{Clock, Controller as _, Duration, Outbox, error_chain};
+use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, error_chain};
 
 use crate::fail_point::FailPoints;
-use crate::limits::KEEPER_INBOX_MAX;
+use crate::injected::{Failing, Injected};
+use crate::limits::{KEEPER_INBOX_MAX, KEEPER_REST};
 use crate::network::Network;
 use crate::set_store::SetStore;
 use crate::watch::{Happening, Watched};
@@ -40,6 +43,10 @@ pub(crate) struct KeeperDriver {
 
 struct Loop {
     keeper: Keeper,
+    tomes: u32,
+    /// When its store is opened anew, since it could not be written.
+    mend_at: Option<Instant>,
+    injected: Injected,
     store: Arc<SetStore>,
     network: Arc<dyn Network>,
     clock: Clock,
@@ -60,7 +67,7 @@ impl KeeperDriver {
         (tomes, tokens): (u32, &BTreeMap<TokenId, Kept>),
         network: Arc<dyn Network>,
         (clock, watched): (Clock, Watched),
-        fail: Arc<FailPoints>,
+        (fail, injected): (Arc<FailPoints>, Injected),
         known: impl FnOnce(SyncSender<Note>),
     ) -> Result<Self> {
         let (inbox, notes) = sync_channel(KEEPER_INBOX_MAX);
@@ -69,8 +76,20 @@ impl KeeperDriver {
         clock.listen(move || drop(turned.try_send(Note::Turned)));
         let keeper = Keeper::new(clock.passed(), tomes, tokens);
         let trouble = Arc::<Mutex<Option<String>>>::default();
-        let (told, own) = (BTreeMap::new(), Arc::clone(&trouble));
-        let keeping = Loop { keeper, store, network, clock, fail, trouble: own, watched, told };
+        let (told, own, mend_at) = (BTreeMap::new(), Arc::clone(&trouble), None);
+        let keeping = Loop {
+            keeper,
+            tomes,
+            mend_at,
+            injected,
+            store,
+            network,
+            clock,
+            fail,
+            trouble: own,
+            watched,
+            told,
+        };
         let thread = std::thread::Builder::new()
             .name("tokens".to_owned())
             .spawn(move || keeping.run(&notes))
@@ -78,7 +97,7 @@ impl KeeperDriver {
         Ok(Self { inbox, thread: Mutex::new(Some(thread)), trouble })
     }
 
-    /// Why nobody gets a token any more.
+    /// Why nobody gets a token now.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -109,14 +128,16 @@ impl Loop {
                 Ok(Note::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
             let now = self.clock.passed();
-            if self.keeper.deadline().is_some_and(|at| at <= now) {
+            let due = self.mend_at.or_else(|| self.keeper.deadline());
+            if due.is_some_and(|at| at <= now) {
                 self.step(Event::Timer);
             }
         }
     }
 
     fn next(&self, notes: &Receiver<Note>) -> Result<Note, RecvTimeoutError> {
-        let due = self.keeper.deadline().unwrap_or_else(|| self.clock.passed() + IDLE);
+        let due = self.mend_at.or_else(|| self.keeper.deadline());
+        let due = due.unwrap_or_else(|| self.clock.passed() + IDLE);
         match self.clock.sleep_until(due) {
             Some(time) => notes.recv_timeout(time.into()),
             None => notes.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -124,7 +145,11 @@ impl Loop {
     }
 
     fn step(&mut self, event: Event) {
-        if self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+        if let Some(at) = self.mend_at {
+            // Who asked meanwhile asks again.
+            if at <= self.clock.passed() {
+                self.mend();
+            }
             return;
         }
         let mut out = Outbox::new();
@@ -132,12 +157,8 @@ impl Loop {
         for command in out.drain() {
             match command {
                 Command::Commit { token, kept } => {
-                    if let Err(error) = self.store.keep(token, kept) {
-                        let why = format!("no tokens are given any more: {}", error_chain(&error));
-                        tracing::error!("{why}");
-                        let mut trouble =
-                            self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-                        *trouble = Some(why);
+                    if let Err(error) = self.keep(token, kept) {
+                        self.cannot_write(&error);
                         return;
                     }
                     self.fail.pass("tomes-token-kept");
@@ -145,6 +166,39 @@ impl Loop {
                 Command::Tell { tome, message } => self.network.tell_holder(tome, message),
             }
             self.tell_watchers(command);
+        }
+    }
+
+    fn keep(&self, token: TokenId, kept: Kept) -> Result<()> {
+        if let Some(tome) = kept.holder {
+            self.injected.pass(tome, Failing::Token)?;
+        }
+        self.store.keep(token, kept)
+    }
+
+    /// Nobody is told anything before what is told is kept.
+    fn cannot_write(&mut self, error: &TomesError) {
+        let why = format!("no tokens are given now: {}", error_chain(error));
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.is_none() {
+            tracing::error!("{why}");
+        }
+        *trouble = Some(why);
+        self.mend_at = Some(self.clock.passed() + KEEPER_REST);
+    }
+
+    /// Begins anew with what was written down, if its store can be written again.
+    fn mend(&mut self) {
+        match self.store.mended() {
+            Ok(tokens) => {
+                let now = self.clock.passed();
+                self.keeper = Keeper::new(now, self.tomes, &tokens);
+                self.mend_at = None;
+                let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+                tracing::info!("tokens are given again: what is written down can be");
+                *trouble = None;
+            }
+            Err(error) => self.cannot_write(&error),
         }
     }
 

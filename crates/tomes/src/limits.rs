@@ -28,6 +28,8 @@ pub const SPIN_UP_REST: Duration = Duration::from_secs(10);
 pub const INBOX_MAX: usize = 256;
 /// Notes that wait at the keeper of tokens.
 pub const KEEPER_INBOX_MAX: usize = 4096;
+/// What a keeper could not write down is tried again after so long.
+pub const KEEPER_REST: Duration = Duration::from_secs(10);
 /// Tomes of a set in one process.
 pub const TOMES_MAX: u32 = 1024;
 /// Groups of a set.

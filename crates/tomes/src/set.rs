@@ -1,7 +1,8 @@
 //! A set of tomes in one process: made, opened, and asked for objects.
 //!
 //! ```text
-//! put(name) --> a tome with room, one that turns if there is --> Local: on its disk
+//! put(name) --> the tome with its kin, or one with room that turns if there is
+//!                                                    --> Local: on its disk
 //!                                                    '--> protected(name): in every parity
 //! get, delete, protected --> the tome that has the name
 //! ```
@@ -37,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, Power};
 use fulgurite_tome::{Layout, Split, TomeError, TomeId};
-use fulgurite_units::{ByteCount, TomeSetId};
+use fulgurite_units::{ByteCount, Kin, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;
@@ -58,6 +59,7 @@ use self::surveying::Surveyor;
 pub use self::surveying::{RegainedTome, Surveyed};
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::fail_point::FailPoints;
+use crate::injected::{Failing, Injected};
 use crate::keeper::KeeperDriver;
 use crate::limits::{
     NAME_BYTES_MAX, NAMES_TOLD, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX,
@@ -94,6 +96,7 @@ pub struct TomeSet {
     simulated: bool,
     surveyor: Surveyor,
     regained: Vec<RegainedTome>,
+    injected: Injected,
 }
 
 /// A tome of the set, or why there is none.
@@ -187,6 +190,16 @@ impl TomeSet {
     /// `Unavailable` when no tome has room. After [`TomesError::GivenUp`] it may be there or not,
     /// and its name is taken until the set is opened anew.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<TomeId> {
+        self.put_kin(name, bytes, None).await
+    }
+
+    /// As [`Self::put`], of an object that is likely read together with others of its kin: where
+    /// those lately went it goes, too, if there is room, so that fewer disks are woken for all of
+    /// them. Where they went is forgotten with the process.
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub async fn put_kin(&self, name: &str, bytes: Vec<u8>, kin: Option<Kin>) -> Result<TomeId> {
         let block = self.layout.block_bytes();
         let max = self.object_bytes_max().get();
         let length = bytes.len() as u64;
@@ -202,7 +215,7 @@ impl TomeSet {
         let blocks = length.div_ceil(block);
         let (mut bytes, mut passed) = (bytes, Passed::default());
         loop {
-            let chosen = self.choose(name, blocks, &mut passed)?;
+            let chosen = self.choose((name, blocks), kin, &mut passed)?;
             // An object lies in one region, and of those that may be the largest is too small.
             let may_refuse = chosen.is_careful || self.may_be_narrow(chosen.tome, blocks);
             let kept = may_refuse.then(|| bytes.clone());
@@ -244,6 +257,7 @@ impl TomeSet {
         }
         // So that its name is known when its tome is lost.
         if let Some(placed) = done? {
+            self.injected.pass(tome, Failing::Piece)?;
             self.pieces.note(tome, name, placed).await?;
         }
         self.chosen(chosen);

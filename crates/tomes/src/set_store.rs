@@ -214,6 +214,14 @@ impl SetStore {
         Ok(self.store.apply(batch)?)
     }
 
+    /// What is known of each token, by a store that was opened anew since it could not be written.
+    pub(crate) fn mended(&self) -> Result<BTreeMap<TokenId, Kept>> {
+        if self.store.check().is_err() {
+            self.store.reopen()?;
+        }
+        self.tokens()
+    }
+
     /// Whether a tome was made.
     pub(crate) fn is_made(&self, tome: TomeId) -> Result<bool> {
         Ok(row::get::<MadeRow>(&self.store, SET, &made_key(tome))?.is_some())

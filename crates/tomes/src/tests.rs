@@ -423,7 +423,7 @@ fn an_awake_store_of_another_is_named_and_one_in_use_is_not_opened() {
         assert_eq!(error.kind(), ErrorKind::Conflict);
         error.to_string().replace(&path.display().to_string(), "PATH")
     };
-    expect![[r#"the awake store "PATH" is not used: it is none of a tome"#]]
+    expect![[r#"the awake store "PATH" is not used: it is none of a tome: nothing is there"#]]
         .assert_eq(&refused(&own(0), false));
     let store = AwakeStore::init(&path, &own(0)).unwrap();
     expect![[r#""PATH/lock" is in use by another process"#]].assert_eq(&refused(&own(0), true));

@@ -1,6 +1,6 @@
 //! The words every other crate speaks: instants, durations, byte counts, typed ids and indices,
-//! chances, seeds with child random streams, the shape of a controller, of a clock and of the lines
-//! of a log, and kinds of errors.
+//! chances, seeds with child random streams, what belongs together, the shape of a controller, of a
+//! clock and of the lines of a log, and kinds of errors.
 //!
 //! Nothing here reads a clock, opens a file or draws entropy: a value is always handed in.
 
@@ -10,6 +10,7 @@ mod controller;
 mod error;
 mod id;
 mod index;
+mod kin;
 pub mod lines;
 mod ratio;
 mod seed;
@@ -21,6 +22,7 @@ pub use controller::{Controller, Outbox};
 pub use error::{ErrorKind, error_chain};
 pub use id::{ArchiveId, BlobId, ObjectId, PlatterId, RackId, SetId, TomeSetId, UploadId};
 pub use index::{DriveIndex, LayerIndex, ShuttleIndex, SlotIndex, TrackIndex};
+pub use kin::Kin;
 pub use ratio::{Ratio, RatioError};
 pub use seed::{RandomStream, Seed};
 pub use time::{Due, Duration, Instant, ParseDurationError, UnixTime};

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
-use fulgurite_units::{ByteCount, ErrorKind, error_chain};
+use fulgurite_units::{ByteCount, ErrorKind, Kin, error_chain};
 use futures::StreamExt as _;
 
 use super::objects::Cargo;
@@ -148,7 +148,8 @@ impl Mover {
             digest: body.digest,
             sealed,
         };
-        Ok(Some(Cargo { reader, file }))
+        let kin = Kin::of_key(queue.name.bucket.as_str(), queue.name.key.as_str());
+        Ok(Some(Cargo { reader, file, kin }))
     }
 
     /// Has rows say what became of each body.

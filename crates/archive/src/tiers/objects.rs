@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use fulgurite_platters::cipher_crc;
 use fulgurite_restore::Capacity;
-use fulgurite_units::{ArchiveId, ObjectId};
+use fulgurite_units::{ArchiveId, Kin, ObjectId};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    Error, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload,
-    WriteMultipart,
+    Error, Extensions, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
+    PutPayload, WriteMultipart,
 };
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
@@ -56,6 +56,8 @@ pub(crate) struct ObjectTier {
 pub(super) struct Cargo {
     pub(super) reader: LogReader,
     pub(super) file: EntryFile,
+    /// What it is likely read together with, for a tier whose disks sleep.
+    pub(super) kin: Kin,
 }
 
 /// Keeps a body in its tier while somebody reads it.
@@ -229,30 +231,33 @@ impl ObjectTier {
     /// Brings a body and its entry into the tier and reads both back. Again after a crash it does
     /// the same.
     pub(super) async fn put(&self, cargo: Cargo) -> Result<()> {
-        let Cargo { reader, file } = cargo;
-        self.put_body(reader, &file).await?;
+        let Cargo { reader, file, kin } = cargo;
+        self.put_body(reader, &file, kin).await?;
         let entry = Bytes::from(file.encode());
         let (store, root) = self.store().await?;
-        let put = store.put(&entry_path(root, file.body), PutPayload::from(entry.clone())).await;
+        let options = PutOptions { extensions: extensions(kin), ..PutOptions::default() };
+        let payload = PutPayload::from(entry.clone());
+        let put = store.put_opts(&entry_path(root, file.body), payload, options).await;
         put.map_err(|error| self.unavailable(error))?;
         self.check(&file, &entry).await
     }
 
-    async fn put_body(&self, mut reader: LogReader, file: &EntryFile) -> Result<()> {
+    async fn put_body(&self, mut reader: LogReader, file: &EntryFile, kin: Kin) -> Result<()> {
         let (store, root) = self.store().await?;
         let path = body_path(root, file.body);
         let mut crc = cipher_crc();
         let mut done = 0;
+        let (attributes, extensions) = (self.attributes(file), extensions(kin));
         if file.bytes <= TIER_PART_BYTES as u64 {
             let bytes = self.read_part(&mut reader, 0, file.bytes).await?;
             crc.update(&bytes);
             self.check_staged(file, &crc)?;
-            let options = PutOptions { attributes: self.attributes(file), ..PutOptions::default() };
+            let options = PutOptions { attributes, extensions, ..PutOptions::default() };
             let put = store.put_opts(&path, PutPayload::from(bytes), options).await;
             return put.map(drop).map_err(|error| self.unavailable(error));
         }
-        let attributes = self.attributes(file);
-        let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let options =
+            PutMultipartOptions { attributes, extensions, ..PutMultipartOptions::default() };
         let begun = store.put_multipart_opts(&path, options).await;
         let begun = begun.map_err(|error| self.unavailable(error))?;
         let mut upload = WriteMultipart::new_with_chunk_size(begun, TIER_PART_BYTES);
@@ -451,6 +456,13 @@ pub(crate) struct InTier {
 }
 
 /// Ends an upload that will not be whole. Its error would hide the one that ended it.
+/// What a store whose disks sleep may go by, and others pass over.
+fn extensions(kin: Kin) -> Extensions {
+    let mut extensions = Extensions::new();
+    extensions.insert(kin);
+    extensions
+}
+
 async fn give_up(upload: WriteMultipart) {
     if let Err(error) = upload.abort().await {
         tracing::warn!(%error, "an upload to a tier was not taken back; the store has its parts");

@@ -16,6 +16,7 @@ use fulgurite_tome_store::{Compared, Found, Rebuilt, Scrubbed, Surveyed, TomeId}
 
 use self::asked::Asked;
 pub(crate) use self::open::{close, is_fail_point, open, open_now, to_serve};
+use crate::admin::AdminClient;
 use crate::config::{Config, Overrides, Tomes, of_process};
 use crate::exit::{Coded, Exit};
 use crate::objects::counted;
@@ -114,7 +115,11 @@ pub(crate) async fn tomes(command: &TomesCommand, out: &Output) -> anyhow::Resul
             asked::with(args, async |set: &Asked| {
                 let snapshot = set.status().await?;
                 out.json(&snapshot)?;
-                out.text(show::snapshot(&snapshot))
+                out.text(show::snapshot(&snapshot))?;
+                if let Some(advice) = show::advice(&snapshot).filter(|_| !out.is_json()) {
+                    note(hint(advice));
+                }
+                Ok(())
             })
             .await
         }
@@ -173,6 +178,10 @@ async fn init(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+    if AdminClient::serving(&args.remote, || args.data()).await?.is_some() {
+        let message = "a server has the set: stop it, add the tomes, and start it again";
+        return Err(Coded::new(Exit::Locked, message).into());
+    }
     let (tomes, data) = (args.configured()?, args.data()?);
     if !open::is_made(&tomes, &data) {
         let message = "there is no set to add tomes to: make it with `fulgurite tomes init`";
@@ -278,6 +287,12 @@ fn judge_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
     out.json(rebuilt)?;
     let Rebuilt { tome, seats, of, problems } = rebuilt;
     out.text(format_args!("tome {tome}: {seats} of {} moved", counted(*of, "seat")))?;
+    if seats < of && !out.is_json() {
+        note(hint(
+            "with the server stopped, name one tome more (count of [tomes], or --tomes COUNT) and \
+             run `fulgurite tomes add`",
+        ));
+    }
     judge(problems, 0, Exit::Partial, "what waits goes on by itself", out)?;
     if !out.is_json() {
         note(hint("its disk may be taken away; its number is not used again"));

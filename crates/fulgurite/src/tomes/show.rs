@@ -1,6 +1,6 @@
 //! What people see of a set of tomes: a line for each.
 
-use fulgurite_disks::Wake;
+use fulgurite_disks::{Cause, Wake};
 use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
 
 use crate::inspect::timestamp;
@@ -27,7 +27,7 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
         String::new(),
         style::out(Tone::Strong, HEAD).to_string(),
     ];
-    lines.extend(set.tomes.iter().map(tome));
+    lines.extend(set.tomes.iter().map(|of| tome(of, set.out.contains(&of.tome))));
     lines.extend(scrub(set));
     lines.extend(set.tomes.iter().filter_map(budget));
     lines.extend(set.moves.iter().map(seat));
@@ -43,7 +43,8 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
 /// When the pass of the full scrub ends that ends last.
 fn scrub(set: &Snapshot) -> Option<String> {
     let ends = set.tomes.iter().filter_map(|tome| tome.scrub).map(|scrub| scrub.ends).max()?;
-    Some(format!("scrub        every block is read by {} at the latest", timestamp(ends)))
+    let day: String = timestamp(ends).chars().take_while(|char| *char != 'T').collect();
+    Some(format!("scrub        every block is read by {day} at the latest"))
 }
 
 /// What a tome's budget of spin-ups puts off.
@@ -67,11 +68,25 @@ fn seat(moving: &MoveSnapshot) -> String {
 /// A wake.
 pub(super) fn wake(wake: &Wake) -> String {
     let tomes: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
-    format!("{:<24}  {:<14}  tome {}", timestamp(wake.at), wake.cause.to_string(), tomes.join(" "))
+    // Nobody asked this tome for it: others' changes are folded, or its own are sent.
+    let is_parity = wake.cause == Cause::Write(0);
+    let cause = if is_parity { "parity".to_owned() } else { wake.cause.to_string() };
+    format!("{:<24}  {cause:<14}  tome {}", timestamp(wake.at), tomes.join(" "))
 }
 
-fn tome(tome: &TomeSnapshot) -> String {
+/// What can be done for tomes that are given up, if any is.
+pub(super) fn advice(set: &Snapshot) -> Option<String> {
+    let is_lost = |tome: &&TomeSnapshot| tome.trouble.is_some() && !set.out.contains(&tome.tome);
+    let tome = set.tomes.iter().find(is_lost)?.tome;
+    Some(format!(
+        "what is missing of tome {tome} may be put back and the set started anew; else `fulgurite \
+         tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild {tome}`"
+    ))
+}
+
+fn tome(tome: &TomeSnapshot, is_out: bool) -> String {
     let power = match (&tome.trouble, &tome.away) {
+        _ if is_out => "out".to_owned(),
         (Some(_), _) => "given up".to_owned(),
         (None, Some(_)) => "away".to_owned(),
         (None, None) => tome.power.to_string(),

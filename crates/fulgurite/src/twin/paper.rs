@@ -150,6 +150,8 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
         format!(
             "cannot open folder \"{shown}\" with the statements: run it where `experiments` of the \
              repository is, or name the folder with --experiments"
+            "cannot open folder \"{shown}\" (statements are in \"experiments\" of the project: run \
+             this there, or give --experiments DIR)"
         )
     })?;
     let mut paths = Vec::new();
@@ -160,6 +162,10 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
         }
     }
     paths.sort();
+    if paths.is_empty() {
+        let message = format!("there are no statements (TOML files) in \"{shown}\"");
+        return Err(Coded::new(Exit::NotFound, message).into());
+    }
     paths
         .into_iter()
         .map(|path| {

@@ -108,6 +108,33 @@ async fn what_waits_in_a_group_that_loses_a_tome_is_put_into_another() {
 }
 
 #[tokio::test]
+async fn who_waits_for_parities_is_told_when_the_set_is_to_stop() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Protected);
+    // No tome tells another one anything: what is put is never protected.
+    (0..TOMES).map(TomeId::new).for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
+    let (putting, key) = (store.clone(), Path::from("key"));
+    let put = tokio::spawn(async move { putting.put(&key, noise(1, 3000).into()).await });
+    while store.set().list().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    store.stop_waiting();
+    let within = std::time::Duration::from_secs(60);
+    let error = tokio::time::timeout(within, put).await.unwrap().unwrap().unwrap_err();
+    assert!(error.to_string().contains("stopped"), "{error}");
+    store.stop();
+    drop(store);
+    (0..TOMES).map(TomeId::new).for_each(|tome| shelf.injected.mend(tome));
+
+    let store = shelf.open(Promise::Protected);
+    assert_eq!(store.totals().unwrap().objects, 0, "nobody was told that it is there");
+    self::put(&store, "key", 2, 3000).await;
+    assert_eq!(bytes(&store, "key").await, noise(2, 3000));
+    assert_eq!(store.set().list().len(), 1, "what was begun is removed");
+    store.stop();
+}
+
+#[tokio::test]
 async fn a_put_that_was_cut_short_leaves_nothing_behind() {
     let shelf = Shelf::new();
     let store = shelf.store(Promise::Local);

@@ -88,7 +88,10 @@ async fn who_is_late_is_told_how_much_it_missed_and_begins_anew() {
     assert_eq!((after, scene.objects), (step, MANY));
     let next = until(&mut late, |seen| matches!(seen, Seen::Step(..))).await;
     let Some(Seen::Step(number, _)) = next.last() else { panic!("{next:?}") };
-    assert_eq!(*number, step + 1, "what waited behind is told");
+    // On a slow machine so much may have happened meanwhile that it is late once more.
+    let scene = |seen: &Seen| if let Seen::Scene(after, _) = seen { Some(*after) } else { None };
+    let after = next.iter().rev().find_map(scene).unwrap_or(step);
+    assert_eq!(*number, after + 1, "what waited behind is told");
     tokio::task::spawn_blocking(move || store.stop()).await.unwrap();
 }
 

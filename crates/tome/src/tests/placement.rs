@@ -1,6 +1,6 @@
 //! Which tome is chosen for an object.
 
-use fulgurite_units::{Duration, Instant};
+use fulgurite_units::{Duration, Instant, Kin};
 use proptest::prelude::*;
 
 use crate::TomeId;
@@ -41,13 +41,13 @@ fn kin_stays_together_though_its_tome_sleeps() {
 #[test]
 fn a_run_is_counted_and_begins_anew() {
     let mut kins = Kins::default();
-    kins.note(5, TomeId::new(1), 10, NOW);
-    kins.note(5, TomeId::new(1), 10, NOW + Duration::from_secs(1));
-    assert_eq!(kins.last(5).unwrap().blocks, 20);
-    kins.note(5, TomeId::new(2), 10, NOW + Duration::from_secs(2));
-    assert_eq!(*kins.last(5).unwrap(), last(2, NOW + Duration::from_secs(2), 10));
-    kins.note(5, TomeId::new(2), KIN_BLOCKS_MAX, NOW + Duration::from_secs(3));
-    assert_eq!(kins.last(5).unwrap().blocks, KIN_BLOCKS_MAX);
+    kins.note(Kin::new(5), TomeId::new(1), 10, NOW);
+    kins.note(Kin::new(5), TomeId::new(1), 10, NOW + Duration::from_secs(1));
+    assert_eq!(kins.last(Kin::new(5)).unwrap().blocks, 20);
+    kins.note(Kin::new(5), TomeId::new(2), 10, NOW + Duration::from_secs(2));
+    assert_eq!(*kins.last(Kin::new(5)).unwrap(), last(2, NOW + Duration::from_secs(2), 10));
+    kins.note(Kin::new(5), TomeId::new(2), KIN_BLOCKS_MAX, NOW + Duration::from_secs(3));
+    assert_eq!(kins.last(Kin::new(5)).unwrap().blocks, KIN_BLOCKS_MAX);
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn no_more_kins_are_known_than_there_is_memory_for() {
     let mut kins = Kins::default();
     assert!(kins.is_empty());
     for kin in 0..KINS_MAX as u64 + 10 {
-        kins.note(kin, TomeId::new(1), 1, NOW + Duration::from_nanos(kin));
+        kins.note(Kin::new(kin), TomeId::new(1), 1, NOW + Duration::from_nanos(kin));
     }
     assert_eq!(kins.len(), KINS_MAX);
-    assert!(kins.last(0).is_none() && kins.last(KINS_MAX as u64 + 9).is_some());
+    assert!(kins.last(Kin::new(0)).is_none() && kins.last(Kin::new(KINS_MAX as u64 + 9)).is_some());
 }
 
 proptest! {

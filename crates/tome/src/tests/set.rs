@@ -68,6 +68,22 @@ fn a_quiet_set_protects_what_it_takes_and_sleeps() {
 }
 
 #[test]
+fn what_is_put_one_after_the_other_wakes_the_parities_of_one_group() {
+    let mut world = World::new(Nature::CALM, 3);
+    (0..2).for_each(|_| world.put(0));
+    world.pass(HOUR);
+    assert_eq!((world.counts.local, world.counts.protected), (2, 2), "{:?}", world.counts);
+    let tome = world.nodes[0].tome.as_ref().unwrap();
+    let blocks = tome.awake().objects().flat_map(|(_, object)| &object.blocks);
+    let regions: BTreeSet<_> = blocks.map(|(region, _)| *region).collect();
+    // Its disk and those of two parities, and not of two for each of its regions.
+    assert_eq!((regions.len(), world.counts.spins), (1, 3), "{regions:?} {:?}", world.counts);
+    let mut all: Vec<_> = tome.awake().regions().map(|(index, _)| index).collect();
+    all.retain(|index| tome.awake().region(*index).is_some_and(|of| of.pending().is_some()));
+    assert!(all.len() > 1, "it had others to choose: {all:?}");
+}
+
+#[test]
 fn any_two_tomes_may_be_lost_and_not_three() {
     let mut world = lived(Nature::CALM, 2, 90);
     assert!(promises_hold(&world) > 100);

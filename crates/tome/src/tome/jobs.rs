@@ -2,6 +2,7 @@
 //!
 //! Not here: which deltas are to be sent and folded.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_codes::{Signature, sector_checksum, signature};
@@ -9,7 +10,7 @@ use fulgurite_units::Outbox;
 
 use super::{Alarm, Answer, Bits, Command, RequestId, Tome};
 use crate::awake::{Object, Region, Row};
-use crate::limits::{PENDING_MAX, RESEND};
+use crate::limits::{DELTA_WINDOW, PENDING_MAX, RESEND};
 use crate::message::Message;
 use crate::pending::{Parities, Pending};
 use crate::rebuild::Step;
@@ -524,7 +525,7 @@ impl Tome {
     }
 
     /// Free data blocks for an object, all of one region, so that it moves with that when its tome
-    /// is lost: of the one with the most.
+    /// is lost.
     fn choose(&mut self, count: usize, avoided: &BTreeSet<TomeId>) -> Result<Vec<At>> {
         let layout = *self.awake.layout();
         for region in self.regions_for(count, avoided)? {
@@ -544,8 +545,9 @@ impl Tome {
         Err(TomeError::Full { what: "objects" })
     }
 
-    /// Regions that have room for so many blocks of an object, the one with the most first: of
-    /// groups that have none of some tomes.
+    /// Regions that have room for so many blocks of an object, of groups that have none of some
+    /// tomes: those first whose changes are on their way and that they can go with, so that the
+    /// parities of few groups have to turn; then the one with the most room.
     pub(super) fn regions_for(
         &self,
         count: usize,
@@ -553,7 +555,7 @@ impl Tome {
     ) -> Result<Vec<RegionIndex>> {
         let layout = self.awake.layout();
         let parity = (layout.region_blocks() - layout.region_data_blocks()) as usize;
-        let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
+        let mut regions: Vec<(bool, usize, RegionIndex)> = Vec::new();
         let mut is_full = true;
         let is_avoided = |region: &Region| {
             let mut seats = region.group().seats().iter();
@@ -566,15 +568,17 @@ impl Tome {
             is_full &= !has_room(free);
             let room = free.min(PENDING_MAX - pending.len());
             if Self::is_open(region) && has_room(room) {
-                regions.push((room, index));
+                let goes_along =
+                    !pending.is_empty() && pending.len().saturating_add(count) <= DELTA_WINDOW;
+                regions.push((goes_along, room, index));
             }
         }
-        regions.sort_unstable_by_key(|(room, index)| (std::cmp::Reverse(*room), *index));
+        regions.sort_unstable_by_key(|(along, room, index)| (!*along, Reverse(*room), *index));
         let what = "objects";
         match regions.is_empty() {
             true if is_full => Err(TomeError::Full { what }),
             true => Err(TomeError::Backlog { what }),
-            false => Ok(regions.into_iter().map(|(_, index)| index).collect()),
+            false => Ok(regions.into_iter().map(|(_, _, index)| index).collect()),
         }
     }
 

@@ -6,7 +6,7 @@ use fulgurite_units::{Duration, Instant, Outbox};
 
 use super::{Command, Tome, tell_keeper};
 use crate::limits::{IDLE, IDLE_WANTED};
-use crate::token::Need;
+use crate::token::{Need, ToKeeper};
 
 /// What the disk does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,12 @@ impl Tome {
             }
         }
         None
+    }
+
+    /// What to tell the keeper of tokens when the tome does nothing any more and its disk stands
+    /// still: nobody has to wait for the end of its lease.
+    pub fn lets_go(&mut self) -> Option<ToKeeper> {
+        self.holder.release()
     }
 
     /// Goes on with whatever can be gone on with.

@@ -56,6 +56,8 @@ pub(super) struct Loop {
     pub(super) healed: u64,
     pub(super) told: Told,
     is_stopping: bool,
+    /// Its disk did not say that it stopped.
+    may_turn: bool,
 }
 
 /// What comes next of a disk.
@@ -114,6 +116,7 @@ impl Loop {
             healed: 0,
             told: Told::default(),
             is_stopping: false,
+            may_turn: false,
             parts,
         })
     }
@@ -186,7 +189,7 @@ impl Loop {
                 self.settle();
             }
             Letter::Stage(ended) => self.ended(ended),
-            Letter::Turned => {}
+            Letter::Turned(waits) => waits.store(false, Ordering::Release),
             Letter::Retired => {
                 self.settle();
                 self.give_up_for(super::RETIRED.to_owned());
@@ -561,6 +564,7 @@ impl Loop {
     /// A stage of the disk is over.
     fn ended(&mut self, ended: Ended) {
         let Ended { stage, after } = ended;
+        self.may_turn |= stage == Stage::SpinDown && after.is_err();
         let next = match (stage, &after) {
             (Stage::SpinUp, Ok(_)) => Due::Begin(Stage::Mount),
             (Stage::Mount, Ok(_)) => Due::Up,
@@ -639,13 +643,24 @@ impl Loop {
     }
 
     /// The disk stands still.
-    fn stand(&self) {
+    fn stand(&mut self) {
         if self.power() != Power::Standby
             && let Err(error) = self.turn(Power::Standby, None)
         {
             tracing::error!(tome = %self.id(), "{}", error_chain(&error));
         }
         self.parts.gate.stopped(self.id());
+        if self.trouble.is_some() || self.is_stopping {
+            self.give_token_back();
+        }
+    }
+
+    /// The disk does not turn again: who waits for the token does not wait for its lease to end.
+    fn give_token_back(&mut self) {
+        let message = if self.may_turn { None } else { self.tome.lets_go() };
+        if let Some(message) = message {
+            self.parts.network.tell_keeper(self.id(), message);
+        }
     }
 
     fn give_up(&mut self, error: &TomesError) {
@@ -664,6 +679,7 @@ impl Loop {
         self.put_down();
         if self.is_still() {
             self.parts.gate.stopped(tome);
+            self.give_token_back();
         }
     }
 

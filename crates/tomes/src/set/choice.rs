@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A tome that is to take an object may refuse it, since no region has room by itself; then the
-//! next one is asked. Not here: which objects are to lie together.
+//! next one is asked. Of those that may, what lately took an object of the same kin comes first, so
+//! that what is read together wakes few disks (`fulgurite_tome::placement`). Not here: who is kin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::{RegionId, TomeError, TomeId};
-use fulgurite_units::Clock;
+use fulgurite_units::{Clock, Kin};
 
 use super::operated::is_lost;
 use super::{TomeSet, lock};
@@ -134,13 +135,18 @@ impl Known {
 
 impl TomeSet {
     /// Takes a name for a tome that may have room.
-    pub(super) fn choose(&self, name: &str, blocks: u64, passed: &mut Passed) -> Result<Chosen> {
+    pub(super) fn choose(
+        &self,
+        object: (&str, u64),
+        kin: Option<Kin>,
+        passed: &mut Passed,
+    ) -> Result<Chosen> {
         let lost = self.lost_tomes();
         let is_careful = !lost.is_empty();
         if is_careful {
             let able = self.choice.able(&lost);
             let may = |tome: TomeId| able.contains(&tome) && !passed.whole.contains_key(&tome);
-            match self.reserve(name, blocks, may) {
+            match self.reserve(object, kin, may) {
                 Err(TomesError::Tome(TomeError::Full { .. })) => {}
                 tome => return Ok(Chosen { tome: tome?, avoided: lost, is_careful }),
             }
@@ -150,7 +156,7 @@ impl TomeSet {
                 return Err(backlog);
             }
         }
-        match self.reserve(name, blocks, |tome| !passed.any.contains_key(&tome)) {
+        match self.reserve(object, kin, |tome| !passed.any.contains_key(&tome)) {
             Ok(tome) => Ok(Chosen { tome, avoided: BTreeSet::new(), is_careful }),
             Err(none) => Err(std::mem::take(passed).told(none)),
         }
@@ -162,10 +168,17 @@ impl TomeSet {
         self.choice.is_crowded.store(is_crowded, Ordering::Relaxed);
     }
 
-    /// Of tomes that are here the one with the most room, those first that turn.
-    fn reserve(&self, name: &str, blocks: u64, may: impl Fn(TomeId) -> bool) -> Result<TomeId> {
+    /// Of tomes that are here the one with the last of its kin, or with the most room, those first
+    /// that turn.
+    fn reserve(
+        &self,
+        object: (&str, u64),
+        kin: Option<Kin>,
+        may: impl Fn(TomeId) -> bool,
+    ) -> Result<TomeId> {
         let is_live = |tome: TomeId| may(tome) && self.takes(tome);
-        Ok(lock(&self.names).reserve(name, blocks, is_live, |tome| self.turns(tome))?)
+        let now = self.choice.clock.passed();
+        Ok(lock(&self.names).reserve(object, (kin, now), is_live, |tome| self.turns(tome))?)
     }
 
     /// Whether a tome takes new objects.

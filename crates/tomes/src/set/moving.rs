@@ -59,6 +59,8 @@ pub struct Moves {
     pub leaving: BTreeSet<TomeId>,
     /// Tomes that have no seat any more: their disks may be taken away.
     pub out: BTreeSet<TomeId>,
+    /// Seats of them that find no room with tomes that their groups do not have.
+    pub waiting: BTreeMap<TomeId, u64>,
     /// What is waited for, or was lost: a line each.
     pub reasons: Vec<String>,
 }
@@ -119,7 +121,7 @@ impl Mover {
         let (inbox, notes) = sync_channel(INBOX_MAX);
         let moves = Arc::<Mutex<Moves>>::default();
         let mut moving = Loop { shared, moves: Arc::clone(&moves), lost: Default::default() };
-        moving.tell(Vec::new(), Vec::new())?;
+        moving.tell(Vec::new(), BTreeMap::new(), Vec::new())?;
         let thread = std::thread::Builder::new()
             .name("seats".to_owned())
             .spawn(move || moving.run(&notes))
@@ -221,7 +223,7 @@ impl Loop {
             under_way.push(MoveStatus { planned, done, trouble });
         }
         let targets = self.targets()?;
-        let mut reasons = Vec::new();
+        let (mut reasons, mut waiting) = (Vec::new(), BTreeMap::new());
         for tome in store.leaving()? {
             if self.shared.is_usable(tome) {
                 if under_way.iter().all(|moving| moving.planned.from.tome != tome) {
@@ -233,15 +235,16 @@ impl Loop {
             self.shared.fail.pass("tomes-moves-planned");
             let status = |planned| MoveStatus { planned, done: Ratio::ZERO, trouble: None };
             under_way.extend(retirement.moves.into_iter().map(status));
-            let waiting = retirement.without_room.len();
-            if waiting > 0 {
+            let count = retirement.without_room.len();
+            if count > 0 {
+                waiting.insert(tome, count as u64);
                 reasons.push(format!(
-                    "tome {tome}: {waiting} of its seats find no room with tomes that their \
+                    "tome {tome}: {count} of its seats find no room with tomes that their \
                      groups do not have: add a tome"
                 ));
             }
         }
-        self.tell(under_way, reasons)
+        self.tell(under_way, waiting, reasons)
     }
 
     /// Tomes that seats can go to: those that are here and have no region that lost its seat while
@@ -267,7 +270,12 @@ impl Loop {
     }
 
     /// Says what is known now.
-    fn tell(&mut self, under_way: Vec<MoveStatus>, mut reasons: Vec<String>) -> Result<()> {
+    fn tell(
+        &mut self,
+        under_way: Vec<MoveStatus>,
+        waiting: BTreeMap<TomeId, u64>,
+        mut reasons: Vec<String>,
+    ) -> Result<()> {
         let store = &self.shared.store;
         let out = store.out()?;
         let leaving = store.leaving()?.difference(&out).copied().collect();
@@ -279,7 +287,7 @@ impl Loop {
                  {some}"
             ));
         }
-        let now = Moves { under_way, leaving, out, reasons };
+        let now = Moves { under_way, leaving, out, waiting, reasons };
         let mut moves = lock(&self.moves);
         tell_of(&moves, &now, &self.shared.watched);
         *moves = now;

@@ -5,7 +5,9 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use fulgurite_tome::placement::{Candidate, Kins, choose};
 use fulgurite_tome::{TomeError, TomeId};
+use fulgurite_units::{Instant, Kin};
 
 use crate::driver::Listed;
 use crate::piece_store::Placed;
@@ -24,6 +26,8 @@ pub(super) struct Names {
     hidden: BTreeMap<TomeId, BTreeSet<String>>,
     /// Objects of tomes in other processes that are to be removed when those answer.
     put_off: BTreeMap<TomeId, BTreeSet<String>>,
+    /// Where what belongs together went last.
+    kins: Kins,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,24 +61,29 @@ impl Names {
         self.hidden.entry(tome).or_default().insert(name.to_owned());
     }
 
-    /// Takes a name for the tome with the most room of those that turn, or of all.
+    /// Takes a name for the tome that has the last of its kin, or for the one with the most room of
+    /// those that turn, or of all.
     pub(super) fn reserve(
         &mut self,
-        name: &str,
-        blocks: u64,
+        (name, blocks): (&str, u64),
+        (kin, now): (Option<Kin>, Instant),
         is_live: impl Fn(TomeId) -> bool,
         turns: impl Fn(TomeId) -> bool,
     ) -> Result<TomeId, TomeError> {
         if self.names.contains_key(name) {
             return Err(TomeError::ObjectExists { name: name.to_owned() });
         }
-        let with_room = self.free.iter().filter(|(tome, free)| {
-            **free >= blocks && is_live(**tome) && !self.is_put_off(**tome, name)
-        });
-        let most =
-            with_room.max_by_key(|(tome, free)| (turns(**tome), **free, std::cmp::Reverse(**tome)));
-        let tome = most.map(|(tome, _)| *tome).ok_or(TomeError::Full { what: "objects" })?;
+        let all = self.free.iter().map(|(tome, free)| (*tome, *free));
+        let can = all.filter(|(tome, _)| is_live(*tome) && !self.is_put_off(*tome, name));
+        let candidates: Vec<Candidate> =
+            can.map(|(tome, free)| Candidate { tome, free, turns: turns(tome) }).collect();
+        let last = kin.and_then(|kin| self.kins.last(kin));
+        let chosen = choose(&candidates, last, blocks, now);
+        let tome = chosen.ok_or(TomeError::Full { what: "objects" })?;
         self.add(name, tome, blocks);
+        if let Some(kin) = kin {
+            self.kins.note(kin, tome, blocks, now);
+        }
         self.asked.insert(name.to_owned());
         Ok(tome)
     }

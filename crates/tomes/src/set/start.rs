@@ -147,6 +147,7 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         simulated: start.options.backend.is_simulated(),
         surveyor,
         regained,
+        injected: start.options.injected,
     })
 }
 
@@ -326,7 +327,7 @@ impl Start {
             (tomes, &self.taken_back(store.tokens()?)),
             Arc::clone(&self.network) as Arc<dyn Network>,
             (self.options.clock.clone(), self.watched.clone()),
-            Arc::clone(&self.fail),
+            (Arc::clone(&self.fail), self.options.injected.clone()),
             |inbox| self.network.set_keeper(inbox),
         )
     }

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -191,8 +192,7 @@ impl Surveyor {
         let survey = Survey::begin(&folder, &identity)?;
         let (ledger, _) = LedgerFile::open_or_set_aside(&folder.join(super::start::LEDGER))?;
         let (inbox, letters) = sync_channel(INBOX_MAX);
-        let turned = inbox.clone();
-        self.clock.listen(move || drop(turned.try_send(Letter::Turned)));
+        crate::driver::listen(&self.clock, inbox.clone());
         self.network.add(tome, inbox.clone());
         let (read, of) = (survey.next(), self.layout.spots());
         let told = Arc::new(Mutex::new(Surveyed { read, of, blocks: 0, trouble: None }));
@@ -477,11 +477,8 @@ impl Reader {
             }
             Letter::Stop => self.is_stopping = true,
             // Its tome is lost: what others tell it they say again when it is back.
-            Letter::Told { .. }
-            | Letter::Ask(_)
-            | Letter::Stage(_)
-            | Letter::Turned
-            | Letter::Retired => {}
+            Letter::Told { .. } | Letter::Ask(_) | Letter::Stage(_) | Letter::Retired => {}
+            Letter::Turned(waits) => waits.store(false, Ordering::Release),
         }
     }
 }

@@ -71,6 +71,95 @@ async fn others_go_on_without_a_disk_that_does_not_turn() {
 }
 
 #[tokio::test]
+async fn a_tome_that_is_given_up_keeps_nobody_waiting_for_its_token() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let mut tomes = std::collections::BTreeMap::new();
+    for number in 0.. {
+        let name = format!("{number}");
+        let tome = shelf.wait(set.put(&name, noise(&name, BLOCK))).await.unwrap();
+        tomes.insert(tome, name);
+        shelf.settle(&set).await;
+        if tomes.len() == 2 {
+            break;
+        }
+    }
+    let (lost, _) = tomes.pop_first().unwrap();
+    let (_, other) = tomes.pop_first().unwrap();
+    std::fs::remove_dir_all(root(&shelf.folder, lost)).unwrap();
+    // No time passes by the set's clock from here on: nobody's lease ends.
+    let within = std::time::Duration::from_secs(60);
+    let scrubbed = tokio::time::timeout(within, set.scrub(lost)).await.unwrap();
+    assert_eq!(scrubbed.unwrap_err().kind(), ErrorKind::Unavailable);
+    let read = tokio::time::timeout(within, set.get(&other)).await;
+    assert_eq!(read.expect("the token is free").unwrap(), noise(&other, BLOCK));
+    set.stop();
+}
+
+#[tokio::test]
+async fn a_keeper_that_cannot_write_gives_no_token_until_it_can() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    shelf.wait(set.put("before", noise("before", BLOCK))).await.unwrap();
+    shelf.wait(set.protected("before")).await.unwrap();
+    shelf.settle(&set).await;
+    let wakes = set.wakes().await.len();
+    crate::shelf::tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Token));
+    let mut put = std::pin::pin!(set.put("after", noise("after", BLOCK)));
+    let told = async {
+        loop {
+            let told = reasons(&set).await;
+            if !told.is_empty() {
+                break told;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let told = tokio::select! {
+        put = &mut put => panic!("no disk may turn: {put:?}"),
+        told = shelf.wait(told) => told,
+    };
+    assert!(told[0].starts_with("no tokens are given now: "), "{told:?}");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(set.wakes().await.len(), wakes, "no disk was woken");
+    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    shelf.wait(put).await.unwrap();
+    shelf.wait(set.protected("after")).await.unwrap();
+    assert_eq!(reasons(&set).await, [] as [&str; 0]);
+    for name in ["before", "after"] {
+        assert_eq!(shelf.wait(set.get(name)).await.unwrap(), noise(name, BLOCK));
+    }
+    set.stop();
+}
+
+#[tokio::test]
+async fn where_an_object_lies_that_could_not_be_written_down_is_known_at_the_next_start() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    crate::shelf::tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Piece));
+    let error = shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
+    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    // Its tome has it: it may be read, and its name is not free.
+    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));
+    let taken = shelf.wait(set.put("one", vec![1])).await.unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::Conflict, "{taken}");
+    shelf.wait(set.protected("one")).await.unwrap();
+    let tome = set.tome_of("one").unwrap();
+    set.stop();
+    drop(set);
+    let set = shelf.open();
+    set.stop();
+    drop(set);
+    // It is known since that start, though its tome is lost now.
+    crate::shelf::lose(&shelf.folder, tome);
+    let set = shelf.open();
+    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));
+    shelf.wait(set.delete("one")).await.unwrap();
+    set.stop();
+}
+
+#[tokio::test]
 async fn the_disk_of_another_is_named_and_not_written_to() {
     let shelf = Shelf::new();
     let set = shelf.init();

@@ -6,6 +6,7 @@ mod around;
 mod copies;
 mod faults;
 mod kept;
+mod kin;
 mod operated;
 mod pulled;
 mod rebuilt;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_tome::placement::{Candidate, Kins, choose};
 use fulgurite_tome::{Answer, Event, RequestId};
-use fulgurite_units::{Duration, Instant};
+use fulgurite_units::{Duration, Instant, Kin};
 
 use super::accounts::float;
 use super::drive::{Asked, Driven, Happening, id};
@@ -112,19 +112,19 @@ impl Driven {
         stage: &mut Stage<'_, Tomes, O>,
     ) {
         let blocks = u64::from(self.scenario.driven.object);
-        let key = u64::from(writer);
-        let Some(tome) = self.choose(blocks, Some(key), stage.now()) else {
+        let kin = Kin::new(u64::from(writer));
+        let Some(tome) = self.choose(blocks, Some(kin), stage.now()) else {
             self.plan(stage.now() + LOOK_AGAIN, Happening::Episode { writer, episode }, stage);
             return;
         };
-        self.sessions.kins.note(key, id(tome), blocks, stage.now());
+        self.sessions.kins.note(kin, id(tome), blocks, stage.now());
         let object = self.objects.len();
         self.sessions.episodes.entry(episode).or_default().push(object);
         self.open(tome, 1, false, stage);
     }
 
     /// A tome for so many blocks, which are taken of its room.
-    fn choose(&mut self, blocks: u64, kin: Option<u64>, now: Instant) -> Option<usize> {
+    fn choose(&mut self, blocks: u64, kin: Option<Kin>, now: Instant) -> Option<usize> {
         let all = self.free.iter().zip(&self.nodes).enumerate();
         let candidates: Vec<Candidate> = all
             .filter(|(_, (_, node))| node.tome.is_some())
@@ -137,7 +137,7 @@ impl Driven {
         let tome = match self.scenario.driven.choosing {
             Choosing::Room => choose(&candidates, None, blocks, now),
             Choosing::Kin => {
-                let last = kin.and_then(|key| self.sessions.kins.last(key));
+                let last = kin.and_then(|kin| self.sessions.kins.last(kin));
                 choose(&candidates, last, blocks, now)
             }
             Choosing::Random => {
