@@ -1,8 +1,8 @@
 //! The search for a plan, of any system: candidates in the order of what they cost at least, until
 //! nothing left can change the plan.
 //!
-//! Of a candidate the first seed is run alone, for most of what is not enough shows at once, and then
-//! the others together. Their number changes no result.
+//! Of a candidate the first seed is run alone, for most of what is not enough shows at once, and
+//! then the others together. Their number changes no result.
 
 use crate::Error;
 use crate::runner::{Runner, collect};

@@ -1,5 +1,5 @@
-//! `twin plan-geo`: the cheapest sites, fragments and quorums for objects that must last, be written
-//! and be read in time.
+//! `twin plan-geo`: the cheapest sites, fragments and quorums for objects that must last, be
+//! written and be read in time.
 //!
 //! The search is `fulgurite_twin::giza::plan`; here are its file, threads for its runs, and its
 //! answer as `twin plan` gives it: a table, JSON and, with `--out`, `plan.json` and `plan.svg`.
@@ -133,7 +133,8 @@ fn close(plan: &Plan, out: &Output) -> anyhow::Result<()> {
         if plan.is_cut_short { "; ended at the limit of runs" } else { "" }
     ))?;
     out.text(format_args!(
-        "not worth a run: {} are lost too often, {} stand too few sites away, {} are late by arithmetic",
+        "not worth a run: {} are lost too often, {} stand too few sites away, {} are late by \
+         arithmetic",
         excluded.lost, excluded.away, excluded.late
     ))?;
     out.text(UNSAID)?;

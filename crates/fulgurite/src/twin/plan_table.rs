@@ -1,5 +1,5 @@
-//! The table of a plan, of any system: the cheapest trial and the one after it side by side, or what
-//! came nearest.
+//! The table of a plan, of any system: the cheapest trial and the one after it side by side, or
+//! what came nearest.
 
 use crate::output::Output;
 

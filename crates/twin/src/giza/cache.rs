@@ -1,5 +1,5 @@
-//! A cache at a reader's site, over the ages at which a trace says that bytes are read (Giza, section
-//! 2.2): what it saves between sites, and what it keeps for that.
+//! A cache at a reader's site, over the ages at which a trace says that bytes are read (Giza,
+//! section 2.2): what it saves between sites, and what it keeps for that.
 //!
 //! ```text
 //!   of all bytes read   47 % within a day, 87 % within a week, 98 % within a month, all in three
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Between those ages nothing is known: ages are drawn evenly within the first day and evenly in
-//! their logarithm within each later span. An object is read where it was written, and objects are of
-//! one size. It is a model of its own: no controller runs in it.
+//! their logarithm within each later span. An object is read where it was written, and objects are
+//! of one size. It is a model of its own: no controller runs in it.
 
 use fulgurite_units::Seed;
 use serde::Deserialize;

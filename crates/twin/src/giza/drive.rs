@@ -146,7 +146,8 @@ impl Sites {
         }
     }
 
-    /// A fragment is made again at its site, of the nearest others: how long until it can be written.
+    /// A fragment is made again at its site, of the nearest others: how long until it can be
+    /// written.
     fn rebuild<O: Observer<Self>>(
         &mut self,
         fragment: Fragment,

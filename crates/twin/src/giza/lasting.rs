@@ -11,7 +11,7 @@ pub fn overhead(data: u8, parity: u8, stored_for_each: f64) -> f64 {
 /// How often a year more sites are lost at a time than there is parity for.
 ///
 /// ```text
-///   sum over all sets of parity + 1 sites of (parity + 1) x product of their rates x years ^ parity
+///   sum over all sets of parity + 1 sites: (parity + 1) x product of rates x years ^ parity
 /// ```
 ///
 /// which is what a Markov chain with repairs side by side gives, where a repair takes far less than

@@ -2,11 +2,11 @@
 //! same design on a replicated database.
 //!
 //! The last is a MODEL by the text of section 6.4 and no database: a write is one transaction of
-//! statements one after the other - a row of each fragment's table, which is kept three times within
-//! its site, a row of the versions' table, which is kept once in each site, and the commit - and
-//! each waits for disks of a majority. Whoever leads a table of fragments is at its site; whoever
-//! leads that of versions is at the node's, the best for the node. A read asks for the version and
-//! then for each fragment.
+//! statements one after the other - a row of each fragment's table, which is kept three times
+//! within its site, a row of the versions' table, which is kept once in each site, and the commit -
+//! and each waits for disks of a majority. Whoever leads a table of fragments is at its site;
+//! whoever leads that of versions is at the node's, the best for the node. A read asks for the
+//! version and then for each fragment.
 
 use fulgurite_geo::SiteIndex;
 use fulgurite_units::{Duration, Instant};

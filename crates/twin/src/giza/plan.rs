@@ -1,25 +1,25 @@
-//! Planning: the cheapest sites, fragments and quorums for objects that must last, be written and be
-//! read in time.
+//! Planning: the cheapest sites, fragments and quorums for objects that must last, be written and
+//! be read in time.
 //!
 //! ```text
-//!   sites with prices, rates, round trips;   --candidates-->  what is not enough by arithmetic is left out
-//!   demand, objective                                             |
-//!                                             those of least cost first: runs of the twin --> trials
-//!                                                                 |
-//!                                             Plan: least cost, runner-up, all trials
+//!   sites with prices, rates, round trips;  --candidates--> not enough by arithmetic: left out
+//!   demand, objective                            |
+//!                              those of least cost first: runs of the twin --> trials
+//!                                                                                |
+//!                                        Plan: least cost, runner-up, all trials <'
 //! ```
 //!
-//! What is chosen: how many fragments are data and parity, which sites have them, how many sites vote
-//! and how many must agree. The sites that vote are those nearest to where is asked.
+//! What is chosen: how many fragments are data and parity, which sites have them, how many sites
+//! vote and how many must agree. The sites that vote are those nearest to where is asked.
 //!
-//! What a plan must have: no more losses a year than are allowed; writes and reads that go on with so
-//! many sites away; and in every seed the 99th percentile of writes and of reads within the
+//! What a plan must have: no more losses a year than are allowed; writes and reads that go on with
+//! so many sites away; and in every seed the 99th percentile of writes and of reads within the
 //! objective, and nothing that failed.
 //!
-//! By arithmetic is left out what is lost too often, stands too few sites away, or is too late though
-//! every time were its median and nothing else were done. Costs are those of a month: bytes and rows
-//! that lie there, and requests and bytes between sites as a run counted them. What is left out:
-//! nodes, people, healing, versions that are kept, and what is deleted.
+//! By arithmetic is left out what is lost too often, stands too few sites away, or is too late
+//! though every time were its median and nothing else were done. Costs are those of a month: bytes
+//! and rows that lie there, and requests and bytes between sites as a run counted them. What is
+//! left out: nodes, people, healing, versions that are kept, and what is deleted.
 
 mod costs;
 mod request;

@@ -2,9 +2,9 @@
 //! speeds.
 //!
 //! ```text
-//!   arrivals --> Write, Read, Heal --acts--> Message --after a drawn time--> Site: row' = step(row)
-//!                       ^                                                        |
-//!                       '----------------- heard, after a drawn time <-----------'
+//!   arrivals --> Write, Read, Heal --acts--> Message --drawn time--> Site: row' = step(row)
+//!                       ^                                               |
+//!                       '----------------- heard <------- drawn time ---'
 //! ```
 //!
 //! Messages are neither lost nor doubled here, sites are not replaced and nodes do not die: the

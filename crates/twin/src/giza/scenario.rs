@@ -1,5 +1,5 @@
-//! What is simulated of several sites. The paper (Giza, USENIX ATC 2017) gives few of these numbers:
-//! which are its own, and which are assumed, stands in `experiments/giza/base-*.toml`.
+//! What is simulated of several sites. The paper (Giza, USENIX ATC 2017) gives few of these
+//! numbers: which are its own, and which are assumed, stands in `experiments/giza/base-*.toml`.
 
 use fulgurite_geo::{Quorums, Sizes, limits};
 use fulgurite_units::{ByteCount, Duration};

@@ -22,6 +22,11 @@ fn ran(scenario: &Scenario) -> RunResult {
     run::<Sites>(scenario, 1).unwrap()
 }
 
+/// A number that is counted.
+fn is(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-9, "{found} for {expected}");
+}
+
 /// Milliseconds, as the histogram has them.
 fn near(found_s: f64, ms: f64) {
     assert!((found_s * 1e3 / ms - 1.0).abs() < 0.002, "{:.3} ms for {ms:.3}", found_s * 1e3);
@@ -83,11 +88,11 @@ fn a_put_and_a_get_that_nobody_contends_with_are_one_round_each() {
         let result = ran(&scenario);
         assert_eq!((result.put_rounds, result.put_rounds_max, result.get_rounds), (1.0, 1, 1.0));
         assert_eq!((result.puts, result.gets, result.failed), (200, 200, 0));
-        assert_eq!(result.fast, 1.0);
+        is(result.fast, 1.0);
         // Each site's row is changed by what it accepts and by what it is told.
-        assert_eq!(result.row_updates, 6.0);
-        assert_eq!(result.fragment_writes, 3.0);
-        assert_eq!(result.fragment_reads, 2.0);
+        is(result.row_updates, 6.0);
+        is(result.fragment_writes, 3.0);
+        is(result.fragment_reads, 2.0);
     }
 }
 
@@ -106,9 +111,6 @@ fn bytes_are_those_of_the_code() {
     let mut scenario = Scenario { rebuilt: Some(1), ..Scenario::default() };
     scenario.workload.objects = 20;
     let result = ran(&scenario);
-    let is = |found: f64, expected: f64| {
-        assert!((found - expected).abs() < 1e-9, "{found} for {expected}");
-    };
     is(result.stored, overhead(2, 1, 1.3));
     is(result.put_crossed, 1.0);
     is(result.get_crossed, 0.5);
@@ -158,15 +160,15 @@ fn a_stripe_has_one_write_for_many_objects_and_a_row_for_each() {
     scenario.layout = Layout::Shared;
     let shared = ran(&scenario);
     assert_eq!((shared.puts, shared.gets, shared.failed), (128, 128, 0));
-    assert!((shared.fragment_writes - 6.0 / 128.0).abs() < 1e-9, "{}", shared.fragment_writes);
-    assert_eq!(shared.row_updates, 6.0);
+    is(shared.fragment_writes, 6.0 / 128.0);
+    is(shared.row_updates, 6.0);
     assert!((shared.stored - overhead(2, 1, 1.3)).abs() < 0.01, "{}", shared.stored);
     assert!(shared.fragment_reads < 1.1, "an object lies in one fragment, or in two");
 }
 
 #[test]
 fn hedging_asks_for_more_and_waits_for_less() {
-    let mut scenario = Scenario { ..Scenario::default() };
+    let mut scenario = Scenario::default();
     scenario.blob.stalls = 0.2;
     let never = ran(&scenario);
     scenario.fetching.hedged = true;

@@ -43,7 +43,8 @@ pub struct Rows {
     pub update_ms: f64,
     /// Deviation of the logarithms of both.
     pub spread: f64,
-    /// Whether a node in the row's site does that. Without, reading and writing cross between sites.
+    /// Whether a node in the row's site does that. Without, reading and writing cross between
+    /// sites.
     pub proxies: bool,
 }
 

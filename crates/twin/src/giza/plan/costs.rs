@@ -43,9 +43,9 @@ impl PlanRequest {
         stored + self.demand.puts / 1e3 * (written + rows)
     }
 
-    /// What a month costs by what a run counted. Each of its writes is read once: what reads ask for
-    /// is told apart from what writes do where the two differ, which is at fragments read; rows are
-    /// read by both, and the rows that a write reads are the one it looks at.
+    /// What a month costs by what a run counted. Each of its writes is read once: what reads ask
+    /// for is told apart from what writes do where the two differ, which is at fragments read; rows
+    /// are read by both, and the rows that a write reads are the one it looks at.
     pub(super) fn cost_of(&self, of: &Candidate, run: &RunResult) -> Cost {
         let (puts, gets) = (float(run.puts.max(1)), float(run.gets.max(1)));
         let demand = &self.demand;

@@ -183,7 +183,6 @@ pub struct Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quorum(u8);
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde hands a field over")]
 fn named<S: serde::Serializer>(sizes: &Quorum, serializer: S) -> Result<S::Ok, S::Error> {
     sizes.get().serialize(serializer)
 }
@@ -381,8 +380,8 @@ impl PlanRequest {
         late.then_some(Why::Late)
     }
 
-    /// How long a write and a read take if every time is its median and nothing else is done: of the
-    /// site for which that is longest.
+    /// How long a write and a read take if every time is its median and nothing else is done: of
+    /// the site for which that is longest.
     fn least_s(&self, of: &Candidate, quorums: Quorums) -> (f64, f64) {
         let (mut put, mut get) = (0.0_f64, 0.0_f64);
         let stores = &self.stores;

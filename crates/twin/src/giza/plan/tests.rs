@@ -33,9 +33,9 @@ sizes = ["majority", "flexible"]
 
 fn site(name: &str, gb_month: f64) -> String {
     format!(
-        "\n[[site]]\nname = \"{name}\"\ngb_month = {gb_month}\ngb_sent = 0.02\nwrites_1000 = 0.005\n\
-         reads_1000 = 0.0004\nrow_updates_1000 = 0.001\nrow_reads_1000 = 0.0002\n\
-         losses_a_year = 0.01\n"
+        "\n[[site]]\nname = \"{name}\"\ngb_month = {gb_month}\ngb_sent = 0.02\n\
+         writes_1000 = 0.005\nreads_1000 = 0.0004\nrow_updates_1000 = 0.001\n\
+         row_reads_1000 = 0.0002\n         losses_a_year = 0.01\n"
     )
 }
 
@@ -90,11 +90,11 @@ fn more_that_must_be_had_is_dearer() {
     // Nearer sites: d is too far for a write in 260 ms.
     let quick = planned(&request(|of| {
         of.objective.put = "260ms".parse().unwrap();
-        of.objective.get = "190ms".parse().unwrap();
+        of.objective.get = "250ms".parse().unwrap();
     }));
     let quick = quick.best.unwrap();
     assert!(!quick.candidate.holders.contains(&3), "{quick:?}");
-    assert!(quick.put_s <= 0.26 && quick.get_s <= 0.19);
+    assert!(quick.put_s <= 0.26 && quick.get_s <= 0.25);
     let none = planned(&request(|of| of.objective.put = "20ms".parse().unwrap()));
     assert!(none.best.is_none() && none.tried.is_empty() && none.excluded.late > 0);
     let short = planned(&request(|of| of.runs_max = 1));
