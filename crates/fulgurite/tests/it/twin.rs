@@ -908,8 +908,8 @@ fn the_paper_of_the_sites_is_named_and_they_run() {
         folder.path(),
         &["twin", "run", "sites.toml", "--set", "data=3"],
         expect![[r#"
-        err: fulgurite: "sites.toml" with --set data=3: data + parity is 3 + 1, but must
-            be as many as there are sites that have fragments
+        err: fulgurite: "sites.toml" with --set data=3: data + parity is 3 + 1, but
+            must be as many as there are sites that have fragments
         exit: 3
     "#]],
     );

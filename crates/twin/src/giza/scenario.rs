@@ -6,7 +6,7 @@ use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::times::{Blob, Coding, Disk, Network, Rows};
+use super::times::{Blob, Coding, Disk, MS_MAX, Network, Rows};
 use crate::{Error, scenario};
 
 /// Fields of a scenario that are tables and may be left out.
@@ -17,8 +17,10 @@ const OBJECTS_MAX: u32 = 1_000_000;
 const BACK_TO_BACK_MAX: u32 = 64;
 /// Objects of a stripe, at most.
 const BATCH_MAX: u32 = 4_096;
-/// Milliseconds that anything may take, at most.
-const MS_MAX: f64 = 60_000.0;
+
+/// How long a run may be, and anything in it.
+const RUN_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
 
 /// Several sites, and what is asked of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -307,6 +309,11 @@ impl Scenario {
         if !(1.0..=100.0).contains(&self.stored_for_each) {
             return refuse("stored_for_each", self.stored_for_each.to_string(), "from 1 to 100");
         }
+        let waits = [self.patience, self.fetching.after, self.workload.batch_wait];
+        if let Some(long) = waits.into_iter().find(|wait| *wait > WAIT_MAX) {
+            let field = "patience, fetching.after, workload.batch_wait";
+            return refuse(field, long.to_string(), "at most a day");
+        }
         if self.round == Duration::ZERO || self.patience < self.round {
             return refuse("round", self.round.to_string(), "above 0 and at most patience");
         }
@@ -362,6 +369,10 @@ impl Scenario {
         if !(1..=OBJECTS_MAX).contains(&of.objects) || of.from.is_empty() {
             return refuse("workload.objects", of.objects.to_string(), "from 1 to 1000000");
         }
+        let length = of.every.as_nanos().checked_mul(u64::from(of.objects));
+        if length.is_none_or(|length| length > RUN_MAX.as_nanos()) {
+            return refuse("workload.every", of.every.to_string(), "at most ten years for all");
+        }
         if !(0.0..=1.0).contains(&of.concurrent) {
             return refuse("workload.concurrent", of.concurrent.to_string(), "from 0 to 1");
         }
@@ -403,20 +414,4 @@ impl scenario::Scenario for Scenario {
         }
         Ok(table)
     }
-}
-
-/// Whether milliseconds are some that anything takes.
-pub(super) fn check_ms(field: &'static str, ms: f64) -> Result<(), Error> {
-    if (0.0..=MS_MAX).contains(&ms) {
-        return Ok(());
-    }
-    refuse(field, ms.to_string(), "from 0 to 60000 milliseconds")
-}
-
-/// Whether this is the spread of a time: the deviation of its logarithm.
-pub(super) fn check_spread(field: &'static str, spread: f64) -> Result<(), Error> {
-    if (0.0..=2.0).contains(&spread) {
-        return Ok(());
-    }
-    refuse(field, spread.to_string(), "from 0 to 2")
 }

@@ -260,6 +260,8 @@ fn what_makes_no_sense_is_refused_by_name() {
     refused(|of| of.size = ByteCount::ZERO, "size");
     refused(|of| of.layout = Layout::Inline, "4 KiB");
     refused(|of| of.round = Duration::ZERO, "round");
+    refused(|of| of.patience = Duration::from_nanos(u64::MAX), "patience");
+    refused(|of| of.workload.every = Duration::from_nanos(u64::MAX), "workload.every");
     refused(|of| of.rows.update_ms = -1.0, "rows.update_ms");
     refused(|of| of.blob.stalls = 2.0, "blob.stalls");
     refused(|of| of.network.put_window = 0.0, "network.put_window");

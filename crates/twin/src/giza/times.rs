@@ -10,10 +10,11 @@
 use fulgurite_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
 
-use super::scenario::{check_ms, check_spread};
 use crate::Error;
 use crate::workload::{Draws, exp2};
 
+/// Milliseconds that anything may take, at most.
+pub(super) const MS_MAX: f64 = 60_000.0;
 /// What a number times the logarithm of e to base two is, so that `exp2` is `exp`.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 
@@ -169,11 +170,7 @@ impl Blob {
         check_ms("blob.read_ms_per_mb", self.read_ms_per_mb)?;
         check_ms("blob.stall_ms", self.stall_ms)?;
         check_spread("blob.spread", self.spread)?;
-        if (0.0..=1.0).contains(&self.stalls) {
-            return Ok(());
-        }
-        let (field, value) = ("blob.stalls", self.stalls.to_string());
-        Err(Error::Parameter { field, value, expected: "from 0 to 1" })
+        check_range("blob.stalls", self.stalls, 1.0, "from 0 to 1")
     }
 }
 
@@ -190,6 +187,28 @@ impl Disk {
         check_ms("disk.read_ms", self.read_ms)?;
         check_spread("disk.spread", self.spread)
     }
+}
+
+/// Whether milliseconds are some that anything takes.
+fn check_ms(field: &'static str, ms: f64) -> Result<(), Error> {
+    check_range(field, ms, MS_MAX, "from 0 to 60000 milliseconds")
+}
+
+/// Whether this is the spread of a time: the deviation of its logarithm.
+fn check_spread(field: &'static str, spread: f64) -> Result<(), Error> {
+    check_range(field, spread, 2.0, "from 0 to 2")
+}
+
+fn check_range(
+    field: &'static str,
+    value: f64,
+    most: f64,
+    expected: &'static str,
+) -> Result<(), Error> {
+    if (0.0..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::Parameter { field, value: value.to_string(), expected })
 }
 
 /// Megabytes of 1,000,000 bytes.
