@@ -10,7 +10,7 @@ use fulgurite_geo::{
 use fulgurite_units::{Duration, Instant, UnixTime};
 
 use super::arrivals::pick;
-use super::operation::{Data, Doing, Member, Operation, Parts};
+use super::operation::{Data, Doing, Member, Operation, Parts, pieces};
 use super::run::{Next, REST, Seen, Sites};
 use super::scenario::{Design, Layout, Reading};
 use crate::engine::{Observer, Stage};
@@ -33,7 +33,7 @@ impl Sites {
             (Design::Giza, Layout::Shared) => self.batch(key, near, stage),
             (Design::SerialFast | Design::SerialClassic, Layout::Own) => {
                 let value = self.value(near, true);
-                let open = fragments(&value).into_iter().collect();
+                let open = pieces(&value).into_iter().collect();
                 let members = vec![Member { key, began, value }];
                 self.write_first(near, Data { open, missing: 0, members }, stage);
             }
@@ -104,7 +104,7 @@ impl Sites {
             members.push(Member { key, began, value: value(id, size, data) });
         }
         let open: BTreeSet<Fragment> =
-            members.first().into_iter().flat_map(|member| fragments(&member.value)).collect();
+            members.first().into_iter().flat_map(|member| pieces(&member.value)).collect();
         self.write_first(near, Data { open, missing: 0, members }, stage);
     }
 

@@ -3,11 +3,11 @@
 
 use fulgurite_geo::{
     Act, Ask, Command, Data, Deed, Fetched, Fragment, Heard, How, Known, Request, SiteIndex, Value,
-    Version, fragments,
+    Version,
 };
 use fulgurite_units::{Duration, Outbox};
 
-use super::operation::{Asked, Doing, Fetch, Message, Operation};
+use super::operation::{Asked, Doing, Fetch, Message, Operation, pieces};
 use super::run::{Next, Seen, Sites};
 use super::scenario::Reading;
 use super::site::EPOCH;
@@ -183,7 +183,7 @@ impl Sites {
         stage: &mut Stage<'_, Self, O>,
     ) {
         let Some(near) = self.operations.get(&operation).map(|it| it.near) else { return };
-        let mut left = fragments(value);
+        let mut left = pieces(value);
         let rtt = |of: &Fragment| self.scenario.rtt(near, of.site.0);
         left.sort_by(|a, b| rtt(a).total_cmp(&rtt(b)));
         let (known_down, left): (Vec<_>, Vec<_>) =

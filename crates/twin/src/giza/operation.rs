@@ -181,6 +181,14 @@ pub(super) struct Asked {
     pub(super) back: Duration,
 }
 
+/// Fragments in which the bytes of a value lie: its own, or those of the stripe that it shares.
+pub(super) fn pieces(value: &Value) -> Vec<Fragment> {
+    let coded = value.put().and_then(|put| put.coded(value.id));
+    let Some((write, _, coded)) = coded else { return Vec::new() };
+    let piece = |(index, site): (u8, &SiteIndex)| Fragment { write, index, site: *site };
+    (0..).zip(&coded.sites).map(piece).collect()
+}
+
 /// Something between a node and a site.
 #[derive(Debug)]
 pub(super) enum Message {
