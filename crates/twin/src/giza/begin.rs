@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_geo::{
     Care, Change, Coded, Condition, Data as Place, Deed, Fragment, Got, Heal, Heard,
     Operation as _, Put, Read, Rounds, SiteIndex, Value, Version, Wanted, Write, WriteId, Wrote,
-    fragments,
 };
 use fulgurite_units::{Duration, Instant, UnixTime};
 
