@@ -13,11 +13,12 @@ use crate::shell;
 const SECONDS_DEFAULT: u64 = 60;
 /// The packages with seeded tests that take their seed from the environment, and how cargo and the
 /// test's name find them.
-const SEEDED: [(&str, &[&str]); 5] = [
+const SEEDED: [(&str, &[&str]); 6] = [
     ("fulgurite-archive", &["--lib", "outside::"]),
     ("fulgurite-glass", &["--test", "outside"]),
     ("fulgurite-library", &["--test", "outside"]),
     ("fulgurite-platters", &["--lib", "outside::"]),
+    ("fulgurite-sites", &["--lib", "outside::"]),
     ("fulgurite-twin", &["--test", "outside"]),
 ];
 

@@ -106,11 +106,8 @@ impl Collect {
         for version in &self.dead {
             let Some(decided) = self.known().decided.get(version) else { continue };
             for fragment in fragments(&decided.value) {
-                // A stripe is not this version's alone: whoever keeps stripes removes it.
-                if fragment.write == decided.value.id {
-                    erasing.insert(fragment, (*version, None));
-                    out.push(Act::Fragment(fragment, Deed::Erase));
-                }
+                erasing.insert(fragment, (*version, None));
+                out.push(Act::Fragment(fragment, Deed::Erase));
             }
         }
         self.erasing = Some(erasing);

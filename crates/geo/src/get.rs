@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream, UnixTime};
 
 use crate::agreeing::Agreeing;
-use crate::put::fragments;
 use crate::{
     Act, Change, Decided, Fetched, Goal, Heard, Hole, Known, Operation, Outcome, Rounds, Terms,
     Value, Version, WriteId,
@@ -120,8 +119,8 @@ impl Read {
 
     /// Whether the bytes of a version need not be fetched to answer.
     fn needs_no_bytes(&self, decided: &Decided) -> bool {
-        let has_none = fragments(&decided.value).is_empty();
-        has_none || (self.wanted == Wanted::Facts && decided.durable)
+        let coded = decided.value.put().and_then(|put| put.coded(decided.value.id));
+        coded.is_none() || (self.wanted == Wanted::Facts && decided.durable)
     }
 
     fn fetch(&mut self, version: Version, value: Value, out: &mut Outbox<Act>) {

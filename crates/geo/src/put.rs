@@ -143,11 +143,13 @@ impl Write {
     }
 }
 
-/// All fragments of a value.
+/// All fragments of a value that are its own. Those of a stripe that it shares are the stripe's.
 #[must_use]
 pub fn fragments(value: &Value) -> Vec<Fragment> {
     let coded = value.put().and_then(|put| put.coded(value.id));
-    let Some((write, _, coded)) = coded else { return Vec::new() };
+    let Some((write, _, coded)) = coded.filter(|(write, ..)| *write == value.id) else {
+        return Vec::new();
+    };
     let fragment = |(index, site): (u8, &crate::SiteIndex)| Fragment { write, index, site: *site };
     (0..).zip(&coded.sites).map(fragment).collect()
 }

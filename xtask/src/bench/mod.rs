@@ -12,6 +12,7 @@
 
 mod client;
 mod codes;
+mod geo;
 mod glass;
 mod ingest;
 mod peer;
@@ -79,7 +80,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 14] = [
+const BENCHES: [Entry; 15] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -94,11 +95,12 @@ const BENCHES: [Entry; 14] = [
     ("glass", glass::glass),
     ("rack", rack::rack),
     ("tomes", tomes::tomes),
+    ("geo", geo::geo),
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 8] =
-    ["recover", "codes", "signature", "ldpc", "twin", "glass", "rack", "tomes"];
+const OWN_BUILDS: [&str; 9] =
+    ["recover", "codes", "signature", "ldpc", "twin", "glass", "rack", "tomes", "geo"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -1,3 +1,10 @@
 //! Several sites, held from outside.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests say what they saw"
+)]
+
 mod simulation;

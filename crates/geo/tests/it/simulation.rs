@@ -19,6 +19,7 @@ use run::run;
 
 /// How many seeds, and from which on: `FULGURITE_TEST_GEO_SEEDS=100000` at night,
 /// `FULGURITE_TEST_GEO_FROM` to repeat one.
+#[expect(clippy::disallowed_methods, reason = "how long to search is the caller's wish")]
 fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
     let from = number("FULGURITE_TEST_GEO_FROM").unwrap_or(0);

@@ -356,7 +356,7 @@ fn heal(world: &mut World) -> Result<(), String> {
 fn restore_rows(world: &mut World, key: u64) -> Result<(), String> {
     for site in world.voters() {
         let there = world.sites[site.index()].rows.get(&key);
-        let silent = there.map_or(world.replacing == Some(site), |row| row.silent);
+        let silent = there.map_or_else(|| world.replacing == Some(site), |row| row.silent);
         if !silent {
             continue;
         }

@@ -1,0 +1,208 @@
+//! Small objects in one stripe: a stripe costs its sites as many blobs as one object would.
+//!
+//! ```text
+//! puts --> wait for others --> stripe: bytes of all, behind a list of them --> its fragments, its row
+//!      '------------------------------------------------------------------> a row each, that names it
+//! ```
+//!
+//! A stripe is an object of its own, which nobody can name: it is healed as others are. It begins with
+//! the keys of its objects, so that whoever collects sees whether any still has bytes in it. One object
+//! keeps the whole stripe.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::Weak;
+
+use bytes::Bytes;
+use fulgurite_geo::{Change, Coded, Data, Put, Version, Wanted, WriteId};
+use fulgurite_keyed::Mode;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::fragments::fetch_chunk;
+use crate::limits::{BATCHED_MAX, BATCHES_AHEAD};
+use crate::live::Live;
+use crate::run::Work;
+use crate::store::{Inner, Object};
+use crate::{GeoError, Result, names};
+
+/// A small object on its way into a stripe.
+#[derive(Debug)]
+pub(crate) struct Small {
+    object: Object,
+    bytes: Bytes,
+    mode: Mode,
+    answer: oneshot::Sender<Result<Version>>,
+}
+
+/// Where the bytes of one object lie, for its row.
+struct Place {
+    stripe: WriteId,
+    at: u64,
+    stripe_size: u64,
+    coded: Coded,
+}
+
+impl Inner {
+    /// Puts a small object into a stripe with others that come at about the same time.
+    pub(crate) async fn put_batched(
+        &self,
+        object: Object,
+        bytes: Bytes,
+        mode: Mode,
+    ) -> Result<Version> {
+        let batches = self.batches.get_or_init(|| gather(Weak::clone(&self.own)));
+        let (answer, answered) = oneshot::channel();
+        let key = object.key.clone();
+        let small = Small { object, bytes, mode, answer };
+        let ended = || GeoError::Unwritten { key: key.clone() };
+        batches.send(small).await.map_err(|_| ended())?;
+        answered.await.map_err(|_| ended())?
+    }
+
+    /// Writes a stripe, and has the row of each of its objects name it.
+    async fn put_stripe(self: Arc<Self>, smalls: Vec<Small>) {
+        let place = self.write_stripe(&smalls).await;
+        let (stripe, mut at, stripe_size, coded) = match place {
+            Ok(place) => (place.stripe, place.at, place.stripe_size, place.coded),
+            Err(error) => {
+                let why = fulgurite_units::error_chain(&error);
+                tracing::warn!(%why, objects = smalls.len(), "a stripe could not be written");
+                for small in smalls {
+                    let key = small.object.key;
+                    let _ = small.answer.send(Err(GeoError::Unwritten { key }));
+                }
+                return;
+            }
+        };
+        for small in smalls {
+            let coded = coded.clone();
+            let data = Data::Shared { stripe, at, stripe_size, coded };
+            at += small.bytes.len() as u64;
+            let inner = Arc::clone(&self);
+            tokio::spawn(async move {
+                let version = inner.put_shared(small.object, &small.bytes, data, small.mode).await;
+                // Whoever asked may not wait any more.
+                let _ = small.answer.send(version);
+            });
+        }
+    }
+
+    async fn put_shared(
+        &self,
+        object: Object,
+        bytes: &Bytes,
+        data: Data,
+        mode: Mode,
+    ) -> Result<Version> {
+        let live = self.live().await?;
+        let (size, digest) = (bytes.len() as u64, blake3::hash(bytes).into());
+        let put = Put { size, digest, data, attributes: object.attributes };
+        let value = self.value(self.draw(), Change::Put(put));
+        self.write(&live, Work::on(&object.key)?, value, mode).await
+    }
+
+    /// Writes the bytes of some objects as one stripe, an object itself.
+    async fn write_stripe(&self, smalls: &[Small]) -> Result<Place> {
+        let keys: BTreeSet<&str> = smalls.iter().map(|small| &*small.object.key).collect();
+        let mut bytes = list(&keys);
+        let at = bytes.len() as u64;
+        for small in smalls {
+            bytes.extend_from_slice(&small.bytes);
+        }
+        let stripe_size = bytes.len() as u64;
+        let stripe = self.draw();
+        let coded = self.put_as(stripe, Bytes::from(bytes)).await?;
+        Ok(Place { stripe, at, stripe_size, coded })
+    }
+
+    /// Removes a stripe in which no object has bytes any more; whatever else it is given it leaves.
+    pub(crate) async fn drop_stripe(&self, live: &Arc<Live>, key: &str) -> Result<()> {
+        let Some(write) = names::of_stripe(key) else { return Ok(()) };
+        let (found, _) = self.look(live, key, (Wanted::Facts, None)).await?;
+        let Some(found) = found else { return Ok(()) };
+        let Some(stripe) = crate::fragments::Stripe::of(key, &found.value) else { return Ok(()) };
+        // Puts that name it may be under way still.
+        let age = self.clock.now().since(found.value.time);
+        if age <= live.map.lease.max(live.map.grace) {
+            return Ok(());
+        }
+        let Some(first) = stripe.coded.chunks(stripe.size).next() else { return Ok(()) };
+        let unavailable = || GeoError::Unavailable { key: key.to_owned() };
+        let bytes = fetch_chunk(live, &stripe, &first, None).await.map_err(|_| unavailable())?;
+        let corrupt = || GeoError::Corrupt { key: key.to_owned() };
+        for object in keys_of(&bytes).ok_or_else(corrupt)? {
+            if self.has_in(live, &object, write).await? {
+                return Ok(());
+            }
+        }
+        self.delete_row(live, key).await
+    }
+
+    /// Whether any version of an object that is kept has bytes in a stripe.
+    async fn has_in(&self, live: &Arc<Live>, object: &str, stripe: WriteId) -> Result<bool> {
+        let known = self.known(live, object).await?;
+        let of = |decided: &fulgurite_geo::Decided| {
+            let put = decided.value.put();
+            let coded = put.and_then(|put| put.coded(decided.value.id));
+            coded.is_some_and(|(write, ..)| write == stripe)
+        };
+        Ok(known.decided.values().any(of))
+    }
+}
+
+/// Gathers small objects, for as long as anybody has the store.
+fn gather(inner: Weak<Inner>) -> mpsc::Sender<Small> {
+    let (send, mut smalls) = mpsc::channel::<Small>(BATCHES_AHEAD);
+    tokio::spawn(async move {
+        while let Some(first) = smalls.recv().await {
+            let Some(map) = inner.upgrade().map(|inner| inner.any_live().map.clone()) else {
+                return;
+            };
+            let wait = std::time::Duration::from_nanos(map.batch.as_nanos());
+            let until = tokio::time::Instant::now() + wait;
+            // The list of keys takes some of the chunk.
+            let most = map.chunk.get() / 2;
+            let (mut bytes, mut batch) = (first.bytes.len() as u64, vec![first]);
+            while batch.len() < BATCHED_MAX && bytes < most {
+                match tokio::time::timeout_at(until, smalls.recv()).await {
+                    Ok(Some(small)) => {
+                        bytes += small.bytes.len() as u64;
+                        batch.push(small);
+                    }
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            let Some(inner) = inner.upgrade() else { return };
+            tokio::spawn(inner.put_stripe(batch));
+        }
+    });
+    send
+}
+
+/// The list of a stripe's objects: how many, and of each key its length and itself.
+fn list(keys: &BTreeSet<&str>) -> Vec<u8> {
+    let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+    let mut bytes = length(keys.len()).to_vec();
+    for key in keys {
+        bytes.extend_from_slice(&length(key.len()));
+        bytes.extend_from_slice(key.as_bytes());
+    }
+    bytes
+}
+
+/// The objects of a stripe, of its first bytes.
+fn keys_of(bytes: &[u8]) -> Option<Vec<String>> {
+    let number = |bytes: &[u8]| -> Option<(usize, usize)> {
+        let (first, _) = bytes.split_first_chunk::<4>()?;
+        Some((usize::try_from(u32::from_le_bytes(*first)).ok()?, 4))
+    };
+    let (count, mut at) = number(bytes)?;
+    let mut keys = Vec::new();
+    for _ in 0..count {
+        let (length, header) = number(bytes.get(at..)?)?;
+        let key = bytes.get(at + header..at + header + length)?;
+        keys.push(std::str::from_utf8(key).ok()?.to_owned());
+        at += header + length;
+    }
+    Some(keys)
+}

@@ -1,0 +1,11 @@
+//! Stores as they are: each backend against a real server, where there is one to start.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::disallowed_methods, reason = "tests look until a server is there")]
+
+mod chance;
+mod conformance;
+mod fragments;
+mod liars;
+mod servers;
+mod stores;
