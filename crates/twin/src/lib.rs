@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scenario, seed --> engine <-- System: glass (the live controller of the library),
-//!                       |                  rack (that of the disks), tomes, giza (several sites), queue
+//!                       |                  rack (that of the disks), tomes, giza (sites), queue
 //!                       '--> hash, observers, result --> experiments, sweeps, reports
 //! ```
 //!

@@ -83,8 +83,8 @@ const PAPERS: [Paper; 4] = [
         name: "giza",
         system: SystemName::Giza,
         title: "Giza (USENIX ATC 2017)",
-        simulated: "The sites of Giza (USENIX ATC 2017), simulated with the controllers and rows of \
-                    this project; nothing was sent or stored.",
+        simulated: "The sites of Giza (USENIX ATC 2017), simulated with the controllers and rows \
+                    of this project; nothing was sent or stored.",
         bands: "15 % to either side of a stated time, 2 to 5 % of what is counted; what a relation \
                 says is strict, and where a check has another band its title says so",
     },

@@ -85,7 +85,7 @@ pub fn plan_watched(
 /// When nothing was tried, or the picture cannot be drawn.
 pub fn picture(plan: &Plan) -> Result<String, Error> {
     let point = |trial: &Trial| Point {
-        cost: trial.cost * 12.0,
+        cost: trial.cost,
         tail_s: (trial.put_s / plan.put_s).max(trial.get_s / plan.get_s),
         is_enough: trial.is_enough,
         is_whole: true,
@@ -95,6 +95,7 @@ pub fn picture(plan: &Plan) -> Result<String, Error> {
         best: plan.best.as_ref().map(point),
         objective_s: 1.0,
         currency: &plan.currency,
+        cost: ("a month,", 1.0),
         tail: "99th percentile over objective",
         unit: ("times", 1.0),
     }
