@@ -34,6 +34,9 @@ pub enum Error {
     /// The rack cannot be simulated.
     #[error(transparent)]
     Rack(#[from] fulgurite_rack::Error),
+    /// Sites that cannot agree.
+    #[error(transparent)]
+    Geo(#[from] fulgurite_geo::Error),
     /// A platter-set that no library holds.
     #[error(transparent)]
     Layout(#[from] fulgurite_layout::LayoutError),
@@ -186,6 +189,7 @@ impl Error {
             Self::Read { .. } | Self::Write { .. } => ErrorKind::Unavailable,
             Self::Library(_)
             | Self::Rack(_)
+            | Self::Geo(_)
             | Self::Layout(_)
             | Self::Costs { .. }
             | Self::Picture { .. }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scenario, seed --> engine <-- System: glass (the live controller of the library),
-//!                       |                  rack (that of the disks), tomes, queue
+//!                       |                  rack (that of the disks), tomes, giza (sites), queue
 //!                       '--> hash, observers, result --> experiments, sweeps, reports
 //! ```
 //!
@@ -13,10 +13,12 @@ pub mod constraints;
 pub mod engine;
 pub mod error;
 pub mod experiment;
+pub mod giza;
 pub mod glass;
 pub mod import;
 pub mod measured;
 mod plan_picture;
+mod plan_search;
 pub mod queue;
 pub mod rack;
 pub mod report;

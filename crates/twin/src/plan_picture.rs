@@ -9,6 +9,9 @@ const ENOUGH: RGBColor = RGBColor(20, 80, 160);
 const TOO_LITTLE: RGBColor = RGBColor(150, 150, 150);
 const BEST: RGBColor = RGBColor(190, 90, 20);
 
+/// A plan of machines: what they and their energy cost together.
+pub(crate) const OF_SERVICE: (&str, f64) = ("over the years of service, million", 1e6);
+
 /// A trial.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
@@ -27,6 +30,8 @@ pub(crate) struct Drawn<'a> {
     pub(crate) best: Option<Point>,
     pub(crate) objective_s: f64,
     pub(crate) currency: &'a str,
+    /// What is paid for, and in how much money it is shown.
+    pub(crate) cost: (&'a str, f64),
     /// What the tail is.
     pub(crate) tail: &'a str,
     /// The unit that it is shown in, and its seconds.
@@ -47,7 +52,8 @@ impl Drawn<'_> {
 
 fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
     let (unit, seconds) = plan.unit;
-    let at = |trial: &Point| (trial.cost / 1e6, (trial.tail_s / seconds).max(1e-3));
+    let (paid_for, money) = plan.cost;
+    let at = |trial: &Point| (trial.cost / money, (trial.tail_s / seconds).max(1e-3));
     let points: Vec<(f64, f64)> = plan.points.iter().map(at).collect();
     let objective = plan.objective_s / seconds;
     let right = points.iter().map(|point| point.0).fold(0.0, f64::max);
@@ -66,7 +72,7 @@ fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Er
         .build_cartesian_2d(0.0..right * 1.08, (low / 2.0..high * 2.0).log_scale())?;
     chart
         .configure_mesh()
-        .x_desc(format!("cost over the years of service, million {}", plan.currency))
+        .x_desc(format!("cost {paid_for} {}", plan.currency))
         .y_desc(format!("{}, {unit}", plan.tail))
         .light_line_style(BLACK.mix(0.06))
         .label_style(("sans-serif", 14))

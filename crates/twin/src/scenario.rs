@@ -60,6 +60,8 @@ pub enum SystemName {
     Pelican,
     /// A set of tomes (Pergamum).
     Pergamum,
+    /// Several sites (Giza).
+    Giza,
 }
 
 /// What is looked at first in a scenario file: of which system it is.

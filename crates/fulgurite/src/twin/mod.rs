@@ -5,7 +5,9 @@
 
 mod paper;
 mod plan;
+mod plan_geo;
 mod plan_rack;
+mod plan_table;
 mod pool;
 mod replay;
 mod report;
@@ -52,6 +54,8 @@ pub(crate) enum TwinCommand {
     Plan(plan::PlanArgs),
     /// Find the cheapest racks of cold disks for an ingest and reads
     PlanRack(plan_rack::PlanRackArgs),
+    /// Find the cheapest sites, fragments and quorums for objects that must last and be had in time
+    PlanGeo(plan_geo::PlanGeoArgs),
 }
 
 /// Runs a command of the twin.
@@ -67,6 +71,7 @@ pub(crate) fn twin(command: &TwinCommand, out: &Output) -> anyhow::Result<()> {
         TwinCommand::Paper(args) => paper::paper(args, out),
         TwinCommand::Plan(args) => plan::run(args, out),
         TwinCommand::PlanRack(args) => plan_rack::run(args, out),
+        TwinCommand::PlanGeo(args) => plan_geo::run(args, out),
     }
 }
 

@@ -8,6 +8,7 @@ use fulgurite_twin::experiment::{
     Beside, ErrorKind, Expected, ExperimentError, Kind, Published, Report, Row, SourceFile, Suite,
     Verdict,
 };
+use fulgurite_twin::giza::Sites;
 use fulgurite_twin::glass::Glass;
 use fulgurite_twin::queue::Queue;
 use fulgurite_twin::rack::Rack;
@@ -23,8 +24,8 @@ use crate::progress::count_bar;
 /// Flags of `twin paper`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PaperArgs {
-    /// The paper: silica, which it is if none is named, pelican or pergamum; then statements to
-    /// look at (E4, L2, ...), all, if none are named
+    /// The paper: silica, which it is if none is named, pelican, pergamum or giza; then statements
+    /// to look at (E4, L2, ...), all, if none are named
     #[arg(value_name = "PAPER|STATEMENT")]
     words: Vec<String>,
     /// Folder of the statements and their base scenarios, in place of `experiments/PAPER`
@@ -54,7 +55,7 @@ struct Paper {
 }
 
 /// All papers.
-const PAPERS: [Paper; 3] = [
+const PAPERS: [Paper; 4] = [
     Paper {
         name: "silica",
         system: SystemName::Glass,
@@ -78,6 +79,15 @@ const PAPERS: [Paper; 3] = [
         bands: "15 % to either side of a stated value, a factor of 2 for about 10^10 hours; what a \
                 relation says is strict, and where a check has another band its title says so",
     },
+    Paper {
+        name: "giza",
+        system: SystemName::Giza,
+        title: "Giza (USENIX ATC 2017)",
+        simulated: "The sites of Giza (USENIX ATC 2017), simulated with the controllers and rows \
+                    of this project; nothing was sent or stored.",
+        bands: "15 % to either side of a stated time, 2 to 5 % of what is counted; what a relation \
+                says is strict, and where a check has another band its title says so",
+    },
 ];
 
 /// Runs `twin paper`. The paper may be left out, as when there was but one.
@@ -90,6 +100,7 @@ pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
         SystemName::Queue => hold::<Queue>(paper, statements, args, out),
         SystemName::Pelican => hold::<Rack>(paper, statements, args, out),
         SystemName::Pergamum => hold::<Tomes>(paper, statements, args, out),
+        SystemName::Giza => hold::<Sites>(paper, statements, args, out),
     }
 }
 

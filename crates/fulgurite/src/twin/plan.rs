@@ -15,6 +15,7 @@ use fulgurite_twin::{Trace, Workload};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
 use super::named_workload;
+use super::plan_table::Columns;
 use super::pool::{Threads, thread_count};
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, note};
@@ -172,18 +173,9 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
         given_up(a).cmp(&given_up(b)).then(a.tail_s.total_cmp(&b.tail_s))
     };
     let nearest = || plan.tried.iter().min_by(by_tail);
-    let columns: Vec<(&str, &Trial)> = match (&plan.best, &plan.runner_up) {
-        (Some(best), Some(other)) => vec![("least cost", best), ("runner-up", other)],
-        (Some(best), None) => vec![("least cost", best)],
-        (None, _) => nearest().map(|trial| ("not enough", trial)).into_iter().collect(),
-    };
-    let line = |name: &str, of: &dyn Fn(&Trial) -> String| {
-        let values: Vec<String> =
-            columns.iter().map(|(_, trial)| format!("{:>16}", of(trial))).collect();
-        out.text(format_args!("{name:<34}{}", values.concat()))
-    };
-    let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>16}")).collect();
-    out.text(format_args!("{:<34}{}", "", heads.concat()))?;
+    let found = (plan.best.as_ref(), plan.runner_up.as_ref());
+    let columns = Columns::print(found, nearest, 16, out)?;
+    let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
     let currency = &plan.currency;
     line(&format!("cost, million {currency}"), &|trial| format!("{:.3}", trial.cost / 1e6))?;
     line("  of it machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;
@@ -203,7 +195,7 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     line("constraints", &|trial| {
         if trial.constraints.is_held() { "held" } else { "not held" }.to_owned()
     })?;
-    for (head, trial) in &columns {
+    for (head, trial) in columns.trials() {
         if let Some(missed) = trial.constraints.missed() {
             out.text(format_args!("{head}: {missed}"))?;
         }

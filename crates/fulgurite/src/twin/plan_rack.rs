@@ -14,6 +14,7 @@ use fulgurite_twin::rack::plan::{
 use fulgurite_units::{ByteCount, Duration};
 
 use super::plan::{bytes, per_day, write, wrong};
+use super::plan_table::Columns;
 use super::pool::{Threads, thread_count};
 use crate::exit::{Coded, Exit};
 use crate::output::Output;
@@ -138,18 +139,9 @@ fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
 
 fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
     let nearest = || plan.tried.iter().min_by(|a, b| a.tail_s.total_cmp(&b.tail_s));
-    let columns: Vec<(&str, &Trial)> = match (&plan.best, &plan.runner_up) {
-        (Some(best), Some(other)) => vec![("least cost", best), ("runner-up", other)],
-        (Some(best), None) => vec![("least cost", best)],
-        (None, _) => nearest().map(|trial| ("not enough", trial)).into_iter().collect(),
-    };
-    let line = |name: &str, of: &dyn Fn(&Trial) -> String| {
-        let values: Vec<String> =
-            columns.iter().map(|(_, trial)| format!("{:>18}", of(trial))).collect();
-        out.text(format_args!("{name:<34}{}", values.concat()))
-    };
-    let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>18}")).collect();
-    out.text(format_args!("{:<34}{}", "", heads.concat()))?;
+    let found = (plan.best.as_ref(), plan.runner_up.as_ref());
+    let columns = Columns::print(found, nearest, 18, out)?;
+    let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
     line(&format!("cost, million {}", plan.currency), &|trial| format!("{:.3}", trial.cost / 1e6))?;
     line("  of it machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;
     line("racks", &|trial| trial.candidate.racks.to_string())?;
@@ -172,7 +164,7 @@ fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> 
     line("constraints", &|trial| {
         if trial.constraints.is_held() { "held" } else { "not held" }.to_owned()
     })?;
-    for (head, trial) in &columns {
+    for (head, trial) in columns.trials() {
         if let Some(missed) = trial.constraints.missed() {
             out.text(format_args!("{head}: {missed}"))?;
         }

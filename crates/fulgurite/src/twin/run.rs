@@ -10,6 +10,7 @@ use fulgurite_library::{
 };
 use fulgurite_twin::Scenario;
 use fulgurite_twin::engine::{self, Observer, Silent, System, run_observed};
+use fulgurite_twin::giza::{self, Sites};
 use fulgurite_twin::glass::scenario::{Named, Recovery, Writes};
 use fulgurite_twin::glass::{Glass, Seen};
 use fulgurite_twin::measured::Measured;
@@ -123,6 +124,7 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
         SystemName::Queue => run_system::<Queue>(args, out),
         SystemName::Pelican => run_system::<Rack>(args, out),
         SystemName::Pergamum => run_system::<Tomes>(args, out),
+        SystemName::Giza => run_system::<Sites>(args, out),
     }
 }
 
@@ -254,6 +256,19 @@ impl Logged for Tomes {
 
     fn log(_: &tomes::Scenario, _: &Path) -> anyhow::Result<Silent> {
         let message = "--log: tomes have no library, and only libraries have logs";
+        Err(Coded::new(Exit::Usage, message).into())
+    }
+
+    fn end(_: Silent) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+impl Logged for Sites {
+    type Log = Silent;
+
+    fn log(_: &giza::Scenario, _: &Path) -> anyhow::Result<Silent> {
+        let message = "--log: sites have no library, and only libraries have logs";
         Err(Coded::new(Exit::Usage, message).into())
     }
 

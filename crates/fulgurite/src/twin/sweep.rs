@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use fulgurite_twin::engine::{self, System};
+use fulgurite_twin::giza::Sites;
 use fulgurite_twin::glass::Glass;
 use fulgurite_twin::measured::check_metrics;
 use fulgurite_twin::queue::Queue;
@@ -90,6 +91,7 @@ pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
         SystemName::Queue => sweep_system::<Queue>(args, out),
         SystemName::Pelican => sweep_system::<Rack>(args, out),
         SystemName::Pergamum => sweep_system::<Tomes>(args, out),
+        SystemName::Giza => sweep_system::<Sites>(args, out),
     }
 }
 

@@ -652,7 +652,7 @@ fn what_another_system_refuses_is_named_too() {
         err: 1 | system = "rack"
         err:   |          ^^^^^^
         err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`,
-            `pergamum`
+            `pergamum`, `giza`
         exit: 3
     "#]],
     );
@@ -665,7 +665,7 @@ fn what_another_system_refuses_is_named_too() {
         err: 1 | system = "rack"
         err:   |          ^^^^^^
         err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`,
-            `pergamum`
+            `pergamum`, `giza`
         exit: 3
     "#]],
     );
@@ -684,7 +684,7 @@ fn a_paper_is_named_or_is_silica() {
         &["twin", "paper", "colossus"],
         expect![[r#"
         err: fulgurite: no file makes statement colossus, and no paper has that name:
-            silica, pelican, pergamum
+            silica, pelican, pergamum, giza
         exit: 3
     "#]],
     );
@@ -887,4 +887,80 @@ fn the_paper_of_the_tomes_is_named_and_a_set_of_them_runs() {
     fs::write(folder.path().join("tomes.toml"), scenario).unwrap();
     let run = &lines(folder.path(), &["--json", "twin", "run", "tomes.toml"])[0]["run"];
     assert_eq!((&run["spinning_max"], &run["tokens"]), (&50.into(), &50.into()), "{run}");
+}
+
+#[test]
+fn the_paper_of_the_sites_is_named_and_they_run() {
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/giza");
+    let experiments = experiments.to_str().unwrap().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--json", "twin", "paper", "giza", "E7", "--seeds", "1"];
+    let rows = lines(folder.path(), &[&args[..], &["--experiments", &experiments]].concat());
+    assert_eq!(rows.len(), 16);
+    for row in rows {
+        assert_eq!(row["verdict"], "hit", "{row}");
+    }
+    fs::write(folder.path().join("sites.toml"), "system = \"giza\"\n").unwrap();
+    let args = ["--json", "twin", "run", "sites.toml", "--set", "design=serial-classic"];
+    let run = &lines(folder.path(), &args)[0]["run"];
+    assert_eq!((&run["puts"], &run["failed"]), (&200.into(), &0.into()), "{run}");
+    assert_eq!(run["put_rounds"], 2.0, "{run}");
+    check(
+        folder.path(),
+        &["twin", "run", "sites.toml", "--set", "data=3"],
+        expect![[r#"
+        err: fulgurite: "sites.toml" with --set data=3: data + parity is 3 + 1, but
+            must be as many as there are sites that have fragments
+        exit: 3
+    "#]],
+    );
+}
+
+/// Four sites that a plan chooses from.
+const SITES: &str = r#"
+rtt_ms = [[0, 20, 35, 90], [20, 0, 45, 100], [35, 45, 0, 80], [90, 100, 80, 0]]
+seeds = 1
+
+[demand]
+stored = "10TiB"
+object = "4MiB"
+puts = 100000
+gets = 200000
+from = ["a", "b"]
+
+[objective]
+put = "600ms"
+get = "600ms"
+losses_a_year = 1e-3
+rebuild_days = 7
+sites_away = 1
+"#;
+
+#[test]
+fn sites_are_planned_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = |name: &str| {
+        format!(
+            "[[site]]\nname = \"{name}\"\ngb_month = 0.02\ngb_sent = 0.02\nwrites_1000 = 0.005\n\
+             reads_1000 = 0.0004\nrow_updates_1000 = 0.001\nrow_reads_1000 = 0.0002\n\
+             losses_a_year = 0.01\n"
+        )
+    };
+    let file = format!("{SITES}{}", ["a", "b", "c", "d"].map(site).concat());
+    fs::write(folder.path().join("plan.toml"), &file).unwrap();
+    let args = ["--json", "twin", "plan-geo", "plan.toml", "--out", "plan"];
+    let plan = &lines(folder.path(), &args)[0];
+    assert_eq!(plan["best"]["candidate"]["data"], 3, "{plan}");
+    assert_eq!(plan["best"]["goes_with_away"], 1, "{plan}");
+    assert!(folder.path().join("plan/plan.svg").exists());
+    fs::write(folder.path().join("plan.toml"), file.replace("\"b\"]", "\"x\"]")).unwrap();
+    check(
+        folder.path(),
+        &["twin", "plan-geo", "plan.toml"],
+        expect![[r#"
+        err: fulgurite: "plan.toml": line 10: demand.from is a, x, but must be names of
+            sites, at least one
+        exit: 3
+    "#]],
+    );
 }

@@ -35,7 +35,7 @@ pub use request::{Demand, Glass, PlanRequest, Space};
 pub use trial::{Miss, Trial};
 
 use crate::Error;
-use crate::plan_picture::{Drawn, Point};
+use crate::plan_picture::{Drawn, OF_SERVICE, Point};
 use crate::runner::Runner;
 use search::Search;
 
@@ -109,6 +109,7 @@ pub fn picture(plan: &Plan) -> Result<String, Error> {
         best: plan.best.as_ref().map(point),
         objective_s: plan.objective_s,
         currency: &plan.currency,
+        cost: OF_SERVICE,
         tail: "99.9th percentile of reads",
         unit: ("h", 3600.0),
     }

@@ -131,7 +131,7 @@ fn a_file_says_of_which_system_it_is() {
           |
         1 | system = "rack"
           |          ^^^^^^
-        unknown variant `rack`, expected one of `glass`, `queue`, `pelican`, `pergamum`
+        unknown variant `rack`, expected one of `glass`, `queue`, `pelican`, `pergamum`, `giza`
     "#]]
     .assert_eq(&system("system = \"rack\"").unwrap_err().to_string());
     let file: Scenario = toml::from_str(FILE).unwrap();

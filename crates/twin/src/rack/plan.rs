@@ -39,7 +39,7 @@ pub use request::{PlanRequest, Space};
 pub use trial::Trial;
 
 use crate::Error;
-use crate::plan_picture::{Drawn, Point};
+use crate::plan_picture::{Drawn, OF_SERVICE, Point};
 use crate::runner::Runner;
 
 /// What a search found.
@@ -108,6 +108,7 @@ pub fn picture(plan: &Plan) -> Result<String, Error> {
         best: plan.best.as_ref().map(point),
         objective_s: plan.objective_s,
         currency: &plan.currency,
+        cost: OF_SERVICE,
         tail: "99th percentile to the first byte",
         unit: ("s", 1.0),
     }

@@ -4,9 +4,9 @@ use std::cell::Cell;
 
 use fulgurite_units::{ByteCount, Duration};
 
-use super::search::examine;
 use super::trial::judge;
 use super::{CostTable, Plan, PlanRequest, Provision, Trial, picture, plan, plan_watched};
+use crate::plan_search::examine;
 use crate::runner::Serial;
 
 const TB: u64 = 1_000_000_000_000;

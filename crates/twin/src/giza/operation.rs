@@ -1,0 +1,211 @@
+//! What is under way: operations with their controllers, and messages between nodes and sites.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_geo::{
+    Act, Ask, Fragment, Heal, Heard, How, Known, Operation as _, Read, SiteIndex, Value, Version,
+    Write, WriteId,
+};
+use fulgurite_units::{Controller, Duration, Instant, Outbox};
+
+/// What an operation is at.
+#[derive(Debug)]
+pub(super) enum Doing {
+    /// A write.
+    Write(Box<Write>, WriteId),
+    /// A read that fetches while rows are read.
+    Read(Box<Read>),
+    /// A read of rows alone, after which bytes are fetched.
+    Facts(Box<Read>),
+    /// Bytes are fetched after the rows were read.
+    Bytes,
+    /// Healing.
+    Heal(Box<Heal>),
+    /// Fragments are written before any version is proposed.
+    Data(Data),
+}
+
+/// Fragments of a stripe, or of an object whose version comes after them.
+#[derive(Debug)]
+pub(super) struct Data {
+    /// Fragments that are not written yet.
+    pub(super) open: BTreeSet<Fragment>,
+    /// Those of which nobody knows that they are.
+    pub(super) missing: usize,
+    /// What is proposed then.
+    pub(super) members: Vec<Member>,
+}
+
+/// An object whose fragments are written first.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) key: u64,
+    pub(super) began: Instant,
+    pub(super) value: Value,
+}
+
+/// Bytes of a version on their way.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    /// Bytes that are read of each fragment.
+    pub(super) bytes: u64,
+    /// Bytes of the object.
+    pub(super) object: u64,
+    /// Fragments that were not asked for, nearest first.
+    pub(super) left: Vec<Fragment>,
+    pub(super) needed: usize,
+    pub(super) open: usize,
+    pub(super) here: usize,
+    pub(super) absent: u8,
+    pub(super) unknown: u8,
+    pub(super) is_over: bool,
+}
+
+/// Of what the time until a version is decided is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parts {
+    pub(super) query: Duration,
+    pub(super) transfer: Duration,
+    pub(super) table: Duration,
+    pub(super) decided: Option<Instant>,
+}
+
+/// An operation under way.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) key: u64,
+    /// The site of the node that does it.
+    pub(super) near: u8,
+    pub(super) began: Instant,
+    pub(super) doing: Doing,
+    pub(super) fetches: BTreeMap<Version, Fetch>,
+    pub(super) parts: Parts,
+    /// Answers that are kept until all are here.
+    pub(super) held: Vec<Heard>,
+}
+
+impl Operation {
+    /// Hears something; of an answer, how long it took and how long its round trip. What a decision
+    /// waited for is noted.
+    pub(super) fn hear(
+        &mut self,
+        now: Instant,
+        heard: Heard,
+        took: Option<(Duration, Duration)>,
+        out: &mut Outbox<Act>,
+    ) {
+        let (rounds, decided) = self.progress();
+        self.step(now, heard, out);
+        let (rounds_now, decided_now) = self.progress();
+        if decided {
+            return;
+        }
+        if let Some((took, trip)) = took {
+            if rounds == 0 && rounds_now > 0 {
+                self.parts.query = took;
+            } else if rounds_now > rounds || decided_now {
+                let rest = took.as_nanos().saturating_sub(trip.as_nanos());
+                self.parts.transfer = self.parts.transfer + trip;
+                self.parts.table = self.parts.table + Duration::from_nanos(rest);
+            }
+        }
+        if decided_now {
+            self.parts.decided = Some(now);
+        }
+    }
+
+    fn step(&mut self, now: Instant, heard: Heard, out: &mut Outbox<Act>) {
+        match &mut self.doing {
+            Doing::Write(it, _) => advance(&mut **it, now, heard, out),
+            Doing::Read(it) | Doing::Facts(it) => advance(&mut **it, now, heard, out),
+            Doing::Heal(it) => advance(&mut **it, now, heard, out),
+            Doing::Data(data) => {
+                if let Heard::Fragment(fragment, _, how) = heard {
+                    data.missing += usize::from(data.open.remove(&fragment) && how != How::Done);
+                }
+            }
+            Doing::Bytes => {}
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match &self.doing {
+            Doing::Write(it, _) => it.deadline(),
+            Doing::Read(it) | Doing::Facts(it) => it.deadline(),
+            Doing::Heal(it) => it.deadline(),
+            Doing::Data(_) | Doing::Bytes => None,
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        match &self.doing {
+            Doing::Write(it, _) => it.end().is_some(),
+            Doing::Read(it) | Doing::Facts(it) => it.end().is_some(),
+            Doing::Heal(it) => it.end().is_some(),
+            Doing::Data(data) => data.open.is_empty(),
+            Doing::Bytes => self.fetches.values().all(|fetch| fetch.is_over),
+        }
+    }
+
+    /// Rounds between sites so far, of a write; and whether its version is decided.
+    pub(super) fn progress(&self) -> (u32, bool) {
+        match &self.doing {
+            Doing::Write(it, id) => (it.rounds().total(), it.known().version_of(*id).is_some()),
+            Doing::Read(_) | Doing::Facts(_) | Doing::Bytes | Doing::Heal(_) | Doing::Data(_) => {
+                (0, false)
+            }
+        }
+    }
+}
+
+fn advance<C>(it: &mut C, now: Instant, heard: Heard, out: &mut Outbox<Act>)
+where
+    C: Controller<Event = Heard, Command = Act>,
+{
+    it.step(now, heard, out);
+    it.check();
+}
+
+/// Who asked, and when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) operation: u64,
+    pub(super) key: u64,
+    pub(super) near: u8,
+    /// Whether it is for a write.
+    pub(super) put: bool,
+    pub(super) sent: Instant,
+    /// How long its round trip takes.
+    pub(super) trip: Duration,
+    /// What of that is left when it has been served.
+    pub(super) back: Duration,
+}
+
+/// Fragments in which the bytes of a value lie: its own, or those of the stripe that it shares.
+pub(super) fn pieces(value: &Value) -> Vec<Fragment> {
+    let coded = value.put().and_then(|put| put.coded(value.id));
+    let Some((write, _, coded)) = coded else { return Vec::new() };
+    let piece = |(index, site): (u8, &SiteIndex)| Fragment { write, index, site: *site };
+    (0..).zip(&coded.sites).map(piece).collect()
+}
+
+/// Something between a node and a site.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A question comes to its site.
+    Reaches { of: Asked, ask: Ask },
+    /// It has been served.
+    Served { of: Asked, ask: Ask },
+    /// A site is told something.
+    Told { key: u64, site: SiteIndex, known: Known },
+    /// The row is free for that.
+    Learns { key: u64, site: SiteIndex, known: Known },
+    /// A fragment has been written.
+    Written { operation: u64, fragment: Fragment, bytes: u64, back: Duration, again: bool },
+    /// Something is heard; of an answer, how long it took and how long its round trip.
+    Heard { operation: u64, heard: Heard, took: Option<(Duration, Duration)> },
+    /// A fragment of a version is here, or is not.
+    Piece { operation: u64, version: Version, how: How },
+    /// The nearest have had their time.
+    Hedge { operation: u64, version: Version },
+}

@@ -1,0 +1,82 @@
+//! What a month of a choice costs.
+
+use super::{Candidate, PlanRequest, PricedSite};
+use crate::giza::result::RunResult;
+use crate::giza::site::Use;
+
+const GB: f64 = 1e9;
+
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything are counted")]
+const fn float(of: u64) -> f64 {
+    of as f64
+}
+
+/// Money of a month, by what it is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Cost {
+    /// Bytes that lie there.
+    pub stored: f64,
+    /// Requests.
+    pub requests: f64,
+    /// Bytes between sites.
+    pub sent: f64,
+}
+
+impl Cost {
+    pub(super) fn total(&self) -> f64 {
+        self.stored + self.requests + self.sent
+    }
+}
+
+impl PlanRequest {
+    fn at(&self, place: u8) -> &PricedSite {
+        &self.site[usize::from(place)]
+    }
+
+    /// What a month costs at least: fragments that lie there, each written once, and one change of
+    /// each row. Everything else is what a run counts.
+    pub(super) fn least_cost(&self, of: &Candidate) -> f64 {
+        let fragments = float(self.demand.stored.get()) / f64::from(of.data) / GB;
+        let stored: f64 = of.holders.iter().map(|site| fragments * self.at(*site).gb_month).sum();
+        let written: f64 = of.holders.iter().map(|site| self.at(*site).writes_1000).sum();
+        let rows: f64 = of.voters.iter().map(|site| self.at(*site).row_updates_1000).sum();
+        stored + self.demand.puts / 1e3 * (written + rows)
+    }
+
+    /// What a month costs by what a run counted. Each of its writes is read once: what reads ask
+    /// for is told apart from what writes do where the two differ, which is at fragments read; rows
+    /// are read by both, and the rows that a write reads are the one it looks at.
+    pub(super) fn cost_of(&self, of: &Candidate, run: &RunResult) -> Cost {
+        let (puts, gets) = (float(run.puts.max(1)), float(run.gets.max(1)));
+        let demand = &self.demand;
+        let objects = float(demand.stored.get()) / float(demand.object.get().max(1));
+        let mut cost = Cost::default();
+        for (place, used) in (0_u8..).zip(&run.sites) {
+            let site = self.at(place);
+            let each = |count: u64, of: f64| float(count) / of;
+            cost.stored += objects / puts * (float(used.fragment_bytes) + float(used.row_bytes))
+                / GB
+                * site.gb_month;
+            let written = each(used.fragment_writes, puts) * site.writes_1000
+                + each(used.row_updates, puts) * site.row_updates_1000;
+            let read = each(used.fragment_reads, gets) * site.reads_1000;
+            cost.requests += (demand.puts * written + demand.gets * read) / 1e3;
+            let (looked, reads) = self.row_reads(place, of, used, (puts, gets));
+            cost.requests +=
+                (demand.puts * looked + demand.gets * reads) / 1e3 * site.row_reads_1000;
+            cost.sent += (demand.puts * float(used.sent_by_puts) / puts
+                + demand.gets * float(used.sent - used.sent_by_puts) / gets)
+                / GB
+                * site.gb_sent;
+        }
+        cost
+    }
+
+    /// Rows read at a site for a write, and for a read: a read asks all that vote.
+    fn row_reads(&self, place: u8, of: &Candidate, used: &Use, per: (f64, f64)) -> (f64, f64) {
+        let (puts, gets) = per;
+        let by_reads = if of.voters.contains(&place) { 1.0 } else { 0.0 };
+        let looked = (float(used.row_reads) - by_reads * gets).max(0.0) / puts;
+        (looked, by_reads)
+    }
+}

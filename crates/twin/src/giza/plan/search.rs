@@ -1,0 +1,166 @@
+//! The search of sites, as any system's, and how a choice is judged.
+
+use serde::Serialize;
+
+use super::costs::Cost;
+use super::{Candidate, Plan, PlanRequest};
+use crate::Error;
+use crate::engine::run;
+use crate::giza::lasting::losses_a_year;
+use crate::giza::result::RunResult;
+use crate::giza::run::Sites;
+use crate::plan_search::{self, Found, Searched};
+use crate::runner::Runner;
+
+/// A choice and what its runs measured. Of several seeds it is the worst that counts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// What was tried.
+    pub candidate: Candidate,
+    /// Whether it is enough.
+    pub is_enough: bool,
+    /// Money of a month.
+    pub cost: f64,
+    /// Of it, for what.
+    pub of: Cost,
+    /// 99th percentile of writes, in seconds.
+    pub put_s: f64,
+    /// Median of writes, in seconds.
+    pub put_median_s: f64,
+    /// 99th percentile of reads, in seconds.
+    pub get_s: f64,
+    /// Median of reads, in seconds.
+    pub get_median_s: f64,
+    /// Losses a year.
+    pub losses_a_year: f64,
+    /// Sites that may be away while a write ends in one round.
+    pub fast_with_away: u8,
+    /// Sites that may be away while writes and reads go on.
+    pub goes_with_away: u8,
+    /// What is stored for each byte.
+    pub stored: f64,
+    /// Bytes that cross between sites for each byte written.
+    pub put_crossed: f64,
+    /// The same of reads.
+    pub get_crossed: f64,
+    /// Writes and reads that failed.
+    pub failed: u64,
+    /// Seeds it was run with.
+    pub seeds: u32,
+}
+
+pub(super) struct Search<'a> {
+    pub(super) request: &'a PlanRequest,
+    pub(super) candidates: Vec<Candidate>,
+}
+
+impl Searched for Search<'_> {
+    type Candidate = Candidate;
+    type Run = RunResult;
+    type Trial = Trial;
+
+    fn candidates(&self) -> Vec<Candidate> {
+        self.candidates.clone()
+    }
+
+    fn least(&self, of: &Candidate) -> f64 {
+        self.request.least_cost(of)
+    }
+
+    fn run(&self, of: &Candidate, seed: u64) -> Result<RunResult, Error> {
+        run::<Sites>(&self.request.scenario(of), seed)
+    }
+
+    fn judge(&self, of: &Candidate, runs: &[RunResult]) -> Trial {
+        judge(self.request, of, runs)
+    }
+
+    fn outcome(trial: &Trial) -> (f64, bool) {
+        (trial.cost, trial.is_enough)
+    }
+
+    /// More or other sites are not known to be slower or quicker.
+    fn rules_out(_: &Trial, _: &Candidate) -> bool {
+        false
+    }
+
+    fn seeds(&self) -> u32 {
+        self.request.seeds
+    }
+
+    fn runs_max(&self) -> u32 {
+        self.request.runs_max
+    }
+}
+
+fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
+    let most = |of: &dyn Fn(&RunResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
+    let (put_s, get_s) = (most(&|run| run.put.p99), most(&|run| run.get.p99));
+    let failed = runs.iter().map(|run| run.failed).max().unwrap_or(0);
+    let costs = runs.iter().map(|run| request.cost_of(candidate, run));
+    let of = costs.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default();
+    let rates: Vec<f64> = candidate
+        .holders
+        .iter()
+        .map(|site| request.site[usize::from(*site)].losses_a_year)
+        .collect();
+    let objective = &request.objective;
+    let in_time = put_s <= objective.put.as_secs_f64() && get_s <= objective.get.as_secs_f64();
+    let (fast_with_away, goes_with_away) = away(candidate);
+    Trial {
+        candidate: candidate.clone(),
+        is_enough: in_time && failed == 0,
+        cost: of.total(),
+        of,
+        put_s,
+        put_median_s: most(&|run| run.put.p50),
+        get_s,
+        get_median_s: most(&|run| run.get.p50),
+        losses_a_year: losses_a_year(&rates, objective.rebuild_days, candidate.parity)
+            .unwrap_or(f64::INFINITY),
+        fast_with_away,
+        goes_with_away,
+        stored: most(&|run| run.stored),
+        put_crossed: most(&|run| run.put_crossed),
+        get_crossed: most(&|run| run.get_crossed),
+        failed,
+        seeds: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// Sites that may be away while a write ends in one round, and while all goes on.
+fn away(of: &Candidate) -> (u8, u8) {
+    let Ok(quorums) = fulgurite_geo::Quorums::new(of.voters.len(), of.sizes.get()) else {
+        return (0, 0);
+    };
+    let fragments = usize::from(of.parity) - usize::from(of.parity > 1);
+    let rows = quorums.promise().max(quorums.classic()).max(quorums.read());
+    let goes = (quorums.sites() - rows).min(fragments);
+    let fast = (quorums.sites() - quorums.fast()).min(fragments);
+    (u8::try_from(fast).unwrap_or(0), u8::try_from(goes).unwrap_or(0))
+}
+
+/// Searches.
+pub(super) fn search(
+    request: &PlanRequest,
+    runner: &dyn Runner,
+    tell: &mut dyn FnMut(&Trial),
+) -> Result<Plan, Error> {
+    let (candidates, excluded) = request.choices();
+    let found = plan_search::search(&Search { request, candidates }, runner, tell)?;
+    let Found { best, runner_up, runs, candidates, is_cut_short, tried } = found;
+    Ok(Plan {
+        best,
+        runner_up,
+        put_s: request.objective.put.as_secs_f64(),
+        get_s: request.objective.get.as_secs_f64(),
+        sites: request.site.iter().map(|site| site.name.clone()).collect(),
+        seeds: request.seeds,
+        runs,
+        candidates,
+        excluded,
+        is_cut_short,
+        currency: request.currency.clone(),
+        tried,
+    })
+}

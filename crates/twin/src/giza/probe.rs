@@ -1,0 +1,77 @@
+//! Numbers of several sites that need no run of them.
+
+use serde::Deserialize;
+
+use super::cache::{Cache, Cached, Filled};
+use crate::experiment::{self, Bases};
+
+/// Something to measure, repeated with every seed.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Probe {
+    /// Something of a cache at a reader's site.
+    Cache {
+        /// The cache.
+        cache: Cache,
+        /// What.
+        of: CacheNumber,
+    },
+}
+
+/// Something of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheNumber {
+    /// Share of reads that cross no sites.
+    Hits,
+    /// Bytes that reads bring across for each byte written.
+    Crossed,
+    /// Days that a byte is kept for each byte written.
+    KeptDays,
+}
+
+/// A curve that needs no run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CurveProbe {
+    /// Something of a cache, over the days that it keeps things.
+    Cache {
+        /// How it is filled.
+        filled: Filled,
+        /// Fragments that give an object back.
+        data: u8,
+        /// Days.
+        days: Vec<f64>,
+        /// What.
+        of: CacheNumber,
+    },
+}
+
+impl CacheNumber {
+    const fn of(self, cached: &Cached) -> f64 {
+        match self {
+            Self::Hits => cached.hits,
+            Self::Crossed => cached.crossed,
+            Self::KeptDays => cached.kept_days,
+        }
+    }
+}
+
+impl experiment::Probe for Probe {
+    fn measure(&self, _: &Bases, seed: u64) -> Result<f64, String> {
+        match self {
+            Self::Cache { cache, of } => Ok(of.of(&cache.follow(seed)?)),
+        }
+    }
+}
+
+impl experiment::CurveProbe for CurveProbe {
+    fn points(&self, _: &Bases) -> Result<Vec<(f64, String, f64)>, String> {
+        let Self::Cache { filled, data, days, of } = self;
+        let point = |day: &f64| {
+            let cache = Cache { days: *day, filled: *filled, data: *data };
+            Ok((*day, day.to_string(), of.of(&cache.follow(1)?)))
+        };
+        days.iter().map(point).collect()
+    }
+}

@@ -1,0 +1,33 @@
+//! What is said of the runs of several sites where statements of the paper are held against them.
+
+use super::probe::{CurveProbe, Probe};
+use super::result::RunResult;
+use super::run::Sites;
+use super::scenario::Scenario;
+use crate::experiment::{Aside, AsideNumber, Published, Unit, median};
+
+impl Published for Sites {
+    type Probe = Probe;
+    type Curve = CurveProbe;
+    const TIMES: &'static str = "put.";
+
+    /// What was done stands beside how long it took: a time is shorter where something failed.
+    fn aside(_: &Scenario, runs: &[&RunResult]) -> Aside {
+        let all =
+            |of: fn(&RunResult) -> f64| median(&runs.iter().map(|run| of(run)).collect::<Vec<_>>());
+        let number =
+            |name, title, value, unit| AsideNumber { name, title, value, unit, words: None };
+        #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+        let failed = all(|run| run.failed as f64);
+        let (fast, rounds) = (all(|run| run.fast), all(|run| run.put_rounds));
+        let mut numbers = vec![
+            number("fast", "Writes decided in one fast round", fast, Unit::Percent),
+            number("put_rounds", "Rounds of a write", rounds, Unit::One),
+            number("failed", "Writes and reads that failed", failed, Unit::One),
+        ];
+        numbers[0].words = Some(format!("{:.1} % in one fast round", fast * 100.0));
+        numbers[1].words = Some(format!("{rounds:.2} rounds"));
+        numbers[2].words = Some(format!("{failed:.0} failed"));
+        Aside { numbers, ..Aside::default() }
+    }
+}

@@ -1,0 +1,159 @@
+//! How runs of several sites are shown: rows of numbers, and what is under way and crosses between
+//! sites over time.
+
+use fulgurite_units::Instant;
+use serde::Serialize;
+
+use super::result::RunResult;
+use super::run::{Seen, Sites};
+use super::scenario::Scenario;
+use crate::columns::{Curve, Grid, Level};
+use crate::engine::Observer;
+use crate::measured::Dimension;
+use crate::reported::{self, CurvePicture, Number, Picture, Reported, Shown};
+
+type Row = (&'static str, Shown, fn(&RunResult) -> f64);
+
+/// Several sites over time, in columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Course {
+    /// The seed.
+    pub seed: u64,
+    /// Seconds of a column; the last one may be shorter.
+    pub column_s: f64,
+    /// Seconds of all.
+    pub end_s: f64,
+    /// Operations under way.
+    pub under_way: Curve,
+    /// Bytes that have crossed between sites.
+    pub crossed: Curve,
+    /// Writes that needed more than a fast round, so far.
+    pub slow: Curve,
+}
+
+/// Records the course of a run.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    seed: u64,
+    now: Instant,
+    grid: Grid,
+    under_way: Level,
+    crossed: Level,
+    slow: Level,
+}
+
+impl Recorder {
+    /// Time passes: what holds now held since the last event.
+    fn pass(&mut self, now: Instant) {
+        let mut levels = [&mut self.under_way, &mut self.crossed, &mut self.slow];
+        while !self.grid.reaches(now) {
+            self.grid.coarsen();
+            levels.iter_mut().for_each(|level| level.coarsen());
+        }
+        for level in levels {
+            level.hold(&self.grid, self.now, now);
+        }
+        self.now = now;
+    }
+}
+
+impl Observer<Sites> for Recorder {
+    fn see(&mut self, now: Instant, seen: Seen) {
+        self.pass(now);
+        match seen {
+            Seen::Begun(_) => self.under_way.change(1),
+            Seen::Ended(..) => self.under_way.change(-1),
+            Seen::Crossed(bytes) => {
+                self.crossed.change(i64::try_from(bytes).unwrap_or(i64::MAX));
+            }
+            Seen::Slow => self.slow.change(1),
+            Seen::Asked(_) | Seen::Written(_) => {}
+        }
+    }
+}
+
+impl reported::Course for Course {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn column_s(&self) -> f64 {
+        self.column_s
+    }
+
+    fn end_s(&self) -> f64 {
+        self.end_s
+    }
+}
+
+impl Reported for Sites {
+    type Recorder = Recorder;
+    type Course = Course;
+    const TOTALS: &'static [&'static str] =
+        &["put p50", "get p50", "in one fast round", "stored for each byte", "failed"];
+    const SWEPT: &'static [&'static str] = &["put.p50", "put.p99", "get.p50", "put_rounds"];
+
+    fn recorder(_: &Scenario, seed: u64) -> Recorder {
+        let [under_way, crossed, slow] = Default::default();
+        Recorder { seed, now: Instant::ZERO, grid: Grid::default(), under_way, crossed, slow }
+    }
+
+    fn course(recorder: Recorder) -> Course {
+        let grid = recorder.grid.until(recorder.now);
+        Course {
+            seed: recorder.seed,
+            column_s: grid.column().as_secs_f64(),
+            end_s: recorder.now.since(Instant::ZERO).as_secs_f64(),
+            under_way: recorder.under_way.curve(&grid),
+            crossed: recorder.crossed.curve(&grid),
+            slow: recorder.slow.curve(&grid),
+        }
+    }
+
+    fn pictures<'a>(_: &Scenario, courses: &'a [Course]) -> Vec<Picture<'a>> {
+        let picture = |title, dimension, of: fn(&Course) -> &Curve| {
+            let curves = courses.iter().map(|course| of(course).clone()).collect();
+            let (note, bound) = (String::new(), None);
+            Picture::Curve(CurvePicture { title, note, dimension, bound, curves })
+        };
+        vec![
+            picture("Writes and reads under way", Dimension::Number, |of| &of.under_way),
+            picture("Bytes that crossed between sites", Dimension::Bytes, |of| &of.crossed),
+            picture("Writes beyond one fast round", Dimension::Number, |of| &of.slow),
+        ]
+    }
+
+    fn rows(scenario: &Scenario, _: &[RunResult]) -> Vec<Number<RunResult>> {
+        #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
+        let mut rows: Vec<Row> = vec![
+            ("put p50", Shown::Time, |run| run.put.p50),
+            ("put p99", Shown::Time, |run| run.put.p99),
+            ("get p50", Shown::Time, |run| run.get.p50),
+            ("get p99", Shown::Time, |run| run.get.p99),
+            ("version decided p50", Shown::Time, |run| run.metadata.p50),
+            ("in one fast round", Shown::Share, |run| run.fast),
+            ("rounds of a put", Shown::Decimal, |run| run.put_rounds),
+            ("rounds of a get", Shown::Decimal, |run| run.get_rounds),
+            ("crossed, a byte put", Shown::Decimal, |run| run.put_crossed),
+            ("crossed, a byte got", Shown::Decimal, |run| run.get_crossed),
+            ("stored for each byte", Shown::Decimal, |run| run.stored),
+            ("bytes of a row", Shown::Count, |run| run.row_bytes),
+            ("fragments written", Shown::Decimal, |run| run.fragment_writes),
+            ("rows changed", Shown::Decimal, |run| run.row_updates),
+            ("puts", Shown::Count, |run| run.puts as f64),
+            ("gets", Shown::Count, |run| run.gets as f64),
+            ("failed", Shown::Count, |run| run.failed as f64),
+            ("events", Shown::Count, |run| run.events as f64),
+        ];
+        if scenario.rebuilt.is_some() {
+            #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
+            let healed: [Row; 3] = [
+                ("fragments made again", Shown::Count, |run| run.rebuilt as f64),
+                ("crossed, a byte of them", Shown::Decimal, |run| run.rebuild_crossed),
+                ("heal p99", Shown::Time, |run| run.heal.p99),
+            ];
+            rows.extend(healed);
+        }
+        rows.into_iter().map(|(name, shown, of)| Number { name, shown, of }).collect()
+    }
+}

@@ -1,0 +1,186 @@
+//! What a run of several sites measured.
+
+use serde::{Deserialize, Serialize};
+
+use super::site::Use;
+use crate::engine::histogram::{Histogram, Quantiles};
+use crate::measured::{Dimension, Made, Measured};
+
+/// What a run measured. Times in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The seed.
+    pub seed: u64,
+    /// How long writes took.
+    pub put: Quantiles,
+    /// How long reads took.
+    pub get: Quantiles,
+    /// How long it took until a write's version was decided.
+    pub metadata: Quantiles,
+    /// Of it, to read the nearest row.
+    pub query: Quantiles,
+    /// Of it, round trips to the sites that decided.
+    pub transfer: Quantiles,
+    /// Of it, rows of those sites.
+    pub table: Quantiles,
+    /// How long it took to heal an object.
+    pub heal: Quantiles,
+    /// Writes that were acknowledged.
+    pub puts: u64,
+    /// Reads that had the bytes.
+    pub gets: u64,
+    /// Writes and reads that were not.
+    pub failed: u64,
+    /// Share of writes that were decided by one fast round.
+    pub fast: f64,
+    /// Rounds between sites of a write, on average.
+    pub put_rounds: f64,
+    /// Rounds between sites of a write, at most.
+    pub put_rounds_max: u64,
+    /// Rounds between sites of a read, on average.
+    pub get_rounds: f64,
+    /// Bytes of fragments that crossed between sites for each byte written.
+    pub put_crossed: f64,
+    /// The same of reads.
+    pub get_crossed: f64,
+    /// Bytes of fragments read for each byte read.
+    pub get_fetched: f64,
+    /// Bytes that crossed between sites for each byte of a fragment that was made again.
+    pub rebuild_crossed: f64,
+    /// Fragments that were made again.
+    pub rebuilt: u64,
+    /// Bytes of rows that crossed between sites, a write.
+    pub row_crossed: f64,
+    /// What sites store for each byte of users, their own redundancy included, rows apart.
+    pub stored: f64,
+    /// Bytes of a row, a write and site that votes.
+    pub row_bytes: f64,
+    /// Fragments written, a write.
+    pub fragment_writes: f64,
+    /// Fragments read, a read.
+    pub fragment_reads: f64,
+    /// Rows changed, a write.
+    pub row_updates: f64,
+    /// Rows read, a write and its reads.
+    pub row_reads: f64,
+    /// Simulated time.
+    pub makespan: f64,
+    /// Events.
+    pub events: u64,
+    /// A number that differs as soon as any event, its order or its time differs.
+    pub hash: u64,
+    /// What each site was asked for.
+    #[serde(skip)]
+    pub sites: Vec<Use>,
+}
+
+impl Measured for RunResult {
+    const MADE: &'static [Made<Self>] = &[
+        ("table_over_transfer", |run| (run.table.p50 + run.query.p50) / run.transfer.p50),
+        ("transfer_share", |run| run.transfer.p50 / run.metadata.p50),
+        // Two whole copies at sites that store 1.3 for each byte (section 2.3).
+        ("saved_of_two_copies", |run| 1.0 - run.stored / 2.6),
+        ("puts_per_s", |run| over(run.puts, run.makespan)),
+        ("requests", |run| run.fragment_writes + run.row_updates + run.row_reads),
+        ("put_spread", |run| if run.put.p50 > 0.0 { run.put.p99 / run.put.p50 } else { 0.0 }),
+    ];
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn dimension(metric: &str) -> Dimension {
+        const TIMES: [&str; 7] =
+            ["put.", "get.", "metadata.", "query.", "transfer.", "table.", "heal."];
+        match metric {
+            "makespan" => Dimension::Time,
+            "fast" => Dimension::Share,
+            "row_bytes" | "row_crossed" => Dimension::Bytes,
+            _ if metric.ends_with(".count") => Dimension::Number,
+            _ if TIMES.iter().any(|of| metric.starts_with(of)) => Dimension::Time,
+            _ => Dimension::Number,
+        }
+    }
+}
+
+/// What is counted while a run goes on.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    pub(super) put: Histogram,
+    pub(super) get: Histogram,
+    pub(super) metadata: Histogram,
+    pub(super) query: Histogram,
+    pub(super) transfer: Histogram,
+    pub(super) table: Histogram,
+    pub(super) heal: Histogram,
+    pub(super) puts: u64,
+    pub(super) gets: u64,
+    pub(super) failed: u64,
+    pub(super) fast: u64,
+    pub(super) decided: u64,
+    pub(super) put_rounds: u64,
+    pub(super) put_rounds_max: u64,
+    pub(super) get_rounds: u64,
+    pub(super) put_crossed: u64,
+    pub(super) get_crossed: u64,
+    pub(super) fetched: u64,
+    pub(super) rebuild_crossed: u64,
+    pub(super) rebuilt_bytes: u64,
+    pub(super) rebuilt: u64,
+    pub(super) row_crossed: u64,
+    /// Reads of fragments that reads, and not healing, asked for.
+    pub(super) fragment_reads: u64,
+}
+
+impl Accounts {
+    /// Sums up, for objects of this size at sites that store so much for each byte.
+    pub(super) fn result(self, sites: Vec<Use>, size: u64, stored_for_each: f64) -> RunResult {
+        let all = |of: fn(&Use) -> u64| sites.iter().map(of).sum::<u64>();
+        let written = float(self.puts * size);
+        let voting = sites.iter().filter(|site| site.row_bytes > 0).count() as u64;
+        RunResult {
+            put: self.put.quantiles(),
+            get: self.get.quantiles(),
+            metadata: self.metadata.quantiles(),
+            query: self.query.quantiles(),
+            transfer: self.transfer.quantiles(),
+            table: self.table.quantiles(),
+            heal: self.heal.quantiles(),
+            puts: self.puts,
+            gets: self.gets,
+            failed: self.failed,
+            fast: over(self.fast, float(self.decided)),
+            put_rounds: over(self.put_rounds, float(self.decided)),
+            put_rounds_max: self.put_rounds_max,
+            get_rounds: over(self.get_rounds, float(self.gets)),
+            put_crossed: over(self.put_crossed, written),
+            get_crossed: over(self.get_crossed, float(self.gets * size)),
+            get_fetched: over(self.fetched, float(self.gets * size)),
+            rebuild_crossed: over(self.rebuild_crossed, float(self.rebuilt_bytes)),
+            rebuilt: self.rebuilt,
+            row_crossed: over(self.row_crossed, float(self.puts)),
+            stored: over(all(|site| site.fragment_bytes), written) * stored_for_each,
+            row_bytes: over(all(|site| site.row_bytes), float(self.puts * voting)),
+            fragment_writes: over(all(|site| site.fragment_writes), float(self.puts)),
+            fragment_reads: over(self.fragment_reads, float(self.gets)),
+            row_updates: over(all(|site| site.row_updates), float(self.puts)),
+            row_reads: over(all(|site| site.row_reads), float(self.puts)),
+            sites,
+            ..RunResult::default()
+        }
+    }
+}
+
+/// A count over something; none of nothing.
+fn over(count: u64, of: f64) -> f64 {
+    if of > 0.0 { float(count) / of } else { 0.0 }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything are counted")]
+pub(super) const fn float(of: u64) -> f64 {
+    of as f64
+}

@@ -1,0 +1,417 @@
+//! What is simulated of several sites. The paper (Giza, USENIX ATC 2017) gives few of these
+//! numbers: which are its own, and which are assumed, stands in `experiments/giza/base-*.toml`.
+
+use fulgurite_geo::{Quorums, Sizes, limits};
+use fulgurite_units::{ByteCount, Duration};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::times::{Blob, Coding, Disk, MS_MAX, Network, Rows};
+use crate::{Error, scenario};
+
+/// Fields of a scenario that are tables and may be left out.
+const TABLES: [&str; 7] = ["network", "rows", "blob", "coding", "disk", "workload", "fetching"];
+/// Writes of a run, at most: all rows are held in memory.
+const OBJECTS_MAX: u32 = 1_000_000;
+/// Clients that write one object back to back, at most.
+const BACK_TO_BACK_MAX: u32 = 64;
+/// Objects of a stripe, at most.
+const BATCH_MAX: u32 = 4_096;
+
+/// How long a run may be, and anything in it.
+const RUN_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
+
+/// Several sites, and what is asked of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// What is simulated.
+    pub system: Named,
+    /// The sites.
+    pub sites: Vec<Place>,
+    /// Round trips between them without anything done there, in milliseconds.
+    pub rtt_ms: Vec<Vec<f64>>,
+    /// Fragments that give an object back.
+    pub data: u8,
+    /// Fragments beside them.
+    pub parity: u8,
+    /// How sizes of quorums are chosen.
+    pub sizes: Sizes,
+    /// Bytes of an object.
+    pub size: ByteCount,
+    /// How objects are written, and read.
+    pub design: Design,
+    /// How an object is read, where the design leaves that open.
+    pub reading: Reading,
+    /// Where the bytes of an object go.
+    pub layout: Layout,
+    /// Between sites, and to their own stores.
+    pub network: Network,
+    /// Conditional writes.
+    pub rows: Rows,
+    /// Fragments.
+    pub blob: Blob,
+    /// What a node reckons.
+    pub coding: Coding,
+    /// Disks of the design on a replicated database, and of nothing else.
+    pub disk: Disk,
+    /// What a site stores for each byte it is given (1.3, section 2.3).
+    pub stored_for_each: f64,
+    /// What is asked for.
+    pub workload: Workload,
+    /// Sites that do not answer, by their places.
+    pub down: Vec<u8>,
+    /// Whether nodes know that.
+    pub down_is_known: bool,
+    /// How fragments are fetched.
+    pub fetching: Fetching,
+    /// A site that loses its fragments when all is written, and whose objects are healed then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rebuilt: Option<u8>,
+    /// How long the answers of a round are waited for.
+    pub round: Duration,
+    /// How long an operation may take.
+    pub patience: Duration,
+}
+
+/// The name of the system in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Named {
+    /// Several sites.
+    #[default]
+    Giza,
+}
+
+/// A site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Its name.
+    pub name: String,
+    /// Whether it has rows that vote.
+    #[serde(default = "yes")]
+    pub votes: bool,
+    /// Whether it has fragments.
+    #[serde(default = "yes")]
+    pub data: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// How objects are written and read. All but the last three run the controllers of `geo`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// Fragments and version at once, the version in a fast round.
+    #[default]
+    Giza,
+    /// Fragments and version at once, the version in classic rounds.
+    ParallelClassic,
+    /// Fragments, then a fast round.
+    SerialFast,
+    /// Fragments, then classic rounds.
+    SerialClassic,
+    /// One fragment to or from the farthest site that is needed, and nothing else.
+    Baseline,
+    /// The whole object to or from the store of the node's own site, and nothing else.
+    Local,
+    /// A MODEL of fragments and versions as rows of a replicated database, by the paper's text.
+    Cockroach,
+}
+
+/// How an object is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reading {
+    /// Fragments of what the nearest row says while a quorum of rows is read.
+    #[default]
+    Optimistic,
+    /// A quorum of rows, then fragments.
+    Serial,
+    /// All rows, then fragments.
+    SerialAll,
+}
+
+/// Where the bytes of an object go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Into fragments of its own.
+    #[default]
+    Own,
+    /// Into a stripe with others; see [`Workload::batch`].
+    Shared,
+    /// Into its rows.
+    Inline,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workload {
+    /// Writes, each of an object of its own unless another says so below.
+    pub objects: u32,
+    /// Time between two of them.
+    pub every: Duration,
+    /// Where they come from, in turn.
+    pub from: Vec<u8>,
+    /// Where each is read, in turn, once it is written; nowhere for no reads.
+    pub read_from: Vec<u8>,
+    /// Share of writes beside which another site writes the same object within a second.
+    pub concurrent: f64,
+    /// So many clients at the first site write one object, each as soon as its last write ended.
+    pub back_to_back: u32,
+    /// Objects of a stripe, for [`Layout::Shared`].
+    pub batch: u32,
+    /// How long a stripe waits for more, at most.
+    pub batch_wait: Duration,
+}
+
+/// How fragments are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Fetching {
+    /// Whether the others are asked as well when the nearest have not answered after `after`.
+    pub hedged: bool,
+    /// See `hedged`.
+    pub after: Duration,
+}
+
+impl Default for Fetching {
+    fn default() -> Self {
+        Self { hedged: false, after: Duration::from_millis(0) }
+    }
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self {
+            objects: 200,
+            every: Duration::from_secs(10),
+            from: vec![0],
+            read_from: vec![0],
+            concurrent: 0.0,
+            back_to_back: 0,
+            batch: 64,
+            batch_wait: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Default for Scenario {
+    /// Three sites of the paper's World-2-1 (Figure 5): the largest round trip is its own.
+    fn default() -> Self {
+        let place = |name: &str| Place { name: name.to_owned(), votes: true, data: true };
+        Self {
+            system: Named::Giza,
+            sites: ["US", "EU", "JP"].map(place).to_vec(),
+            rtt_ms: vec![vec![0.0, 102.0, 140.0], vec![102.0, 0.0, 240.0], vec![140.0, 240.0, 0.0]],
+            data: 2,
+            parity: 1,
+            sizes: Sizes::Majority,
+            size: ByteCount::mib(4),
+            design: Design::Giza,
+            reading: Reading::Optimistic,
+            layout: Layout::Own,
+            network: Network::default(),
+            rows: Rows::default(),
+            blob: Blob::default(),
+            coding: Coding::default(),
+            disk: Disk::default(),
+            stored_for_each: 1.3,
+            workload: Workload::default(),
+            down: Vec::new(),
+            down_is_known: true,
+            fetching: Fetching::default(),
+            rebuilt: None,
+            round: Duration::from_secs(2),
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+fn refuse<T>(field: &'static str, value: String, expected: &'static str) -> Result<T, Error> {
+    Err(Error::Parameter { field, value, expected })
+}
+
+impl Scenario {
+    /// Places of sites whose rows vote.
+    pub(crate) fn voters(&self) -> Vec<u8> {
+        self.places(|place| place.votes)
+    }
+
+    /// Places of sites that have fragments.
+    pub(crate) fn holders(&self) -> Vec<u8> {
+        self.places(|place| place.data)
+    }
+
+    fn places(&self, which: fn(&Place) -> bool) -> Vec<u8> {
+        let all = (0_u8..).zip(&self.sites);
+        all.filter(|(_, place)| which(place)).map(|(index, _)| index).collect()
+    }
+
+    /// A round trip, in milliseconds.
+    pub(crate) fn rtt(&self, from: u8, to: u8) -> f64 {
+        self.rtt_ms[usize::from(from)][usize::from(to)]
+    }
+
+    /// Of these places the nearest first.
+    pub(crate) fn nearest(&self, from: u8, mut places: Vec<u8>) -> Vec<u8> {
+        places.sort_by(|a, b| self.rtt(from, *a).total_cmp(&self.rtt(from, *b)));
+        places
+    }
+
+    /// Quorums of the sites that vote.
+    ///
+    /// # Errors
+    /// When so many cannot.
+    pub(crate) fn quorums(&self) -> Result<Quorums, Error> {
+        Ok(Quorums::new(self.voters().len(), self.sizes)?)
+    }
+
+    /// Bytes of a fragment of so many.
+    pub(crate) fn fragment(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(u64::from(self.data).max(1))
+    }
+
+    /// Fragments that a write must have on stable storage: all, or as many as leave one to lose.
+    pub(crate) fn needed(&self) -> usize {
+        usize::from(self.data) + usize::from(self.parity > 1)
+    }
+
+    /// Checks every part.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.validate_sites()?;
+        self.quorums()?;
+        let fragments = usize::from(self.data) + usize::from(self.parity);
+        if self.data == 0 || self.parity == 0 || fragments != self.holders().len() {
+            let value = format!("{} + {}", self.data, self.parity);
+            return refuse(
+                "data + parity",
+                value,
+                "as many as there are sites that have fragments",
+            );
+        }
+        let inline = self.layout == Layout::Inline;
+        if self.size == ByteCount::ZERO || self.size > ByteCount::gib(1) {
+            return refuse("size", self.size.to_string(), "from one byte to 1 GiB");
+        }
+        if inline && self.size.get() > limits::INLINE_BYTES_MAX as u64 {
+            return refuse("size", self.size.to_string(), "at most 4 KiB where layout is inline");
+        }
+        if !(1.0..=100.0).contains(&self.stored_for_each) {
+            return refuse("stored_for_each", self.stored_for_each.to_string(), "from 1 to 100");
+        }
+        let waits = [self.patience, self.fetching.after, self.workload.batch_wait];
+        if let Some(long) = waits.into_iter().find(|wait| *wait > WAIT_MAX) {
+            let field = "patience, fetching.after, workload.batch_wait";
+            return refuse(field, long.to_string(), "at most a day");
+        }
+        if self.round == Duration::ZERO || self.patience < self.round {
+            return refuse("round", self.round.to_string(), "above 0 and at most patience");
+        }
+        self.network.validate()?;
+        self.rows.validate()?;
+        self.blob.validate()?;
+        self.coding.validate()?;
+        self.disk.validate()?;
+        self.validate_workload()
+    }
+
+    fn validate_sites(&self) -> Result<(), Error> {
+        let count = self.sites.len();
+        if !(3..=limits::DATA_SITES_MAX).contains(&count) {
+            return refuse("sites", count.to_string(), "from 3 to 32");
+        }
+        let named = |name: &str| self.sites.iter().filter(|place| place.name == name).count();
+        if let Some(twice) = self.sites.iter().find(|place| named(&place.name) > 1) {
+            return refuse("sites", format!("{} twice", twice.name), "sites with different names");
+        }
+        let square = self.rtt_ms.len() == count && self.rtt_ms.iter().all(|row| row.len() == count);
+        if !square {
+            return refuse("rtt_ms", "no square".to_owned(), "a row and a column for each site");
+        }
+        for (from, row) in self.rtt_ms.iter().enumerate() {
+            for (to, rtt) in row.iter().enumerate() {
+                let back = self.rtt_ms[to][from];
+                let fits = if from == to { *rtt == 0.0 } else { (0.01..=MS_MAX).contains(rtt) };
+                if !fits || (rtt - back).abs() > 1e-9 {
+                    let value = format!("{rtt} from {from} to {to}");
+                    let expected = "0 to itself, else from 0.01 to 60000 and the same both ways";
+                    return refuse("rtt_ms", value, expected);
+                }
+            }
+        }
+        let outside = |site: &u8| usize::from(*site) >= count;
+        let asked = self.workload.from.iter().chain(&self.workload.read_from);
+        let mut all = asked.chain(&self.down).chain(&self.rebuilt);
+        if let Some(site) = all.find(|site| outside(site)) {
+            return refuse("from, read_from, down, rebuilt", site.to_string(), "places of sites");
+        }
+        if let Some(site) = self.rebuilt.filter(|site| !self.sites[usize::from(*site)].data) {
+            return refuse("rebuilt", site.to_string(), "a site that has fragments");
+        }
+        if let Some(site) = self.workload.from.iter().find(|site| self.down.contains(site)) {
+            return refuse("workload.from", site.to_string(), "sites that are not down");
+        }
+        Ok(())
+    }
+
+    fn validate_workload(&self) -> Result<(), Error> {
+        let of = &self.workload;
+        if !(1..=OBJECTS_MAX).contains(&of.objects) || of.from.is_empty() {
+            return refuse("workload.objects", of.objects.to_string(), "from 1 to 1000000");
+        }
+        let length = of.every.as_nanos().checked_mul(u64::from(of.objects));
+        if length.is_none_or(|length| length > RUN_MAX.as_nanos()) {
+            return refuse("workload.every", of.every.to_string(), "at most ten years for all");
+        }
+        if !(0.0..=1.0).contains(&of.concurrent) {
+            return refuse("workload.concurrent", of.concurrent.to_string(), "from 0 to 1");
+        }
+        if of.back_to_back > BACK_TO_BACK_MAX {
+            return refuse("workload.back_to_back", of.back_to_back.to_string(), "at most 64");
+        }
+        if !(1..=BATCH_MAX).contains(&of.batch) {
+            return refuse("workload.batch", of.batch.to_string(), "from 1 to 4096");
+        }
+        let batched = self.layout == Layout::Shared;
+        if batched && (self.design != Design::Giza || of.back_to_back > 0) {
+            let value = format!("{:?}", self.design).to_lowercase();
+            return refuse("layout", value, "shared for objects that design giza writes once");
+        }
+        Ok(())
+    }
+}
+
+impl scenario::Scenario for Scenario {
+    fn check(&self) -> Result<(), Error> {
+        self.validate()
+    }
+
+    /// All that comes is measured.
+    fn window(&self) -> [Duration; 2] {
+        [Duration::ZERO, Duration::from_nanos(u64::MAX)]
+    }
+
+    /// Tables that are left out are put there, so that their fields can be set.
+    fn resolve(mut table: Table) -> Result<Table, String> {
+        let defaults = Table::try_from(Self::default()).map_err(|error| error.to_string())?;
+        for name in TABLES {
+            let Some(Value::Table(fields)) = defaults.get(name) else { continue };
+            let given = table.entry(name).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(given) = given else { continue };
+            for (field, value) in fields {
+                given.entry(field.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        Ok(table)
+    }
+}

@@ -1,0 +1,92 @@
+//! A simulated site: rows that change by the one function that live sites use, fragments, and what
+//! each was asked for.
+
+use std::collections::BTreeMap;
+
+use fulgurite_geo::{Epoch, Fragment, Request, Row, Standing, Verdict, WriteId, step};
+use fulgurite_units::{Duration, Instant};
+
+/// The epoch of the map: sites are not replaced here.
+pub(super) const EPOCH: Epoch = Epoch(1);
+
+/// What a site was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// Bytes that left it for other sites.
+    pub sent: u64,
+    /// Of them, for writes.
+    pub sent_by_puts: u64,
+    /// Bytes of fragments that it has.
+    pub fragment_bytes: u64,
+    /// Bytes of rows that it has.
+    pub row_bytes: u64,
+    /// Fragments written.
+    pub fragment_writes: u64,
+    /// Fragments read.
+    pub fragment_reads: u64,
+    /// Rows changed.
+    pub row_updates: u64,
+    /// Rows read.
+    pub row_reads: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) up: bool,
+    rows: BTreeMap<u64, Row>,
+    /// Until when the node that changes a row is at it.
+    busy: BTreeMap<u64, Instant>,
+    fragments: BTreeMap<(WriteId, u8), u64>,
+    pub(super) used: Use,
+}
+
+impl Site {
+    pub(super) fn new(up: bool) -> Self {
+        let (rows, busy, fragments) = Default::default();
+        Self { up, rows, busy, fragments, used: Use::default() }
+    }
+
+    /// When a row has been served that is asked for now: one request after the other, as they come.
+    pub(super) fn serve(&mut self, key: u64, now: Instant, takes: Duration) -> Instant {
+        let busy = self.busy.entry(key).or_insert(now);
+        *busy = now.max(*busy) + takes;
+        *busy
+    }
+
+    /// Applies a request to a row.
+    pub(super) fn apply(&mut self, key: u64, request: &Request) -> (Verdict, Row) {
+        let standing = Standing { epoch: EPOCH, rebuilding: false };
+        let stepped = step(self.rows.get(&key), request, standing);
+        if stepped.changed {
+            self.used.row_updates += 1;
+            self.rows.insert(key, stepped.row.clone());
+        } else {
+            self.used.row_reads += 1;
+        }
+        (stepped.verdict, stepped.row)
+    }
+
+    pub(super) fn has(&self, fragment: Fragment) -> bool {
+        self.fragments.contains_key(&(fragment.write, fragment.index))
+    }
+
+    pub(super) fn write(&mut self, fragment: Fragment, bytes: u64) {
+        self.used.fragment_writes += 1;
+        self.fragments.insert((fragment.write, fragment.index), bytes);
+    }
+
+    /// All fragments are lost.
+    pub(super) fn lose(&mut self) {
+        self.fragments.clear();
+    }
+
+    /// What it was asked for, and what it has now.
+    pub(super) fn uses(&self) -> Use {
+        let size = |row: &Row| row.encode().map_or(0, |bytes| bytes.len() as u64);
+        Use {
+            fragment_bytes: self.fragments.values().sum(),
+            row_bytes: self.rows.values().map(size).sum(),
+            ..self.used
+        }
+    }
+}
