@@ -1,0 +1,270 @@
+//! Addresses of sites, as URLs, parsed once into what may be asked of them.
+//!
+//! ```text
+//! dir:///path                                                        mem://name
+//! s3://bucket/prefix?endpoint=..&region=..                           gs://bucket/prefix
+//! az://container/prefix?account=..                                   etcd://host:port,host:port/prefix
+//! postgres://user@host:port/database?table=..
+//! ```
+//!
+//! No secret stands in an address: it names the environment variable that has one. So an address may
+//! be shown, logged and stored.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::Key;
+use crate::limits::PREFIX_BYTES_MAX;
+
+/// What is written as it is.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'/').remove(b':').remove(b',');
+
+/// What kind of store an address is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Directory,
+    Memory,
+    S3,
+    Google,
+    Azure,
+    Postgres,
+    Etcd,
+}
+
+/// Names of schemes, what each has where a host stands, and which options it takes.
+const SCHEMES: [(Scheme, &str, &str, &[&str]); 7] = [
+    (Scheme::Directory, "dir", "nothing", &[]),
+    (Scheme::Memory, "mem", "a name", &[]),
+    (Scheme::S3, "s3", "a bucket", &[
+        "endpoint",
+        "region",
+        "ca",
+        "access_key_id_env",
+        "secret_access_key_env",
+        "session_token_env",
+    ]),
+    (Scheme::Google, "gs", "a bucket", &["endpoint", "ca", "service_account_key_env"]),
+    (Scheme::Azure, "az", "a container", &["account", "endpoint", "ca", "account_key_env"]),
+    (Scheme::Postgres, "postgres", "a host", &[
+        "table",
+        "password_env",
+        "sslmode",
+        "ca",
+        "connections",
+    ]),
+    (Scheme::Etcd, "etcd", "a host", &["user", "password_env", "tls", "ca"]),
+];
+
+/// The address of a site.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    pub(crate) scheme: Scheme,
+    pub(crate) user: Option<String>,
+    /// Bucket, name or hosts.
+    pub(crate) host: String,
+    /// Without slashes around it, but for a directory, which begins with one.
+    pub(crate) path: String,
+    pub(crate) options: BTreeMap<String, String>,
+}
+
+/// A text that is no address: what is wrong, where in it, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place} of the address of a site: {what}; {remedy}")]
+pub struct AddressError {
+    /// Which part of the address.
+    pub place: String,
+    /// What is wrong with it.
+    pub what: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// An error about a part of an address.
+pub(crate) fn refuse(
+    place: impl Into<String>,
+    what: impl Into<String>,
+    remedy: impl Into<String>,
+) -> AddressError {
+    AddressError { place: place.into(), what: what.into(), remedy: remedy.into() }
+}
+
+impl Address {
+    /// An option, if it is there.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let names: Vec<String> = SCHEMES.iter().map(|(_, name, ..)| format!("{name}://")).collect();
+        let unknown = |what: &str| {
+            refuse("the beginning", what, format!("begin with one of {}", names.join(" ")))
+        };
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(unknown("it has no scheme"));
+        };
+        let known = SCHEMES.iter().find(|(_, name, ..)| *name == scheme);
+        let Some(&(scheme, name, host_is, allowed)) = known else {
+            return Err(unknown("its scheme is none of those that there are"));
+        };
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = match place.find('/') {
+            Some(at) => place.split_at(at),
+            None => (place, ""),
+        };
+        let (user, host) = user_and_host(scheme, authority)?;
+        if (scheme == Scheme::Directory) != host.is_empty() {
+            let remedy = match scheme {
+                Scheme::Directory => "name a directory from the root: dir:///path".to_owned(),
+                _ => format!("write {name}:// and {host_is}"),
+            };
+            return Err(refuse("the host", format!("there should be {host_is}"), remedy));
+        }
+        check_host(scheme, &host)?;
+        let path = path_of(scheme, path)?;
+        let options = options_of(name, allowed, query)?;
+        Ok(Self { scheme, user, host, path, options })
+    }
+}
+
+/// What stands before the path. A password is refused, and not shown.
+fn user_and_host(scheme: Scheme, text: &str) -> Result<(Option<String>, String), AddressError> {
+    let Some((user, host)) = text.rsplit_once('@') else {
+        return Ok((None, decoded("the host", text)?));
+    };
+    if user.contains(':') {
+        let remedy = "take it out, put it into an environment variable, and name that with \
+                      password_env=NAME";
+        return Err(refuse("the user", "a password stands in it", remedy));
+    }
+    if scheme != Scheme::Postgres {
+        let remedy = "only postgres:// has one there; see docs/operating.md for the others";
+        return Err(refuse("the user", "this kind of store has none there", remedy));
+    }
+    Ok((Some(decoded("the user", user)?), decoded("the host", host)?))
+}
+
+fn check_host(scheme: Scheme, host: &str) -> Result<(), AddressError> {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:,[]".contains(&byte);
+    let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_right = match scheme {
+        Scheme::Postgres | Scheme::Etcd => host.bytes().all(is_letter),
+        _ => host.bytes().all(is_simple),
+    };
+    if is_right {
+        return Ok(());
+    }
+    Err(refuse("the host", "it has letters that none has", "write letters, digits, - . and _"))
+}
+
+fn path_of(scheme: Scheme, text: &str) -> Result<String, AddressError> {
+    let path = decoded("the path", text)?;
+    if scheme == Scheme::Directory {
+        let remedy = "name a directory from the root: dir:///path";
+        let is_path = path.starts_with('/') && path.len() > 1 && !path.contains('\0');
+        return if is_path { Ok(path) } else {
+            Err(refuse("the path", "it is no directory from the root", remedy))
+        };
+    }
+    let path = path.strip_prefix('/').unwrap_or(&path);
+    let path = path.strip_suffix('/').unwrap_or(path).to_owned();
+    match scheme {
+        Scheme::Memory if !path.is_empty() => {
+            Err(refuse("the path", "a table in memory has none", "write mem://name"))
+        }
+        Scheme::Postgres if path.is_empty() || path.contains('/') => {
+            let remedy = "write postgres://user@host/database";
+            Err(refuse("the path", "it is not the name of a database", remedy))
+        }
+        _ if path.is_empty() || scheme == Scheme::Postgres => Ok(path),
+        _ => match Key::new(path.as_str()) {
+            Ok(_) if path.len() <= PREFIX_BYTES_MAX => Ok(path),
+            Ok(_) => {
+                let what = format!("it has more than {PREFIX_BYTES_MAX} bytes");
+                Err(refuse("the path", what, "choose a shorter prefix"))
+            }
+            Err(error) => Err(refuse("the path", error.to_string(), "choose another prefix")),
+        },
+    }
+}
+
+fn options_of(
+    scheme: &str,
+    allowed: &[&str],
+    query: &str,
+) -> Result<BTreeMap<String, String>, AddressError> {
+    let mut options = BTreeMap::new();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        if !allowed.contains(&name) {
+            let what = "an option that this kind of store does not have";
+            let remedy = match allowed {
+                [] => format!("{scheme}:// takes none"),
+                some => format!("{scheme}:// takes {}", some.join(", ")),
+            };
+            // Not the name: it may be a secret that stands at a wrong place.
+            return Err(refuse("the options", what, remedy));
+        }
+        let place = format!("the option {name}");
+        let value = decoded(&place, value)?;
+        if value.is_empty() {
+            return Err(refuse(place, "it is empty", "give it a value or leave it out"));
+        }
+        let is_variable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if name.ends_with("_env") && !value.bytes().all(is_variable) {
+            let remedy = "name the variable that has the secret, not the secret";
+            return Err(refuse(place, "it is not the name of an environment variable", remedy));
+        }
+        if options.insert(name.to_owned(), value).is_some() {
+            return Err(refuse(place, "it is there twice", "write it once"));
+        }
+    }
+    Ok(options)
+}
+
+fn decoded(place: &str, text: &str) -> Result<String, AddressError> {
+    let text = percent_decode_str(text).decode_utf8().map_err(|_| {
+        refuse(place, "it is not UTF-8", "write other bytes than UTF-8 nowhere")
+    })?;
+    if text.contains(|c: char| c.is_control()) {
+        return Err(refuse(place, "it has control characters", "take them out"));
+    }
+    Ok(text.into_owned())
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
+        let name = SCHEMES.iter().find(|(scheme, ..)| *scheme == self.scheme);
+        let name = name.map_or("", |(_, name, ..)| *name);
+        write!(f, "{name}://")?;
+        if let Some(user) = &self.user {
+            write!(f, "{}@", encoded(user))?;
+        }
+        f.write_str(&encoded(&self.host))?;
+        if !self.path.is_empty() && !self.path.starts_with('/') {
+            f.write_str("/")?;
+        }
+        f.write_str(&encoded(&self.path))?;
+        for (at, (name, value)) in self.options.iter().enumerate() {
+            write!(f, "{}{name}={}", if at == 0 { '?' } else { '&' }, encoded(value))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Blobs in a bucket or a directory.
+//!
+//! A directory that is not mounted is empty and says of every blob that there is none. So there a
+//! mark is looked for before that is believed. Buckets say themselves when they are gone, but only to
+//! a GET: a HEAD has no body to say it in.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fulgurite_units::{ByteCount, UnixTime};
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{
+    GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutOptions, PutPayload,
+};
+
+use super::told;
+use crate::blob::{Blob, BlobMeta};
+use crate::limits::BLOB_BYTES_MAX;
+use crate::{BlobError, Cause, Key};
+
+/// Behind the key of a blob, as behind that of a row.
+const SUFFIX: char = '!';
+/// The object that says that blobs are here.
+const MARK: &str = "fulgurite-blobs";
+
+/// Blobs in a bucket, or in whatever `object_store` has.
+#[derive(Clone, Debug)]
+pub struct BucketBlobs {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// Whether nothing is believed to be absent unless the mark is there.
+    is_marked: bool,
+}
+
+impl BucketBlobs {
+    /// The blobs below `prefix`. The store has to have retries off.
+    #[must_use]
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
+        Self { store, prefix, is_marked: false }
+    }
+
+    /// The same in a place that may be empty by mistake: a mark says that it is the right one. It is
+    /// made if `may_create`.
+    ///
+    /// # Errors
+    /// [`BlobError::NotFound`] when there is none, and others.
+    pub async fn marked(self, may_create: bool) -> Result<Self, BlobError> {
+        if may_create {
+            let options = PutOptions::from(PutMode::Create);
+            let text = PutPayload::from_static(b"fulgurite blobs 1\n");
+            match self.store.put_opts(&self.mark(), text, options).await {
+                Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => {}
+                Err(error) => return Err(told::of_blob(&error)),
+            }
+        }
+        self.store.head(&self.mark()).await.map_err(|error| told::of_blob_read(&error))?;
+        Ok(Self { is_marked: true, ..self })
+    }
+
+    fn mark(&self) -> Path {
+        Path::from(format!("{}/{MARK}", self.prefix))
+    }
+
+    fn path(&self, key: &Key) -> Path {
+        Path::from(format!("{}/{key}{SUFFIX}", self.prefix))
+    }
+
+    /// What is known of an object, unless it is no blob.
+    fn meta(&self, meta: &ObjectMeta) -> Option<BlobMeta> {
+        let path = meta.location.as_ref().strip_prefix(self.prefix.as_ref())?;
+        let key = Key::new(path.trim_start_matches('/').strip_suffix(SUFFIX)?).ok()?;
+        let written = u64::try_from(meta.last_modified.timestamp_millis()).unwrap_or(0);
+        let written = UnixTime::from_millis(written);
+        Some(BlobMeta { key, bytes: ByteCount::new(meta.size), written })
+    }
+
+    async fn ask(&self, key: &Key, options: GetOptions) -> Result<GetResult, BlobError> {
+        match self.store.get_opts(&self.path(key), options).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.believed(told::of_blob_read(&error)).await),
+        }
+    }
+
+    /// An error of which absence is only left when the place is the right one.
+    async fn believed(&self, error: BlobError) -> BlobError {
+        if !self.is_marked || error != BlobError::NotFound {
+            return error;
+        }
+        match self.store.head(&self.mark()).await {
+            Ok(_) => error,
+            Err(_) => {
+                let what = "the mark of the place where blobs are is not there: is it mounted?";
+                BlobError::Unavailable(Cause::new(what))
+            }
+        }
+    }
+
+    /// An error of a read of a part: stores refuse a part that begins behind the end in ways of
+    /// their own.
+    async fn is_short(&self, key: &Key, range: &Range<u64>, error: BlobError) -> BlobError {
+        if !matches!(error, BlobError::Unavailable(_)) {
+            return error;
+        }
+        match self.head(key).await {
+            Ok(meta) if meta.bytes.get() < range.end => {
+                let (have, end) = (meta.bytes.get(), range.end);
+                BlobError::Corrupt(format!("it has {have} bytes, and was read up to {end}"))
+            }
+            _ => error,
+        }
+    }
+
+    async fn is_same(&self, key: &Key, body: &Bytes) -> Result<bool, BlobError> {
+        let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
+        if self.head(key).await?.bytes.get() != length {
+            return Ok(false);
+        }
+        Ok(self.get(key, None).await? == *body)
+    }
+}
+
+#[async_trait]
+impl Blob for BucketBlobs {
+    async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
+        if body.len() > BLOB_BYTES_MAX {
+            return Err(BlobError::TooLarge(body.len()));
+        }
+        let options = PutOptions::from(PutMode::Create);
+        let path = self.path(key);
+        let put = self.store.put_opts(&path, PutPayload::from(body.clone()), options);
+        let error = match put.await {
+            Ok(_) => return Ok(()),
+            Err(error) => told::of_blob(&error),
+        };
+        match error {
+            BlobError::Exists => match self.is_same(key, &body).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(BlobError::Exists),
+                // Another write was on its way and did not land, or it was removed since.
+                Err(BlobError::NotFound) => {
+                    let what = "it was there and is not: another write is on its way";
+                    Err(BlobError::Unavailable(Cause::new(what)))
+                }
+                Err(error) => Err(error),
+            },
+            // A put does not miss its object: it is the place that is missing.
+            BlobError::NotFound => Err(BlobError::Unavailable(Cause::new("the bucket is not there"))),
+            other => Err(other),
+        }
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
+        if range.as_ref().is_some_and(|range| range.is_empty()) {
+            return Ok(Bytes::new());
+        }
+        let options = GetOptions {
+            range: range.clone().map(GetRange::Bounded),
+            ..GetOptions::default()
+        };
+        let answer = match (self.ask(key, options).await, &range) {
+            (Ok(answer), _) => answer,
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(range)) => return Err(self.is_short(key, range, error).await),
+        };
+        let size = answer.meta.size;
+        if range.is_none() && size > u64::try_from(BLOB_BYTES_MAX).unwrap_or(u64::MAX) {
+            return Err(BlobError::Corrupt(format!("it has {size} bytes")));
+        }
+        let bytes = answer.bytes().await.map_err(|error| told::of_blob_read(&error))?;
+        let wanted = range.map_or(size, |range| range.end - range.start);
+        if u64::try_from(bytes.len()) != Ok(wanted) {
+            let what = format!("{} bytes came, and {wanted} were asked for", bytes.len());
+            return Err(BlobError::Corrupt(what));
+        }
+        Ok(bytes)
+    }
+
+    async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let answer = match self.ask(key, options).await {
+            // Asked again in a way that can be answered with a reason.
+            Err(BlobError::NotFound) if !self.is_marked => {
+                self.ask(key, GetOptions::default()).await?
+            }
+            other => other?,
+        };
+        self.meta(&answer.meta).ok_or_else(|| BlobError::Corrupt("it has another key".to_owned()))
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), BlobError> {
+        let error = match self.store.delete(&self.path(key)).await {
+            Ok(()) => return Ok(()),
+            Err(error) => self.believed(told::of_blob(&error)).await,
+        };
+        if error == BlobError::NotFound { Ok(()) } else { Err(error) }
+    }
+
+    fn list(
+        &self,
+        prefix: Option<&Key>,
+        before: UnixTime,
+    ) -> BoxStream<'_, Result<BlobMeta, BlobError>> {
+        let below = match prefix {
+            None => self.prefix.clone(),
+            Some(prefix) => Path::from(format!("{}/{prefix}", self.prefix)),
+        };
+        let listed = self.store.list(Some(&below)).map_err(|error| told::of_blob_read(&error));
+        let found = listed.try_filter_map(move |meta| {
+            let meta = self.meta(&meta).filter(|meta| meta.written < before);
+            futures::future::ready(Ok(meta))
+        });
+        found.boxed()
+    }
+}

@@ -1,0 +1,281 @@
+//! The files of a table in a directory: how a row is read, replaced and removed by who has its lock.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::lock::{Guard, away, stripe_name};
+use super::row_file::{decode, encode, widened};
+use crate::limits::{KEY_BYTES_MAX, ROW_BYTES_MAX, STRIPES};
+use crate::{Cause, Key, OpenError, Row, TableError};
+
+const MARK: &str = "fulgurite-table";
+const MARK_TEXT: &str = "fulgurite table 1\n";
+/// Behind the last segment of a key, and before all letters of keys: so the files of a folder are in
+/// the order of keys, and no row has the name of a folder.
+pub(super) const SUFFIX: char = '!';
+
+/// A step of a change of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DirectoryStep {
+    /// Folders of the row are made.
+    MakeFolders,
+    /// Its new image is written.
+    WriteImage,
+    /// The image is synced.
+    SyncImage,
+    /// The lock file gets its key.
+    OpenChange,
+    /// The image is renamed over the row, or the row is removed.
+    Rename,
+    /// The folders are synced.
+    SyncFolders,
+    /// The lock file is emptied.
+    CloseChange,
+}
+
+impl DirectoryStep {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::MakeFolders,
+        Self::WriteImage,
+        Self::SyncImage,
+        Self::OpenChange,
+        Self::Rename,
+        Self::SyncFolders,
+        Self::CloseChange,
+    ];
+}
+
+/// Asked before each step of a change; the step fails as it says.
+#[derive(Clone)]
+pub struct Obstacle(Arc<dyn Fn(DirectoryStep) -> io::Result<()> + Send + Sync>);
+
+impl Obstacle {
+    /// What is asked.
+    #[must_use]
+    pub fn new(asked: impl Fn(DirectoryStep) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(asked))
+    }
+}
+
+impl fmt::Debug for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Obstacle")
+    }
+}
+
+/// The files of one table.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    root: PathBuf,
+    obstacle: Option<Obstacle>,
+}
+
+impl Files {
+    pub(super) fn open(root: PathBuf, may_create: bool) -> Result<Self, OpenError> {
+        let place = root.display().to_string();
+        let failed = |error: io::Error| OpenError::Table {
+            place: place.clone(),
+            source: away(&error),
+        };
+        match fs::read_to_string(root.join(MARK)) {
+            Ok(text) if text == MARK_TEXT => return Ok(Self { root, obstacle: None }),
+            Ok(text) => {
+                let what = format!("its mark is {:?}, and not {MARK_TEXT:?}", head(&text));
+                return Err(OpenError::Stranger { place, what });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if !may_create {
+            return Err(OpenError::Missing { what: "table", place });
+        }
+        if let Some(stranger) = stranger(&root).map_err(failed)? {
+            let what = format!("it is no table, and it is not empty: it has \"{stranger}\"");
+            return Err(OpenError::Stranger { place, what });
+        }
+        create(&root).map_err(failed)?;
+        Ok(Self { root, obstacle: None })
+    }
+
+    pub(super) fn with_obstacle(self, obstacle: Obstacle) -> Self {
+        Self { obstacle: Some(obstacle), ..self }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder in which rows are.
+    pub(super) fn rows(&self) -> PathBuf {
+        self.root.join("rows")
+    }
+
+    /// The row's file.
+    fn path(&self, key: &Key) -> PathBuf {
+        let mut path = self.rows().join(key.as_str()).into_os_string();
+        path.push(SUFFIX.to_string());
+        path.into()
+    }
+
+    /// The row as it is.
+    pub(super) fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
+        let path = self.path(key);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            // A folder of the row is not there, either.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(away(&error)),
+        };
+        let mut bytes = Vec::new();
+        let most = widened(ROW_BYTES_MAX + KEY_BYTES_MAX + 4096);
+        file.take(most).read_to_end(&mut bytes).map_err(|error| away(&error))?;
+        let damaged = |what| TableError::Corrupt(format!("row \"{key}\" in {}: {what}",
+            path.display()));
+        decode(key, &bytes).map(Some).map_err(damaged)
+    }
+
+    /// Ends a change that its process did not end: what is visible becomes durable.
+    pub(super) fn settle(&self, guard: &Guard) -> Result<(), TableError> {
+        if guard.is_settled()? {
+            return Ok(());
+        }
+        let key = guard.open_change().map_err(|error| away(&error))?;
+        let key = String::from_utf8(key).ok().and_then(|key| Key::new(key).ok());
+        // A name that is cut was cut by a power failure, after which what is there is durable.
+        if let Some(key) = key {
+            let unsettled = |error: TableError| match error {
+                TableError::Unknown(cause) => TableError::Unavailable(cause),
+                other => other,
+            };
+            match self.read(&key) {
+                Ok(Some(row)) => self.replace(guard, &key, &row).map_err(unsettled)?,
+                // A damaged row stays so; others that share its lock go on.
+                Ok(None) | Err(TableError::Corrupt(_)) => {
+                    self.sync_folders(&key).map_err(|error| away(&error))?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        guard.end().map_err(|error| away(&error))
+    }
+
+    /// Writes a row. An error is definite until the rename.
+    pub(super) fn replace(&self, guard: &Guard, key: &Key, row: &Row) -> Result<(), TableError> {
+        let image = self.root.join("new").join(stripe_name(guard.stripe()));
+        let written = self.write_image(&image, key, row);
+        if let Err(error) = written {
+            // Whoever comes next writes over it; it only takes room, which may be what is lacking.
+            let _ = fs::remove_file(&image);
+            return Err(away(&error));
+        }
+        self.change(guard, key, |path| fs::rename(&image, path))
+    }
+
+    fn write_image(&self, image: &Path, key: &Key, row: &Row) -> io::Result<()> {
+        self.pass(DirectoryStep::MakeFolders)?;
+        if let Some(folder) = self.path(key).parent() {
+            fs::create_dir_all(folder)?;
+        }
+        self.pass(DirectoryStep::WriteImage)?;
+        let mut file = File::create(image)?;
+        file.write_all(&encode(key, row))?;
+        self.pass(DirectoryStep::SyncImage)?;
+        file.sync_all()
+    }
+
+    /// Removes a row, or does nothing when there is none.
+    pub(super) fn remove(&self, guard: &Guard, key: &Key) -> Result<(), TableError> {
+        self.change(guard, key, |path| match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        })
+    }
+
+    /// The visible half of a change, and what makes it durable.
+    fn change(
+        &self,
+        guard: &Guard,
+        key: &Key,
+        visible: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<(), TableError> {
+        let begun = self.pass(DirectoryStep::OpenChange).and_then(|()| guard.begin(key));
+        if let Err(error) = begun {
+            let _ = guard.end();
+            return Err(away(&error));
+        }
+        let unknown = |error: io::Error| TableError::Unknown(Cause::new(error.to_string()));
+        self.pass(DirectoryStep::Rename).and_then(|()| visible(&self.path(key))).map_err(unknown)?;
+        self.pass(DirectoryStep::SyncFolders)
+            .and_then(|()| self.sync_folders(key))
+            .map_err(unknown)?;
+        // If it stays, the row is only written once more.
+        let _ = self.pass(DirectoryStep::CloseChange).and_then(|()| guard.end());
+        Ok(())
+    }
+
+    /// Syncs the folders of a row up to that of all rows: whoever made one may not have.
+    fn sync_folders(&self, key: &Key) -> io::Result<()> {
+        let (path, rows) = (self.path(key), self.rows());
+        for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(&rows)) {
+            match File::open(folder) {
+                Ok(folder) => folder.sync_all()?,
+                // Of a row that was never there.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&self, step: DirectoryStep) -> io::Result<()> {
+        self.obstacle.as_ref().map_or(Ok(()), |Obstacle(asked)| asked(step))
+    }
+}
+
+/// The first of what is in a directory that is not of a table which is just being made.
+fn stranger(root: &Path) -> io::Result<Option<String>> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !["locks", "rows", "new"].contains(&name.as_str()) && !name.starts_with(MARK) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes a table. Several processes may do so at once; the mark comes last.
+fn create(root: &Path) -> io::Result<()> {
+    for folder in ["locks", "rows", "new"] {
+        fs::create_dir_all(root.join(folder))?;
+    }
+    for stripe in 0..STRIPES {
+        let path = root.join("locks").join(stripe_name(stripe));
+        OpenOptions::new().create(true).append(true).open(path)?.sync_all()?;
+    }
+    File::open(root.join("locks"))?.sync_all()?;
+    // Each process has a name of its own, so that none reads half a mark.
+    let image = root.join(format!("{MARK}.{}", std::process::id()));
+    let mut file = File::create(&image)?;
+    file.write_all(MARK_TEXT.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&image, root.join(MARK))?;
+    for folder in root.ancestors().take(2) {
+        // A path of one name has its parent where the process is.
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn head(text: &str) -> String {
+    text.chars().take(40).collect()
+}

@@ -1,0 +1,135 @@
+//! Locks of rows: one of a fixed number of lock files each, that nobody removes.
+//!
+//! flock cannot be waited for with an end, so it is tried again and again; those of one process
+//! stand in a queue before it, so that one of them tries.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+
+use crate::limits::{
+    KEY_BYTES_MAX, LOCK_REST_MAX, LOCK_REST_MIN, LOCK_TRIES_MAX, STRIPES,
+};
+use crate::{Cause, Key, TableError};
+
+/// Whether others may have the lock at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    Shared,
+    Alone,
+}
+
+/// The lock files of a table.
+#[derive(Debug)]
+pub(super) struct Locks {
+    folder: PathBuf,
+    queues: [Arc<RwLock<()>>; STRIPES],
+}
+
+/// A lock that somebody has. It goes with this, or with the process.
+#[derive(Debug)]
+pub(super) struct Guard {
+    stripe: usize,
+    file: File,
+    _place: Place,
+}
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "a place in the queue is kept and not looked at")]
+enum Place {
+    Shared(OwnedRwLockReadGuard<()>),
+    Alone(OwnedRwLockWriteGuard<()>),
+}
+
+impl Locks {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { folder: root.join("locks"), queues: std::array::from_fn(|_| Arc::default()) }
+    }
+
+    /// The lock of the row under `key`.
+    pub(super) async fn lock(&self, key: &Key, sharing: Sharing) -> Result<Guard, TableError> {
+        let stripe = stripe(key);
+        let queue = Arc::clone(&self.queues[stripe]);
+        let (place, operation) = match sharing {
+            Sharing::Shared => {
+                let place = Place::Shared(queue.read_owned().await);
+                (place, FlockOperation::NonBlockingLockShared)
+            }
+            Sharing::Alone => {
+                let place = Place::Alone(queue.write_owned().await);
+                (place, FlockOperation::NonBlockingLockExclusive)
+            }
+        };
+        // It is not made here: a table whose files are gone is not there.
+        let path = self.folder.join(stripe_name(stripe));
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| away(&e))?;
+        let mut rest = LOCK_REST_MIN;
+        for _ in 0..LOCK_TRIES_MAX {
+            match flock(&file, operation) {
+                Ok(()) => return Ok(Guard { stripe, file, _place: place }),
+                Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(rest).await,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(away(&error.into())),
+            }
+            rest = (rest * 2).min(LOCK_REST_MAX);
+        }
+        let what = format!("another process has held the lock of row \"{key}\" for too long");
+        Err(TableError::Unavailable(Cause::new(what)))
+    }
+}
+
+impl Guard {
+    /// The row that it is of, among others.
+    pub(super) const fn stripe(&self) -> usize {
+        self.stripe
+    }
+
+    /// Whether no change is open.
+    pub(super) fn is_settled(&self) -> Result<bool, TableError> {
+        Ok(self.file.metadata().map_err(|e| away(&e))?.len() == 0)
+    }
+
+    /// The key whose change is open, as bytes that may be none.
+    pub(super) fn open_change(&self) -> std::io::Result<Vec<u8>> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))?;
+        let mut key = Vec::new();
+        file.take(super::row_file::widened(KEY_BYTES_MAX)).read_to_end(&mut key)?;
+        Ok(key)
+    }
+
+    /// Says that a change of this row is open.
+    pub(super) fn begin(&self, key: &Key) -> std::io::Result<()> {
+        let mut file = &self.file;
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(key.as_str().as_bytes())
+    }
+
+    /// Says that none is.
+    pub(super) fn end(&self) -> std::io::Result<()> {
+        self.file.set_len(0)
+    }
+}
+
+/// What the system said before anything changed.
+pub(super) fn away(error: &std::io::Error) -> TableError {
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        return TableError::Denied(Cause::new(error.to_string()));
+    }
+    TableError::Unavailable(Cause::new(error.to_string()))
+}
+
+pub(super) fn stripe_name(stripe: usize) -> String {
+    format!("{stripe:02x}")
+}
+
+/// Which lock file a row has.
+fn stripe(key: &Key) -> usize {
+    let crc = fulgurite_codes::crc32c(key.as_str().as_bytes());
+    usize::try_from(crc).unwrap_or(0) % STRIPES
+}

@@ -1,0 +1,174 @@
+//! Many at once: of those who expect the same one writes.
+
+use bytes::Bytes;
+use futures::future::join_all;
+
+use super::{Patient, Seen, passed, read, said, write};
+use crate::{Certainty, Expect, Key, Table, TableError};
+
+/// Who race.
+const WRITERS: usize = 20;
+/// How often.
+const ROUNDS: usize = 8;
+/// Who count, and how far each.
+const COUNTERS: usize = 8;
+const INCREMENTS: usize = 10;
+/// Tries of one increment: all others may be faster each time but the last.
+const TRIES: usize = 2000;
+
+/// What became of the rounds of a race.
+#[derive(Default)]
+struct Rounds {
+    one: usize,
+    none: usize,
+    several: usize,
+    winners: usize,
+    wrong: Vec<String>,
+}
+
+impl Rounds {
+    fn seen(self) -> Seen {
+        let Self { one, none, several, winners, wrong } = self;
+        if several > 0 {
+            return Err(format!(
+                "{several} of {ROUNDS} rounds of {WRITERS} writers had more than one winner, \
+                 {winners} in all"
+            ));
+        }
+        if let Some(first) = wrong.first() {
+            return Err(format!("{} of {ROUNDS} rounds: {first}", wrong.len()));
+        }
+        if one == 0 {
+            return Err(format!("no round of {ROUNDS} had a winner"));
+        }
+        passed(format!("{one} rounds of {WRITERS} writers had one winner, {none} had none"))
+    }
+}
+
+/// Rows that many create at once.
+pub(super) async fn create(patient: &Patient<'_>) -> Seen {
+    let mut rounds = Rounds::default();
+    for round in 0..ROUNDS {
+        let key = patient.key("create-race", round);
+        race(patient, &key, &Expect::Absent, &mut rounds).await?;
+    }
+    rounds.seen()
+}
+
+/// A row whose image many replace at once.
+pub(super) async fn update(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("update-race", 0);
+    write(patient.table, &key, Expect::Absent, &patient.image()).await?;
+    let mut rounds = Rounds::default();
+    for _ in 0..ROUNDS {
+        let Some(row) = read(patient.table, &key).await? else {
+            return Err("a row that was written is not there".to_owned());
+        };
+        race(patient, &key, &Expect::Is(row.tag), &mut rounds).await?;
+    }
+    rounds.seen()
+}
+
+/// One round, half of it over each connection.
+async fn race(
+    patient: &Patient<'_>,
+    key: &Key,
+    expect: &Expect,
+    rounds: &mut Rounds,
+) -> Result<(), String> {
+    let images: Vec<Bytes> = (0..WRITERS).map(|_| patient.image()).collect();
+    let before = read(patient.table, key).await?.map(|row| row.bytes);
+    let tables = [patient.table, patient.second];
+    let writers = images.iter().enumerate().map(|(writer, image)| {
+        tables[writer % 2].cas(key, expect.clone(), image.clone())
+    });
+    let answers = join_all(writers).await;
+    let (mut won, mut unknown) = (Vec::new(), Vec::new());
+    for (image, answer) in images.iter().zip(answers) {
+        match answer {
+            Ok(_) => won.push(image),
+            Err(error) if error.certainty() == Certainty::Unknown => unknown.push(image),
+            Err(TableError::Conflict(_) | TableError::Unavailable(_) | TableError::Throttled(_)) => {}
+            Err(error) => return Err(said("a write of a race", &error)),
+        }
+    }
+    rounds.winners += won.len();
+    let there = read(patient.table, key).await?.map(|row| row.bytes);
+    match &*won {
+        [] => {
+            rounds.none += 1;
+            let is_fine = there == before || there.iter().any(|row| unknown.contains(&row));
+            if !is_fine {
+                rounds.wrong.push("nobody won, and the row changed".to_owned());
+            }
+        }
+        [winner] => {
+            rounds.one += 1;
+            if there.as_ref() != Some(*winner) {
+                rounds.wrong.push("the row is not what its one winner wrote".to_owned());
+            }
+        }
+        _ => rounds.several += 1,
+    }
+    Ok(())
+}
+
+/// A row that several count up, each as far.
+pub(super) async fn counter(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("counter", 0);
+    write(patient.table, &key, Expect::Absent, &counted(patient, 0)).await?;
+    let tables = [patient.table, patient.second];
+    let counters = (0..COUNTERS).map(|counter| count(patient, tables[counter % 2], &key));
+    let mut acknowledged = 0;
+    for done in join_all(counters).await {
+        acknowledged += done?;
+    }
+    let there = read(patient.table, &key).await?.map_or(0, |row| value(&row.bytes));
+    if there != acknowledged || acknowledged != COUNTERS * INCREMENTS {
+        let whole = COUNTERS * INCREMENTS;
+        return Err(format!("{acknowledged} of {whole} increments acknowledged, {there} counted"));
+    }
+    passed(format!("{there} increments by {COUNTERS} writers acknowledged and counted"))
+}
+
+/// The increments of one; how many were acknowledged.
+async fn count(patient: &Patient<'_>, table: &dyn Table, key: &Key) -> Result<usize, String> {
+    for done in 0..INCREMENTS {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            if tries > TRIES {
+                return Ok(done);
+            }
+            // What it is to be changed is what it is, not what a conflict says.
+            let Some(row) = read(table, key).await? else {
+                return Err("a row that was written is not there".to_owned());
+            };
+            let next = counted(patient, value(&row.bytes) + 1);
+            match table.cas(key, Expect::Is(row.tag), next.clone()).await {
+                Ok(_) => break,
+                Err(error) if error.certainty() == Certainty::Unknown => {
+                    if read(table, key).await?.is_some_and(|row| row.bytes == next) {
+                        break;
+                    }
+                    return Err(said("an increment", &error));
+                }
+                Err(
+                    TableError::Conflict(_) | TableError::Unavailable(_) | TableError::Throttled(_),
+                ) => tokio::task::yield_now().await,
+                Err(error) => return Err(said("an increment", &error)),
+            }
+        }
+    }
+    Ok(INCREMENTS)
+}
+
+/// A count with a nonce.
+fn counted(patient: &Patient<'_>, count: usize) -> Bytes {
+    format!("{count} {}", hex::encode(patient.entropy.draw())).into()
+}
+
+fn value(row: &[u8]) -> usize {
+    let text = std::str::from_utf8(row).unwrap_or_default();
+    text.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,227 @@
+//! One thing at a time.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+
+use super::lossy::{Loss, LossyTable};
+use super::{Patient, Seen, passed, read, refused, said, unsupported, write};
+use crate::{Decision, Expect, Guess, NoRests, TableError, transact};
+
+/// Keys whose order is easily got wrong, in their order.
+const ORDER: [&str; 9] = ["A", "a", "a-b", "a-b/c", "a.b", "a/b", "a/b/c", "a=b", "ab"];
+/// Rounds of what has to hold each time.
+const ROUNDS: usize = 10;
+
+/// What was acknowledged is there.
+pub(super) async fn kept(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("kept", 0);
+    let mut expect = Expect::Absent;
+    for round in 0..ROUNDS {
+        let image = patient.image();
+        let tag = write(patient.table, &key, expect, &image).await?;
+        let Some(row) = read(patient.table, &key).await? else {
+            return Err(format!("write {round} was acknowledged, and there is no row"));
+        };
+        if row.bytes != image {
+            return Err(format!("write {round} was acknowledged, and another row is there"));
+        }
+        if row.tag != tag {
+            return Err(format!("write {round} got {tag:?}, and its row has {:?}", row.tag));
+        }
+        expect = Expect::Is(tag);
+    }
+    let empty = patient.key("kept", 1);
+    write(patient.table, &empty, Expect::Absent, &Bytes::new()).await?;
+    if read(patient.table, &empty).await?.is_none_or(|row| !row.bytes.is_empty()) {
+        return Err("an empty row is not kept".to_owned());
+    }
+    passed(format!("{ROUNDS} writes read back with their tags"))
+}
+
+/// A tag is of one image.
+pub(super) async fn stale_tag(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("stale-tag", 0);
+    let (first, second, third) = (patient.image(), patient.image(), patient.image());
+    let old = write(patient.table, &key, Expect::Absent, &first).await?;
+    refused(patient.table, &key, Expect::Absent, &third, Some(&first)).await?;
+    let new = write(patient.table, &key, Expect::Is(old.clone()), &second).await?;
+    if old == new {
+        return Err(format!("two images of a row have one tag, {old:?}"));
+    }
+    refused(patient.table, &key, Expect::Is(old.clone()), &third, Some(&second)).await?;
+    refused(patient.second, &key, Expect::Is(old), &third, Some(&second)).await?;
+    passed("a write with the tag of an earlier image is refused")
+}
+
+/// A tag where nothing is.
+pub(super) async fn tag_of_nothing(patient: &Patient<'_>) -> Seen {
+    let (key, other) = (patient.key("no-row", 0), patient.key("no-row", 1));
+    let image = patient.image();
+    let tag = write(patient.table, &other, Expect::Absent, &image).await?;
+    refused(patient.table, &key, Expect::Is(tag), &image, None).await?;
+    // And where something was.
+    let tag = write(patient.table, &key, Expect::Absent, &image).await?;
+    patient.table.erase(&key).await.map_err(|error| said("an erase", &error))?;
+    refused(patient.table, &key, Expect::Is(tag), &image, None).await?;
+    passed("a write with a tag is refused where no row is")
+}
+
+/// Nobody reads what was.
+pub(super) async fn second_connection(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("second", 0);
+    let mut expect = Expect::Absent;
+    for round in 0..ROUNDS {
+        let image = patient.image();
+        let tables = [patient.table, patient.second];
+        let (writes, reads) = (tables[round % 2], tables[(round + 1) % 2]);
+        let tag = write(writes, &key, expect, &image).await?;
+        for (table, whose) in [(reads, "another"), (writes, "the same")] {
+            let found = read(table, &key).await?;
+            if found.is_none_or(|row| row.bytes != image) {
+                return Err(format!("after write {round}, {whose} connection read what was before"));
+            }
+        }
+        expect = Expect::Is(tag);
+    }
+    patient.table.erase(&key).await.map_err(|error| said("an erase", &error))?;
+    if read(patient.second, &key).await?.is_some() {
+        return Err("another connection read a row that was erased".to_owned());
+    }
+    passed(format!("{ROUNDS} writes were read over another connection at once"))
+}
+
+/// What became of a write whose reply is lost, before or after its effect.
+pub(super) async fn lost_reply(patient: &Patient<'_>) -> Seen {
+    let mut resolved = 0;
+    for (number, loss) in [Loss::AfterEffect, Loss::BeforeEffect].into_iter().enumerate() {
+        let key = patient.key("lost", number);
+        // Twice: a row that is new, and one that was there.
+        for _ in 0..2 {
+            let image = patient.image();
+            let lossy = LossyTable::new(patient.table, loss, 1);
+            let decide = |_: Option<&[u8]>| Decision::Write(image.clone(), ());
+            let done = transact(&lossy, &key, Guess::Nothing, &NoRests, decide).await;
+            done.map_err(|error| said("a write whose reply was lost", &error))?;
+            if read(patient.second, &key).await?.is_none_or(|row| row.bytes != image) {
+                return Err("a write whose reply was lost was called done, and is not".to_owned());
+            }
+            resolved += 1;
+        }
+    }
+    passed(format!("{resolved} writes whose replies were lost were found out about"))
+}
+
+/// Removal of the image that is named, and no other.
+pub(super) async fn conditional_delete(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("delete", 0);
+    let (first, second) = (patient.image(), patient.image());
+    let old = write(patient.table, &key, Expect::Absent, &first).await?;
+    if !patient.table.caps().cond_delete {
+        return match patient.table.remove(&key, &old).await {
+            Err(TableError::Unsupported(_)) => unsupported("the table says that it cannot"),
+            Ok(()) => Err("the table says that it cannot, and did".to_owned()),
+            Err(error) => Err(said("a removal that is not supported", &error)),
+        };
+    }
+    let new = write(patient.table, &key, Expect::Is(old.clone()), &second).await?;
+    match patient.table.remove(&key, &old).await {
+        Err(TableError::Conflict(_)) => {}
+        Ok(()) => return Err("a removal with the tag of an earlier image took place".to_owned()),
+        Err(error) => return Err(said("a removal that should meet a conflict", &error)),
+    }
+    if read(patient.table, &key).await?.is_none_or(|row| row.bytes != second) {
+        return Err("a removal was refused, and changed the row".to_owned());
+    }
+    patient.table.remove(&key, &new).await.map_err(|error| said("a removal", &error))?;
+    if read(patient.second, &key).await?.is_some() {
+        return Err("a row that was removed is there".to_owned());
+    }
+    passed("a row is removed only with the tag that it has")
+}
+
+/// From A to B to A.
+pub(super) async fn tag_reuse(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("reuse", 0);
+    let (a, b) = (patient.image(), patient.image());
+    let first = write(patient.table, &key, Expect::Absent, &a).await?;
+    let second = write(patient.table, &key, Expect::Is(first.clone()), &b).await?;
+    write(patient.table, &key, Expect::Is(second), &a).await?;
+    let again = patient.table.cas(&key, Expect::Is(first), patient.image()).await;
+    match (again, patient.table.caps().tag_reuse) {
+        (Ok(_), true) => {
+            unsupported("the tag of equal bytes is equal, as the table says: rows need a nonce")
+        }
+        (Ok(_), false) => Err("an earlier tag holds again, and the table says no".to_owned()),
+        (Err(TableError::Conflict(_)), _) => passed("an earlier tag does not hold again"),
+        (Err(error), _) => Err(said("a write with an earlier tag", &error)),
+    }
+}
+
+/// As long as it says, and not longer.
+pub(super) async fn size_limit(patient: &Patient<'_>) -> Seen {
+    let key = patient.key("size", 0);
+    let most = patient.table.caps().max_row;
+    let seed = patient.image();
+    let long: Bytes = seed.iter().copied().cycle().take(most).collect();
+    let tag = write(patient.table, &key, Expect::Absent, &long).await?;
+    if read(patient.table, &key).await?.is_none_or(|row| row.bytes != long) {
+        return Err(format!("a row of {most} bytes is not kept"));
+    }
+    let longer: Bytes = seed.iter().copied().cycle().take(most + 1).collect();
+    match patient.table.cas(&key, Expect::Is(tag), longer).await {
+        Err(TableError::TooLarge(_)) => {}
+        Ok(_) => return Err(format!("a row of more than {most} bytes is taken")),
+        Err(error) => return Err(said("a row that is too long", &error)),
+    }
+    // So that no scan of others has to carry it.
+    patient.table.erase(&key).await.map_err(|error| said("an erase", &error))?;
+    passed(format!("a row of {most} bytes is kept, one of a byte more refused"))
+}
+
+/// All rows, in their order.
+pub(super) async fn scan_order(patient: &Patient<'_>) -> Seen {
+    let root = patient.key("scan", 0);
+    let mut images = BTreeMap::new();
+    // Not in their order; more than a page, and one beside them.
+    let many = (0..70).map(|number| format!("page/{number:03}"));
+    let names: Vec<String> = ORDER.iter().map(|&name| name.to_owned()).chain(many).collect();
+    for name in names.iter().rev() {
+        let key = root.join(name).map_err(|error| error.to_string())?;
+        let image = patient.image();
+        write(patient.table, &key, Expect::Absent, &image).await?;
+        images.insert(key, image);
+    }
+    let beside = patient.prefix.join("scan-0.b").map_err(|error| error.to_string())?;
+    write(patient.table, &beside, Expect::Absent, &patient.image()).await?;
+    {
+        let mut used = patient.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        used.extend(images.keys().cloned());
+        used.insert(beside);
+    }
+    let scan = |after| async {
+        let rows = patient.second.scan(Some(&root), after).map_ok(|(key, row)| (key, row.bytes));
+        rows.try_collect::<Vec<_>>().await.map_err(|error| said("a scan", &error))
+    };
+    let expected: Vec<_> = images.into_iter().collect();
+    let mut found = scan(None).await?;
+    if !patient.table.caps().scan_order {
+        found.sort();
+    }
+    if found != expected {
+        let (have, need) = (found.len(), expected.len());
+        found.sort();
+        let how = if found == expected { "not in order" } else { "not those that are there" };
+        return Err(format!("a scan of {need} rows gave {have}, {how}"));
+    }
+    if !patient.table.caps().scan_order {
+        return unsupported("a scan is complete, and in no order, as the table says");
+    }
+    let at = ORDER.len() / 2;
+    let behind = scan(Some(expected[at].0.clone())).await?;
+    if behind != expected[at + 1..] {
+        return Err(format!("a scan behind row {at} gave {} rows", behind.len()));
+    }
+    passed(format!("{} rows in the order of their keys", expected.len()))
+}

@@ -1,0 +1,224 @@
+//! Calls of etcd's JSON gateway: one request each, and what its failure says.
+//!
+//! A member that cannot be connected to is not asked, and the next call goes to another. A call is
+//! repeated only after an answer that says that its token is none any more, for which nothing was
+//! done.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use fulgurite_units::error_chain;
+use futures::StreamExt as _;
+use reqwest::{Client, Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WITHIN, CONNECT_WITHIN};
+use crate::{Cause, TableError};
+
+/// How an etcd is reached.
+#[derive(Clone)]
+pub struct EtcdOptions {
+    /// Its members: `http://host:port` or `https://host:port`. One is asked, another when that one
+    /// cannot be connected to.
+    pub members: Vec<String>,
+    /// What stands in front of all keys, without a slash at its end.
+    pub prefix: String,
+    /// Whoever we are to it, and the password.
+    pub user: Option<(String, String)>,
+    /// An authority (PEM) that is believed besides those of the system.
+    pub ca: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for EtcdOptions {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { members, prefix, user, ca } = self;
+        f.debug_struct("EtcdOptions")
+            .field("members", members)
+            .field("prefix", prefix)
+            .field("user", &user.as_ref().map(|(name, _)| name))
+            .field("ca", &ca.is_some())
+            .finish()
+    }
+}
+
+/// Whether something changes by a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Read,
+    Write,
+}
+
+pub(super) struct EtcdClient {
+    options: EtcdOptions,
+    http: Client,
+    /// Which member is asked.
+    member: AtomicUsize,
+    token: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for EtcdClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdClient").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// An answer that is an error.
+struct Refusal {
+    status: StatusCode,
+    /// The code of gRPC.
+    code: u64,
+    text: String,
+}
+
+impl EtcdClient {
+    pub(super) fn new(options: EtcdOptions) -> Result<Self, TableError> {
+        let unusable = |error: reqwest::Error| {
+            TableError::Unavailable(Cause::new(error_chain(&error)))
+        };
+        let mut builder = Client::builder()
+            .connect_timeout(CONNECT_WITHIN)
+            .timeout(ANSWER_WITHIN)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none());
+        for certificate in options.ca.iter() {
+            let found = reqwest::Certificate::from_pem_bundle(certificate).map_err(unusable)?;
+            builder = found.into_iter().fold(builder, |b, found| b.add_root_certificate(found));
+        }
+        let http = builder.build().map_err(unusable)?;
+        Ok(Self { options, http, member: AtomicUsize::new(0), token: Mutex::default() })
+    }
+
+    /// The answer to one call.
+    pub(super) async fn ask(
+        &self,
+        call: &str,
+        body: &Value,
+        asked: Asked,
+    ) -> Result<Value, TableError> {
+        let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let token = match (known, &self.options.user) {
+            (None, Some(_)) => Some(self.log_in().await?),
+            (known, _) => known,
+        };
+        let first = self.send(call, body, asked, token.as_deref()).await?;
+        let refusal = match first {
+            Ok(answer) => return Ok(answer),
+            Err(refusal) => refusal,
+        };
+        // A token that is too old was looked at before anything else.
+        if !refusal.is_of_token() || self.options.user.is_none() {
+            return Err(refusal.error(asked));
+        }
+        let token = self.log_in().await?;
+        let second = self.send(call, body, asked, Some(&token)).await?;
+        second.map_err(|refusal| refusal.error(asked))
+    }
+
+    async fn log_in(&self) -> Result<String, TableError> {
+        let Some((name, password)) = &self.options.user else {
+            return Err(TableError::Denied(Cause::new("etcd wants a user, and none is named")));
+        };
+        let body = json!({ "name": name, "password": password });
+        let answer = self.send("auth/authenticate", &body, Asked::Read, None).await?;
+        let answer = answer.map_err(|refusal| refusal.error(Asked::Read))?;
+        let Some(token) = answer["token"].as_str() else {
+            let what = "etcd answered without a token".to_owned();
+            return Err(TableError::Corrupt(what));
+        };
+        let token = token.to_owned();
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        Ok(token)
+    }
+
+    async fn send(
+        &self,
+        call: &str,
+        body: &Value,
+        asked: Asked,
+        token: Option<&str>,
+    ) -> Result<Result<Value, Refusal>, TableError> {
+        let at = self.member.load(Ordering::Relaxed);
+        let members = &self.options.members;
+        let Some(member) = members.get(at % members.len().max(1)) else {
+            return Err(TableError::Unavailable(Cause::new("no member of etcd is named")));
+        };
+        let mut request = self.http.post(format!("{member}/v3/{call}")).body(body.to_string());
+        if let Some(token) = token {
+            request = request.header("authorization", token);
+        }
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(error) => {
+                // The next call goes to another. Who moved on already is not moved twice.
+                let next = at.wrapping_add(1);
+                let moved = (Ordering::Relaxed, Ordering::Relaxed);
+                let _ = self.member.compare_exchange(at, next, moved.0, moved.1);
+                let is_connected = !error.is_connect() && !error.is_builder();
+                return Err(lost(&error_chain(&error.without_url()), asked, is_connected));
+            }
+        };
+        read(answer, asked).await
+    }
+}
+
+/// The whole of an answer.
+async fn read(
+    answer: Response,
+    asked: Asked,
+) -> Result<Result<Value, Refusal>, TableError> {
+    let status = answer.status();
+    let mut bytes = Vec::new();
+    let mut parts = answer.bytes_stream();
+    while let Some(part) = parts.next().await {
+        let part = part.map_err(|error| lost(&error_chain(&error.without_url()), asked, true))?;
+        bytes.extend(part);
+        if bytes.len() > ANSWER_BYTES_MAX {
+            return Err(lost("the answer of etcd is too long", asked, true));
+        }
+    }
+    let parsed: Option<Value> = serde_json::from_slice(&bytes).ok();
+    match parsed {
+        Some(answer) if status.is_success() && answer.get("error").is_none() => Ok(Ok(answer)),
+        Some(answer) => {
+            let text = answer["message"].as_str().or_else(|| answer["error"].as_str());
+            let text = text.unwrap_or_default().to_owned();
+            Ok(Err(Refusal { status, code: answer["code"].as_u64().unwrap_or(0), text }))
+        }
+        None if status.is_success() => Err(lost("the answer of etcd is no JSON", asked, true)),
+        None => {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            Ok(Err(Refusal { status, code: 0, text }))
+        }
+    }
+}
+
+/// A call without an answer.
+fn lost(what: &str, asked: Asked, is_connected: bool) -> TableError {
+    let cause = Cause::new(what);
+    match asked {
+        Asked::Write if is_connected => TableError::Unknown(cause),
+        Asked::Write | Asked::Read => TableError::Unavailable(cause),
+    }
+}
+
+impl Refusal {
+    fn is_of_token(&self) -> bool {
+        self.code == 16 || self.text.contains("invalid auth token")
+    }
+
+    fn error(self, asked: Asked) -> TableError {
+        let says = |text: &str| self.text.contains(text);
+        let cause = Cause::new(format!("etcd answered {}: {}", self.status, self.text));
+        // Codes of gRPC: 3 wrong, 7 denied, 8 exhausted, 9 not in this state, 16 unauthenticated.
+        match self.code {
+            _ if says("request is too large") => TableError::TooLarge(0),
+            _ if says("too many requests") => TableError::Throttled(None),
+            7 | 16 => TableError::Denied(cause),
+            3 | 8 | 9 => TableError::Unavailable(cause),
+            _ if says("no leader") || says("not capable") => TableError::Unavailable(cause),
+            _ => lost(&cause.to_string(), asked, true),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What etcd's JSON has: Base64 for bytes, text for integers, nothing for what is zero or empty.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::{Row, TableError, Tag};
+
+/// Keys and rows as etcd has them.
+pub(super) type Pairs = Vec<(Vec<u8>, Row)>;
+
+/// Bytes as they are sent.
+pub(super) fn coded(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// What an answer to a range has.
+pub(super) fn pairs(answer: &Value) -> Result<Pairs, TableError> {
+    let found = answer["kvs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    found.iter().map(pair).collect()
+}
+
+fn pair(found: &Value) -> Result<(Vec<u8>, Row), TableError> {
+    let bytes = |field: &Value| match field {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => STANDARD.decode(text).map_err(|_| strange("bytes", field)),
+        _ => Err(strange("bytes", field)),
+    };
+    let tag = revision(&found["mod_revision"])?;
+    Ok((bytes(&found["key"])?, Row { bytes: bytes(&found["value"])?.into(), tag }))
+}
+
+/// A revision as a tag.
+pub(super) fn revision(field: &Value) -> Result<Tag, TableError> {
+    let text = field.as_str().filter(|text| text.parse::<u64>().is_ok());
+    let text = text.ok_or_else(|| strange("a revision", field))?;
+    Ok(Tag::new(text.to_owned()))
+}
+
+fn strange(what: &str, field: &Value) -> TableError {
+    TableError::Corrupt(format!("etcd answered {field} where {what} should be"))
+}

@@ -1,0 +1,55 @@
+//! Fragments: what of one chunk of one version of an object lies at one site, as one blob.
+//!
+//! ```text
+//! object    chunk 0        | chunk 1        | ...                    chunks of one length but the last
+//! chunk     payload 0 | .. | payload k-1 | k | .. | k+m-1            any k of them give the chunk
+//! fragment  header | block | sum | block | sum | ...                 64 KiB of payload each
+//! ```
+//!
+//! The sum of a block is that of where it belongs and of its bytes: a read of a part verifies what it
+//! fetched, and a fragment of another put, chunk or place is as bad as a damaged one.
+//! docs/formats/fragment.md; Giza, section 4.
+
+mod blocks;
+mod chunk;
+mod header;
+mod reading;
+
+pub use blocks::{BLOCK_BYTES, Place, payload, payload_range, stored_bytes, stored_range};
+pub use chunk::{ChunkCode, Piece};
+pub use header::{Fault, Header, PutId, VERSION};
+pub use reading::{ChunkSources, ReadError, read_range};
+
+/// A fragment as it is stored.
+///
+/// # Errors
+/// [`Fault::Unwritable`] when the header and the payload do not fit each other or the format.
+pub fn encode(header: &Header, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut fragment = header.encode()?;
+    if u64::from(header.payload_bytes) != u64::try_from(bytes.len()).unwrap_or(u64::MAX) {
+        let what = format!("{} bytes, and the header says {}", bytes.len(), header.payload_bytes);
+        return Err(Fault::Unwritable { what });
+    }
+    blocks::append(&mut fragment, &header.place(), bytes);
+    Ok(fragment)
+}
+
+/// Header and payload of a whole fragment, every block of it verified.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn decode(fragment: &[u8]) -> Result<(Header, Vec<u8>), Fault> {
+    let header = Header::parse(fragment)?;
+    let blocks = fragment.get(header.bytes()..).unwrap_or_default();
+    let need = u64::try_from(header.bytes()).unwrap_or(u64::MAX)
+        + stored_bytes(header.payload_bytes);
+    let have = u64::try_from(fragment.len()).unwrap_or(u64::MAX);
+    if have != need {
+        return Err(Fault::Cut { have, need });
+    }
+    let bytes = payload(&header.place(), header.payload_bytes, 0..header.payload_bytes, blocks)?;
+    Ok((header, bytes))
+}
+
+#[cfg(test)]
+mod tests;

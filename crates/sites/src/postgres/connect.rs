@@ -1,0 +1,194 @@
+//! One connection to a `PostgreSQL`, with TLS or without.
+//!
+//! TLS is rustls with certificates of a file that is named: the server's name is verified against it.
+//! There is no TLS that verifies nothing, and none that is left out when the server does not want it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::{Client, Config, NoTls, Socket};
+use tokio_rustls::TlsConnector;
+
+use super::{PostgresOptions, told};
+use crate::limits::CONNECT_WITHIN;
+use crate::{Cause, TableError};
+
+/// How connections to a `PostgreSQL` are secured.
+#[derive(Clone, Default)]
+pub enum PostgresTls {
+    /// Not at all: on one machine, or in a network that nobody else is in.
+    #[default]
+    Off,
+    /// By TLS, whose certificates are those of this authority.
+    Verified {
+        /// Where the authority's certificates are.
+        ca: PathBuf,
+        /// What was made of them.
+        config: Arc<ClientConfig>,
+    },
+}
+
+impl std::fmt::Debug for PostgresTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Off => f.write_str("Off"),
+            Self::Verified { ca, .. } => f.debug_struct("Verified").field("ca", ca).finish(),
+        }
+    }
+}
+
+/// Certificates of a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the certificates of \"{path}\" cannot be used: {what}")]
+pub struct TlsError {
+    path: String,
+    what: String,
+}
+
+impl PostgresTls {
+    /// TLS with the authority whose certificates (PEM) are in a file.
+    ///
+    /// # Errors
+    /// When there are none in it.
+    pub fn verified(ca: &Path) -> Result<Self, TlsError> {
+        let refuse = |what: String| TlsError { path: ca.display().to_string(), what };
+        let pem = std::fs::read(ca).map_err(|error| refuse(error.to_string()))?;
+        let mut roots = RootCertStore::empty();
+        for certificate in rustls_pemfile::certs(&mut &*pem) {
+            let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+            roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(refuse("there are none in it".to_owned()));
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| refuse(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self::Verified { ca: ca.to_owned(), config: Arc::new(config) })
+    }
+}
+
+/// A connection that is to a primary, and whose commits are durable when they are told.
+pub(super) async fn connect(options: &PostgresOptions) -> Result<Client, TableError> {
+    let mut config = options.config.clone();
+    config.connect_timeout(CONNECT_WITHIN).application_name("fulgurite");
+    let client = match &options.tls {
+        PostgresTls::Off => {
+            config.ssl_mode(SslMode::Disable);
+            joined(&config, NoTls).await
+        }
+        PostgresTls::Verified { config: tls, .. } => {
+            config.ssl_mode(SslMode::Require);
+            joined(&config, Tls(TlsConnector::from(Arc::clone(tls)))).await
+        }
+    };
+    let client = client.map_err(|error| told::definite(&error))?;
+    let asked = "select pg_is_in_recovery(), current_setting('synchronous_commit')";
+    let answer = client.query_one(asked, &[]).await.map_err(|error| told::definite(&error))?;
+    let (is_standby, commit): (bool, String) = (answer.get(0), answer.get(1));
+    if is_standby {
+        let what = "it is a standby, whose rows may be older than those of its primary";
+        return Err(TableError::Unavailable(Cause::new(what)));
+    }
+    if commit == "off" {
+        let set = client.batch_execute("set synchronous_commit = on").await;
+        set.map_err(|error| told::definite(&error))?;
+    }
+    // The default of the database may be another, at which a write is refused for another's.
+    let set = "set default_transaction_isolation = 'read committed'";
+    client.batch_execute(set).await.map_err(|error| told::definite(&error))?;
+    Ok(client)
+}
+
+async fn joined<T>(config: &Config, tls: T) -> Result<Client, tokio_postgres::Error>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let (client, connection) = config.connect(tls).await?;
+    // It ends with the client; what it ends with is told to whoever asked.
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    Ok(client)
+}
+
+#[derive(Clone)]
+struct Tls(TlsConnector);
+
+struct Named {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl MakeTlsConnect<Socket> for Tls {
+    type Stream = Secured;
+    type TlsConnect = Named;
+    type Error = io::Error;
+
+    fn make_tls_connect(&mut self, domain: &str) -> io::Result<Named> {
+        let name = ServerName::try_from(domain.to_owned()).map_err(io::Error::other)?;
+        Ok(Named { connector: self.0.clone(), name })
+    }
+}
+
+impl TlsConnect<Socket> for Named {
+    type Stream = Secured;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Secured>>;
+
+    fn connect(self, stream: Socket) -> Self::Future {
+        Box::pin(async move {
+            Ok(Secured(Box::new(self.connector.connect(self.name, stream).await?)))
+        })
+    }
+}
+
+/// A stream under TLS.
+struct Secured(Box<tokio_rustls::client::TlsStream<Socket>>);
+
+impl TlsStream for Secured {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl AsyncRead for Secured {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Secured {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, buffer)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

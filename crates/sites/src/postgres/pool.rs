@@ -1,0 +1,195 @@
+//! Connections to a `PostgreSQL`, so many at a time, each with its statements prepared.
+//!
+//! A connection that failed is not used again, and a new one is made by who needs one. A call is
+//! never repeated here.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
+
+use super::PostgresOptions;
+use super::connect::connect;
+use super::told;
+use crate::limits::{ANSWER_WITHIN, CONNECT_WITHIN, CONNECTIONS_MAX, PAGE_ROWS};
+use crate::{Cause, TableError};
+
+/// A statement of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Insert,
+    Update,
+    Remove,
+    Erase,
+    Scan,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Read, Self::Insert, Self::Update, Self::Remove, Self::Erase, Self::Scan];
+
+    /// Whether nothing changes by it.
+    const fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::Scan)
+    }
+
+    /// Its text. The name of the table has letters that need no quotes.
+    fn text(self, table: &str) -> String {
+        match self {
+            Self::Read => format!("select tag, bytes from {table} where key = $1"),
+            Self::Insert => format!(
+                "insert into {table} as old (key, tag, bytes) values ($1, $2, $3) \
+                 on conflict (key) do update set key = old.key \
+                 returning tag, case when tag = $2 then null else bytes end"
+            ),
+            Self::Update => format!(
+                "update {table} set tag = case when tag = $4 then $2 else tag end, \
+                 bytes = case when tag = $4 then $3 else bytes end where key = $1 \
+                 returning tag, case when tag = $2 then null else bytes end"
+            ),
+            Self::Remove => {
+                format!("delete from {table} where key = $1 and tag = $2 returning tag, null::bytea")
+            }
+            Self::Erase => {
+                format!("delete from {table} where key = $1 returning tag, null::bytea")
+            }
+            Self::Scan => format!(
+                "select tag, bytes, key from {table} where key > $1 and key < $2 \
+                 order by key limit {PAGE_ROWS}"
+            ),
+        }
+    }
+}
+
+struct Connection {
+    client: Client,
+    statements: Vec<(Kind, Statement)>,
+}
+
+/// Connections to one database.
+pub(super) struct Pool {
+    options: PostgresOptions,
+    idle: Mutex<Vec<Connection>>,
+    places: Semaphore,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    pub(super) fn new(options: PostgresOptions) -> Self {
+        let places = Semaphore::new(options.connections.clamp(1, CONNECTIONS_MAX));
+        Self { options, idle: Mutex::default(), places }
+    }
+
+    /// Makes the table if it may be, and looks whether it is there.
+    pub(super) async fn prepare_table(&self, may_create: bool) -> Result<(), TableError> {
+        let _place = self.place().await?;
+        let table = &self.options.table;
+        let work = async {
+            let client = connect(&self.options).await?;
+            if may_create {
+                let text = format!(
+                    "create table if not exists {table} \
+                     (key text collate \"C\" primary key, tag bytea not null, bytes bytea not null)"
+                );
+                // Two that make it at once may meet in the catalog; then it is there.
+                if let Err(error) = client.batch_execute(&text).await
+                    && !told::is_duplicate(&error)
+                {
+                    return Err(told::definite(&error));
+                }
+            }
+            self.prepare(client).await
+        };
+        let connection = within(work).await?;
+        self.give_back(connection);
+        Ok(())
+    }
+
+    /// What a statement returns.
+    pub(super) async fn ask(
+        &self,
+        kind: Kind,
+        arguments: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, TableError> {
+        let _place = self.place().await?;
+        let connection = match self.take() {
+            Some(connection) => connection,
+            None => {
+                let new = async { self.prepare(connect(&self.options).await?).await };
+                within(new).await?
+            }
+        };
+        let statement = connection.statements.iter().find(|(known, _)| *known == kind);
+        let (_, statement) = statement.expect("every kind of statement is prepared");
+        let asked = connection.client.query(statement, arguments);
+        let answer = match tokio::time::timeout(ANSWER_WITHIN, asked).await {
+            Ok(answer) => answer.map_err(|error| told::of_call(&error)),
+            // The connection goes with it.
+            Err(_) => return Err(of_kind(kind, TableError::Unknown(late()))),
+        };
+        // After an error nobody knows what the connection is still good for.
+        let answer = answer.map_err(|error| of_kind(kind, error))?;
+        self.give_back(connection);
+        Ok(answer)
+    }
+
+    async fn prepare(&self, client: Client) -> Result<Connection, TableError> {
+        let mut statements = Vec::with_capacity(Kind::ALL.len());
+        for kind in Kind::ALL {
+            let prepared = client.prepare(&kind.text(&self.options.table)).await;
+            statements.push((kind, prepared.map_err(|error| told::definite(&error))?));
+        }
+        Ok(Connection { client, statements })
+    }
+
+    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, TableError> {
+        match tokio::time::timeout(ANSWER_WITHIN, self.places.acquire()).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) | Err(_) => {
+                let what = "all connections to the database are in use";
+                Err(TableError::Unavailable(Cause::new(what)))
+            }
+        }
+    }
+
+    fn take(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        std::iter::from_fn(|| idle.pop()).find(|connection| !connection.client.is_closed())
+    }
+
+    fn give_back(&self, connection: Connection) {
+        if !connection.client.is_closed() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        }
+    }
+}
+
+fn late() -> Cause {
+    Cause::new("the database did not answer in time")
+}
+
+/// A read of which nothing came back did not happen.
+fn of_kind(kind: Kind, error: TableError) -> TableError {
+    match error {
+        TableError::Unknown(cause) if kind.is_read() => TableError::Unavailable(cause),
+        other => other,
+    }
+}
+
+async fn within<T>(
+    work: impl Future<Output = Result<T, TableError>>,
+) -> Result<T, TableError> {
+    match tokio::time::timeout(CONNECT_WITHIN, work).await {
+        Ok(done) => done,
+        Err(_) => Err(TableError::Unavailable(late())),
+    }
+}

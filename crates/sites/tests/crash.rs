@@ -1,0 +1,139 @@
+//! A table in a directory whose process is killed, at every step of a change and at any moment: the
+//! old row is there or the new one, whole, and the table goes on.
+//!
+//! It runs itself as the process that is killed, so it has a `main` of its own.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_sites::{DirectoryStep, DirectoryTable, Entropy, Expect, Key, Obstacle, Table};
+use fulgurite_units::Seed;
+use futures::TryStreamExt as _;
+
+/// The first argument of a process that is killed; then come the folder and the step.
+const VICTIM: &str = "victim";
+/// Kills at any moment.
+const KILLS: u64 = 25;
+
+fn entropy(seed: u64) -> Entropy {
+    let (seed, drawn) = (Seed::new(seed), AtomicU64::new(0));
+    Entropy::new(move || {
+        let mut bytes = [0; 16];
+        let number = drawn.fetch_add(1, Ordering::SeqCst);
+        seed.child(&number.to_le_bytes()).stream().fill(&mut bytes);
+        bytes
+    })
+}
+
+fn key() -> Key {
+    Key::new("a/row").unwrap()
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+#[expect(clippy::print_stdout, reason = "what a test without a harness says")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|first| first == VICTIM) {
+        return run(be_killed(Path::new(&arguments[2]), arguments[3].parse().unwrap()));
+    }
+    let mut left = BTreeSet::new();
+    for step in 0..DirectoryStep::ALL.len() {
+        left.insert((step, at_a_step(step)));
+    }
+    // Before the rename the old row, behind it the new one.
+    let expected = (0..DirectoryStep::ALL.len()).map(|step| (step, step > 4));
+    assert_eq!(left, expected.collect(), "which row is left after which step");
+    at_any_moment();
+    println!("killed at {} steps and {KILLS} moments", DirectoryStep::ALL.len());
+}
+
+/// Writes rows for ever, and says each that is acknowledged; dies before a step of the second.
+async fn be_killed(folder: &Path, step: usize) {
+    let passed = AtomicU64::new(0);
+    let obstacle = Obstacle::new(move |at| {
+        if DirectoryStep::ALL.get(step) == Some(&at) && passed.fetch_add(1, Ordering::SeqCst) == 1 {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+                .unwrap();
+        }
+        Ok(())
+    });
+    let table = DirectoryTable::open(folder, true, entropy(u64::from(std::process::id()))).unwrap();
+    let table = table.with_obstacle(obstacle);
+    let row = table.read(&key()).await.unwrap();
+    let mut number = row.as_ref().map_or(0, |row| number_of(&row.bytes));
+    let mut expect = row.map_or(Expect::Absent, |row| Expect::Is(row.tag));
+    loop {
+        number += 1;
+        expect = Expect::Is(table.cas(&key(), expect, image(number).into()).await.unwrap());
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{number}").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+/// A row that shows when it is half of one and half of another.
+fn image(number: u64) -> Vec<u8> {
+    format!("{number} ").repeat(3000).into_bytes()
+}
+
+fn number_of(row: &[u8]) -> u64 {
+    let text = std::str::from_utf8(row).unwrap();
+    let number = text.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(row, image(number), "a row is whole");
+    number
+}
+
+fn victim(folder: &Path, step: usize) -> std::process::Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg(VICTIM).arg(folder).arg(step.to_string());
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// What a new process finds, after it wrote as well.
+fn found(folder: &Path) -> u64 {
+    run(async {
+        let table = DirectoryTable::open(folder, false, entropy(0)).unwrap();
+        let row = table.read(&key()).await.unwrap().expect("a row was acknowledged");
+        let number = number_of(&row.bytes);
+        let next = table.cas(&key(), Expect::Is(row.tag), image(number).into()).await.unwrap();
+        assert_eq!(table.read(&key()).await.unwrap().unwrap().tag, next);
+        let rows: Vec<_> = table.scan(None, None).try_collect().await.unwrap();
+        assert_eq!(rows.len(), 1, "nothing else is left");
+        number
+    })
+}
+
+/// Whether the second row is there after a kill before a step of its change.
+fn at_a_step(step: usize) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let output = victim(folder.path(), step).wait_with_output().unwrap();
+    assert_eq!(output.status.code(), None, "it was killed");
+    assert_eq!(output.stdout, b"1\n", "and had acknowledged one row");
+    found(folder.path()) == 2
+}
+
+/// Kills a process again and again while another writes; no acknowledged row is gone.
+fn at_any_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Seed::new(8).stream();
+    for _ in 0..KILLS {
+        let mut victim = victim(folder.path(), usize::MAX);
+        let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+        // After some that were acknowledged it dies wherever it is.
+        let mut last = 0;
+        for _ in 0..=random.below(12) {
+            last = lines.next().unwrap().unwrap().parse().unwrap();
+        }
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        last = lines.map_while(Result::ok).last().map_or(last, |line| line.parse().unwrap());
+        let there = found(folder.path());
+        assert!((last..=last + 1).contains(&there), "{last} was acknowledged, {there} is there");
+    }
+}

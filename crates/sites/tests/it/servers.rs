@@ -1,0 +1,230 @@
+//! Servers that tests start for themselves. Where a program is missing its test skips and says so,
+//! or fails where none may be missing.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// Where what is built once is kept.
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sites-tools");
+
+/// A server of one test. It ends with it.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    pub(crate) folder: TempDir,
+}
+
+impl Server {
+    /// As a power cut: it gets no time to say anything.
+    pub(crate) fn crash(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program, on the path or in one of some folders.
+fn program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::env::split_paths(&path).chain(folders.iter().cloned());
+    all.map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// Says that a test skips, unless it may not.
+#[expect(clippy::print_stderr, reason = "what is skipped is said")]
+fn skip<T>(what: &str, may_be_missing: bool) -> Option<T> {
+    let needed = std::env::var_os("FULGURITE_TEST_SERVERS").is_some();
+    assert!(!needed || may_be_missing, "{what}");
+    eprintln!("skipped: {what}");
+    None
+}
+
+/// A port that was free just now.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Starts a server at a free port, which another may have taken by the time it is bound: then it
+/// ends, and is started at another.
+fn started(
+    folder: TempDir,
+    start: impl Fn(&Path, u16) -> Child,
+    is_ready: impl Fn(u16) -> bool,
+) -> Server {
+    let mut server: Option<Server> = None;
+    let mut folder = Some(folder);
+    for _ in 0..5 {
+        let port = free_port();
+        let place = server.take().map(|mut failed| {
+            failed.crash();
+            std::mem::replace(&mut failed.folder, tempfile::tempdir().unwrap())
+        });
+        let place = place.or_else(|| folder.take()).unwrap();
+        let child = start(place.path(), port);
+        let starting = server.insert(Server { child, port, folder: place });
+        for _ in 0..1200 {
+            if is_ready(port) {
+                return server.unwrap();
+            }
+            if starting.child.try_wait().unwrap().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    }
+    panic!("the server does not start");
+}
+
+fn answers(port: u16) -> bool {
+    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+pub(crate) const POSTGRES_PASSWORD: &str = "a password";
+
+/// A `PostgreSQL` with a user `postgres`, its password, and a certificate for `localhost` by an
+/// authority in `ca.pem`.
+pub(crate) fn postgres() -> Option<Server> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let installed: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
+    let (Some(initdb), Some(server)) =
+        (program("initdb", &installed), program("postgres", &installed))
+    else {
+        return skip("PostgreSQL is not installed", false);
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("password"), POSTGRES_PASSWORD).unwrap();
+    certify(folder.path());
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        let mut chown = Command::new("chown");
+        chown.args(["--recursive", "postgres:postgres"]).arg(folder.path());
+        assert!(chown.status().unwrap().success());
+    }
+    // It does not run as root.
+    let as_itself = |program: &Path| {
+        let mut command = Command::new(if is_root { Path::new("setpriv") } else { program });
+        if is_root {
+            command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(program);
+        }
+        command.current_dir(folder.path()).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let data = folder.path().join("data");
+    let mut init = as_itself(&initdb);
+    init.args(["--username=postgres", "--auth=scram-sha-256", "--pwfile=password", "--no-sync"]);
+    init.args(["--encoding=UTF8", "--locale=C"]).arg("--pgdata").arg(&data);
+    assert!(init.status().unwrap().success(), "initdb");
+    let mut options = vec!["listen_addresses=127.0.0.1".to_owned(), "ssl=on".to_owned()];
+    let place = folder.path().display();
+    options.push(format!("ssl_cert_file={place}/own.pem"));
+    options.push(format!("ssl_key_file={place}/own.key"));
+    options.push(format!("unix_socket_directories={place}"));
+    let start = move |folder: &Path, port: u16| {
+        let mut command = Command::new(if is_root { Path::new("setpriv") } else { &server });
+        if is_root {
+            command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(&server);
+        }
+        command.current_dir(folder).arg("-D").arg(folder.join("data"));
+        command.args(["-p", &port.to_string()]);
+        options.iter().for_each(|option| {
+            command.args(["-c", option]);
+        });
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    Some(started(folder, start, answers))
+}
+
+/// An authority, and a certificate of it for `localhost`.
+fn certify(folder: &Path) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut authority = rcgen::CertificateParams::default();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let certificate = authority.self_signed(&authority_key).unwrap();
+    std::fs::write(folder.join("ca.pem"), certificate.pem()).unwrap();
+    let issuer = rcgen::Issuer::new(authority, authority_key);
+    let own = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let own = own.signed_by(&key, &issuer).unwrap();
+    std::fs::write(folder.join("own.pem"), own.pem()).unwrap();
+    // It takes no key that others may read.
+    let mut file = std::fs::OpenOptions::new();
+    let mut file = file.create_new(true).write(true).mode(0o600).open(folder.join("own.key")).unwrap();
+    std::io::Write::write_all(&mut file, key.serialize_pem().as_bytes()).unwrap();
+}
+
+/// An etcd of one member.
+pub(crate) fn etcd() -> Option<Server> {
+    let Some(program) = program("etcd", &[]) else {
+        return skip("etcd is not installed", false);
+    };
+    let start = move |folder: &Path, port: u16| {
+        let (client, peer) =
+            (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{}", free_port()));
+        let mut command = Command::new(&program);
+        command.arg("--data-dir").arg(folder.join("data"));
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &format!("default={peer}")]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    Some(started(tempfile::tempdir().unwrap(), start, answers))
+}
+
+pub(crate) const ACCESS_KEY: &str = "an-access-key";
+pub(crate) const SECRET_KEY: &str = "a-secret-key";
+
+/// A versitygw with a bucket called `bucket`: an S3 server that obeys conditions.
+pub(crate) fn versitygw() -> Option<Server> {
+    let Some(gateway) = program("versitygw", &[TOOLS.into()]) else {
+        let how = "versitygw is not there: GOBIN=$PWD/target/sites-tools go install \
+                   github.com/versity/versitygw/cmd/versitygw@v1.8.0";
+        // Its build takes a compiler of Go, which is not asked of every machine.
+        return skip(how, program("go", &[]).is_none());
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("data/bucket")).unwrap();
+    let start = move |folder: &Path, port: u16| {
+        let mut command = Command::new(&gateway);
+        command.args(["--access", ACCESS_KEY, "--secret", SECRET_KEY]);
+        command.args(["--port", &format!("127.0.0.1:{port}"), "posix"]).arg(folder.join("data"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    Some(started(folder, start, answers))
+}
+
+/// s3s-fs in this process, with a bucket called `bucket`: it takes conditions, looks, and then writes
+/// whatever happened in between. Its port.
+pub(crate) async fn s3s_fs(folder: &Path) -> u16 {
+    use hyper_util::rt::TokioIo;
+    std::fs::create_dir_all(folder.join("bucket")).unwrap();
+    let mut builder =
+        s3s::service::S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder).unwrap());
+    builder.set_auth(s3s::auth::SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+    let service = builder.build();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let server = hyper::server::conn::http1::Builder::new();
+            let connection = server.serve_connection(TokioIo::new(stream), service.clone());
+            tokio::spawn(async move {
+                let _ = connection.await;
+            });
+        }
+    });
+    port
+}
