@@ -349,6 +349,7 @@ impl Controller for Heal {
         {
             // What is forbidden is not there.
             let forbidden = *deed == Deed::Forbid && *how == How::Done;
+            self.healed.rebuilt += u32::from(*deed == Deed::Rebuild && *how == How::Done);
             *entry = Some(if forbidden { How::Absent } else { *how });
             if forbidden {
                 self.forbidden.insert(*fragment);

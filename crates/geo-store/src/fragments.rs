@@ -1,0 +1,429 @@
+//! Bytes of objects: in fragments at sites, and out of them again.
+//!
+//! ```text
+//! write   chunk -> k + m payloads -> one blob each, at its site, created and never changed
+//! fetch   of the k nearest sites; a slow or failing one is not waited for: another is asked as well
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fulgurite_geo::{Chunk, Coded, Fetched, Fragment, How, Value, WriteId};
+use fulgurite_sites::fragment::{ChunkCode, Header, PutId, encode, payload, stored_range};
+use fulgurite_sites::{BlobError, Certainty, Key};
+use fulgurite_units::{ByteCount, UnixTime};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::Instant;
+
+use crate::limits::{BLOB_REST, BLOB_TRIES, BLOB_WITHIN};
+use crate::live::Live;
+use crate::site::{Counts, Site};
+use crate::{GeoError, Result, names};
+
+/// What stands in the place of a fragment that must never be written, before the object's key.
+pub(crate) const FORBIDDEN: &[u8] = b"fulgurite: this fragment must not be written\n";
+
+/// Whose fragments they are, and how many bytes they hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Stripe {
+    pub(crate) write: WriteId,
+    pub(crate) object: String,
+    pub(crate) size: u64,
+    pub(crate) coded: Coded,
+    pub(crate) time: UnixTime,
+}
+
+impl Stripe {
+    /// The fragments of a value, if it has any.
+    pub(crate) fn of(object: &str, value: &Value) -> Option<Self> {
+        let (write, size, coded) = value.put()?.coded(value.id)?;
+        let (object, coded) = (object.to_owned(), coded.clone());
+        Some(Self { write, object, size, coded, time: value.time })
+    }
+
+    fn code(&self) -> Result<ChunkCode> {
+        let code = ChunkCode::new(self.coded.data, self.coded.parity);
+        code.map_err(|error| GeoError::Invalid { what: error.to_string() })
+    }
+
+    /// The header of a fragment of a chunk. Where an upload came in parts, how many bytes there are
+    /// in all, and where the chunk lies in them, was not known when it was written.
+    fn header(&self, chunk: &Chunk, index: u8) -> Header {
+        let chunk_bytes = u32::try_from(chunk.length).unwrap_or(u32::MAX);
+        let whole = self.coded.parts.is_empty();
+        let (bytes, at) = if whole { (self.size, chunk.at) } else { (u64::MAX, 0) };
+        Header {
+            put: PutId::new(self.write.0),
+            object: self.object.clone().into_bytes(),
+            object_bytes: ByteCount::new(bytes),
+            chunk_offset: ByteCount::new(at),
+            chunk: chunk.number,
+            chunk_bytes,
+            fragment: index,
+            data: self.coded.data,
+            parity: self.coded.parity,
+            payload_bytes: chunk_bytes.div_ceil(u32::from(self.coded.data.max(1))),
+            time: self.time,
+        }
+    }
+
+    fn fragment(&self, index: usize) -> Option<Fragment> {
+        let site = *self.coded.sites.get(index)?;
+        Some(Fragment { write: self.write, index: u8::try_from(index).ok()?, site })
+    }
+}
+
+/// The fragments of chunks, ready to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Encoded(BTreeMap<(u32, u8), Bytes>);
+
+impl Encoded {
+    /// Codes chunks of a stripe; `bytes` begin at the first of them.
+    pub(crate) fn of(stripe: &Stripe, chunks: &[Chunk], bytes: &[u8]) -> Result<Self> {
+        let code = stripe.code()?;
+        let mut all = BTreeMap::new();
+        let mut rest = bytes;
+        for chunk in chunks {
+            let length = usize::try_from(chunk.length).unwrap_or(usize::MAX);
+            let Some((own, behind)) = rest.split_at_checked(length) else {
+                let what = format!("{} bytes, and chunks of more", bytes.len());
+                return Err(GeoError::Invalid { what });
+            };
+            rest = behind;
+            for (index, payload) in (0..).zip(code.encode(own)) {
+                let header = stripe.header(chunk, index);
+                let blob = encode(&header, &payload);
+                let blob = blob.map_err(|error| GeoError::Invalid { what: error.to_string() })?;
+                all.insert((chunk.number, index), Bytes::from(blob));
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// The chunks of one fragment.
+    fn of_index(&self, index: u8) -> impl Iterator<Item = (u32, &Bytes)> {
+        self.0.iter().filter(move |((_, of), _)| *of == index).map(|((n, _), blob)| (*n, blob))
+    }
+}
+
+/// Tries a call about a blob a few times, while it is known not to have been done or may not have.
+async fn tried<T, F>(site: &Site, call: impl Fn() -> F) -> Result<T, BlobError>
+where
+    F: Future<Output = Result<T, BlobError>>,
+{
+    let mut rest = BLOB_REST;
+    let mut tries = 0;
+    let began = Instant::now();
+    loop {
+        let one = Instant::now();
+        let left = BLOB_WITHIN.saturating_sub(began.elapsed());
+        let done = tokio::time::timeout(left, call()).await;
+        let out_of_time = || BlobError::Unknown(fulgurite_sites::Cause::new("no answer in time"));
+        let done = done.unwrap_or_else(|_| Err(out_of_time()));
+        let refused = done.as_ref().is_err_and(|error| error.certainty() == Certainty::Refused);
+        site.note_blob(one, done.is_ok() || refused);
+        tries += 1;
+        if done.is_ok() || refused || tries == BLOB_TRIES || began.elapsed() + rest > BLOB_WITHIN {
+            return done;
+        }
+        tokio::time::sleep(rest).await;
+        rest *= 2;
+    }
+}
+
+/// Writes a fragment: all its chunks.
+pub(crate) async fn write(live: &Live, fragment: Fragment, encoded: &Encoded) -> How {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+    for (chunk, blob) in encoded.of_index(fragment.index) {
+        let Ok(key) = names::blob(fragment, chunk) else { return How::Unknown };
+        match tried(site, || blobs.create(&key, blob.clone())).await {
+            Ok(()) => Counts::add(&site.counts.written, blob.len() as u64),
+            // What is there is not ours: the place was taken so that it should not be written.
+            Err(BlobError::Exists) => return How::Absent,
+            Err(error) => {
+                tracing::warn!(site = %site.name, blob = %key, %error, "a fragment is not written");
+                return How::Unknown;
+            }
+        }
+    }
+    How::Done
+}
+
+/// Whether a fragment is there: all its chunks, by their lengths.
+pub(crate) async fn probe(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+    for chunk in stripe.coded.chunks(stripe.size) {
+        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
+        match tried(site, || blobs.head(&key)).await {
+            Ok(meta) if meta.bytes.get() == stripe.blob_bytes(&chunk) => {}
+            Ok(_) | Err(BlobError::NotFound) => return How::Absent,
+            Err(_) => return How::Unknown,
+        }
+    }
+    How::Done
+}
+
+impl Stripe {
+    /// Bytes of the blob of a fragment of a chunk.
+    fn blob_bytes(&self, chunk: &Chunk) -> u64 {
+        let header = self.header(chunk, 0);
+        let blocks = fulgurite_sites::fragment::stored_bytes(header.payload_bytes);
+        header.bytes() as u64 + blocks
+    }
+}
+
+/// Takes the place of a fragment that is not there, so that it can never be written.
+pub(crate) async fn forbid(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+    // One chunk that can never be there is enough.
+    for chunk in stripe.coded.chunks(stripe.size) {
+        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
+        let mark = Bytes::from([FORBIDDEN, stripe.object.as_bytes()].concat());
+        match tried(site, || blobs.create(&key, mark.clone())).await {
+            Ok(()) => return How::Done,
+            Err(BlobError::Exists) => {}
+            Err(_) => return How::Unknown,
+        }
+    }
+    How::Unknown
+}
+
+/// Removes a fragment, or what stands in its place.
+pub(crate) async fn erase(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+    for chunk in stripe.coded.chunks(stripe.size) {
+        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
+        if tried(site, || blobs.delete(&key)).await.is_err() {
+            return How::Unknown;
+        }
+    }
+    How::Done
+}
+
+/// Removes one blob.
+pub(crate) async fn erase_blob(live: &Live, site: fulgurite_geo::SiteIndex, blob: &Key) -> How {
+    let Some((site, blobs)) = live.blobs(site) else { return How::Unknown };
+    let removed = tried(site, || blobs.delete(blob)).await;
+    if removed.is_ok() { How::Done } else { How::Unknown }
+}
+
+/// Makes a fragment again out of others and writes it in place of whatever is there.
+pub(crate) async fn rebuild(live: &Arc<Live>, stripe: &Stripe, fragment: Fragment) -> How {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+    for chunk in stripe.coded.chunks(stripe.size) {
+        let Ok(bytes) = fetch_chunk(live, stripe, &chunk, None).await else { return How::Unknown };
+        let Ok(encoded) = Encoded::of(stripe, &[chunk], &bytes) else { return How::Unknown };
+        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
+        for (_, blob) in encoded.of_index(fragment.index) {
+            let mut written = tried(site, || blobs.create(&key, blob.clone())).await;
+            if matches!(written, Err(BlobError::Exists)) {
+                // Damaged, or cut short: it is no fragment, and this one is.
+                if tried(site, || blobs.delete(&key)).await.is_err() {
+                    return How::Unknown;
+                }
+                written = tried(site, || blobs.create(&key, blob.clone())).await;
+            }
+            match written {
+                Ok(()) => Counts::add(&site.counts.written, blob.len() as u64),
+                Err(_) => return How::Unknown,
+            }
+        }
+    }
+    How::Done
+}
+
+/// Why bytes could not be had.
+pub(crate) type Short = Fetched;
+
+/// What became of one fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// It is not there, or is no fragment.
+    Absent,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A chunk, or a range of it. Of the sites that have what is asked for, the nearest are asked, and
+/// others when these fail or take long.
+pub(crate) async fn fetch_chunk(
+    live: &Arc<Live>,
+    stripe: &Stripe,
+    chunk: &Chunk,
+    range: Option<Range<u64>>,
+) -> Result<Bytes, Short> {
+    let code = stripe.code().map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 })?;
+    let range = range.unwrap_or(0..chunk.length);
+    let narrow = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+    let length = narrow(chunk.length);
+    let pieces = code.pieces(length, &(narrow(range.start)..narrow(range.end)));
+    let payload_bytes = code.payload_bytes(length);
+    if let [piece] = &*pieces {
+        let part = piece.range.clone();
+        let own = usize::from(piece.fragment);
+        let given = gather(live, (stripe, chunk), &code, Some(own), &part).await?;
+        if let Some((_, bytes)) = given.iter().find(|(index, _)| *index == own) {
+            return Ok(bytes.clone());
+        }
+        let given: Vec<_> = given.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
+        let length = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
+        let made = code.part(own, length, &given);
+        return made.map(Bytes::from).map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 });
+    }
+    let given = gather(live, (stripe, chunk), &code, None, &(0..payload_bytes)).await?;
+    let given: Vec<_> = given.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
+    let whole = code.decode(length, &given);
+    let whole = whole.map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 })?;
+    let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    Ok(Bytes::from(whole).slice(at(range.start)..at(range.end)))
+}
+
+/// The same part of the payloads of as many fragments as it takes; with `own`, of that one alone if
+/// it can be had.
+async fn gather(
+    live: &Arc<Live>,
+    (stripe, chunk): (&Stripe, &Chunk),
+    code: &ChunkCode,
+    own: Option<usize>,
+    part: &Range<u32>,
+) -> Result<Vec<(usize, Bytes)>, Short> {
+    let mut order: Vec<usize> = (0..code.fragments()).collect();
+    let distance = |index: &usize| {
+        let site = stripe.fragment(*index).and_then(|fragment| live.site(fragment.site));
+        let down = site.is_none_or(|site| site.is_down());
+        (down, site.map_or(f64::MAX, Site::distance))
+    };
+    order.sort_by(|a, b| {
+        let (a, b) = ((Some(*a) != own, distance(a)), (Some(*b) != own, distance(b)));
+        a.partial_cmp(&b).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let mut waiting = order.into_iter();
+    let mut asked = FuturesUnordered::new();
+    let (mut given, mut absent, mut unknown) = (Vec::new(), 0_u8, 0_u8);
+    let mut wanted = if own.is_some() { 1 } else { code.data() };
+    loop {
+        while asked.len() + given.len() < wanted {
+            let Some(index) = waiting.next() else { break };
+            asked.push(payload_part(live, stripe, chunk, index, part.clone()));
+        }
+        let hedge = hedge_after(live, stripe);
+        let next = tokio::time::timeout(hedge, asked.next()).await;
+        match next {
+            Ok(Some((index, Ok(bytes)))) => {
+                given.push((index, bytes));
+                if Some(index) == own || given.len() >= code.data() {
+                    return Ok(given);
+                }
+            }
+            Ok(Some((_, Err(Lack::Absent)))) => absent += 1,
+            Ok(Some((_, Err(Lack::Unknown)))) => unknown += 1,
+            Ok(None) => return Err(Fetched::Short { absent, unknown }),
+            // It takes long: one more is asked.
+            Err(_) => {
+                let others = code.data() + usize::from(own.is_some());
+                wanted = (wanted + 1).max(others);
+            }
+        }
+        if own.is_some() && absent + unknown > 0 && wanted < code.data() {
+            wanted = code.data();
+        }
+    }
+}
+
+/// After which time another fragment is asked for.
+fn hedge_after(live: &Live, stripe: &Stripe) -> Duration {
+    let sites = stripe.coded.sites.iter().filter_map(|site| live.site(*site));
+    let usual = sites.filter(|site| !site.is_down()).map(Site::hedge_after);
+    usual.max().unwrap_or(crate::limits::HEDGE_MIN)
+}
+
+/// A part of the payload of one fragment, verified.
+async fn payload_part(
+    live: &Arc<Live>,
+    stripe: &Stripe,
+    chunk: &Chunk,
+    index: usize,
+    part: Range<u32>,
+) -> (usize, Result<Bytes, Lack>) {
+    let got = async {
+        let fragment = stripe.fragment(index).ok_or(Lack::Unknown)?;
+        let (site, blobs) = live.blobs(fragment.site).ok_or(Lack::Unknown)?;
+        let key = names::blob(fragment, chunk.number).map_err(|_| Lack::Unknown)?;
+        let header = stripe.header(chunk, fragment.index);
+        let stored = stored_range(header.bytes(), header.payload_bytes, &part);
+        let began = Instant::now();
+        let got = blobs.get(&key, Some(stored)).await;
+        let answered = match &got {
+            Ok(_) => true,
+            Err(error) => error.certainty() == Certainty::Refused,
+        };
+        site.note_blob(began, answered);
+        let stored = match got {
+            Ok(stored) => stored,
+            // What is not there may be there soon, where it is being made again.
+            Err(BlobError::NotFound | BlobError::Corrupt(_)) if !site.standing.rebuilding => {
+                return Err(Lack::Absent);
+            }
+            Err(_) => return Err(Lack::Unknown),
+        };
+        Counts::add(&site.counts.read, stored.len() as u64);
+        let bytes = payload(&header.place(), header.payload_bytes, part.clone(), &stored);
+        let damaged = |error| {
+            tracing::warn!(site = %site.name, blob = %key, %error, "a fragment is damaged");
+            Lack::Absent
+        };
+        bytes.map(Bytes::from).map_err(damaged)
+    };
+    (index, got.await)
+}
+
+/// Sites of the fragments of a write, data first: so many of those that hold some, beginning with
+/// another one for each write.
+pub(crate) fn place(live: &Live, write: WriteId) -> Vec<fulgurite_geo::SiteIndex> {
+    let holders = live.map.holders();
+    let count = usize::from(live.map.data) + usize::from(live.map.parity);
+    let first = usize::try_from(write.0 % holders.len() as u128).unwrap_or(0);
+    (0..count).map(|at| holders[(first + at) % holders.len()]).collect()
+}
+
+/// Bytes that came in pieces, until there are enough of them.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pieces: std::collections::VecDeque<Bytes>,
+    length: u64,
+}
+
+impl Gathered {
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        self.length += bytes.len() as u64;
+        self.pieces.push_back(bytes);
+    }
+
+    pub(crate) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The first bytes, as many as that, or as there are.
+    pub(crate) fn take(&mut self, length: u64) -> Bytes {
+        let mut left = usize::try_from(length.min(self.length)).unwrap_or(usize::MAX);
+        self.length -= left as u64;
+        let mut taken = Vec::new();
+        while left > 0 {
+            let Some(mut piece) = self.pieces.pop_front() else { break };
+            let rest = piece.split_off(piece.len().min(left));
+            left -= piece.len();
+            if !rest.is_empty() {
+                self.pieces.push_front(rest);
+            }
+            // Most often one piece is all: it is not copied.
+            if left == 0 && taken.is_empty() {
+                return piece;
+            }
+            taken.extend_from_slice(&piece);
+        }
+        Bytes::from(taken)
+    }
+}

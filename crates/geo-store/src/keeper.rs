@@ -1,0 +1,425 @@
+//! What makes a namespace whole again, and removes what nobody can ask for: by command, and by itself.
+//!
+//! ```text
+//! hints    objects of which somebody knew that something is missing
+//! heal     all objects: open versions decided, rows told, fragments made again
+//! collect  bytes of versions that are hidden, or that others replaced, after the grace
+//! sweep    fragments of no version, when they are older than any write
+//! replace  a site that is lost: the map, every row, every fragment
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fulgurite_geo::{
+    Care, Collect, Collected, Fragment, Heal, Healed, Keep, Restore, Restored, SiteIndex, Sweep,
+    Swept,
+};
+use fulgurite_sites::fragment::Header;
+use fulgurite_sites::{Blob, BlobMeta, Key};
+use fulgurite_units::{Duration, UnixTime, error_chain};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::{Deserialize, Serialize};
+
+use crate::fragments::FORBIDDEN;
+use crate::limits::OBJECTS_AT_ONCE;
+use crate::listing::keys;
+use crate::live::Live;
+use crate::map::{SiteEntry, SiteMap};
+use crate::run::{Work, run};
+use crate::store::{GeoStore, Inner};
+use crate::{GeoError, Result, names};
+
+/// What was done to many objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Objects that were looked at.
+    pub objects: u64,
+    /// Objects that are whole now.
+    pub whole: u64,
+    /// Versions that were open and are decided.
+    pub settled: u64,
+    /// Fragments that were made again.
+    pub rebuilt: u64,
+    /// Fragments that are missing still.
+    pub missing: u64,
+    /// Versions that were never acknowledged and are hidden now.
+    pub hidden: u64,
+    /// Versions whose bytes were removed.
+    pub collected: u64,
+    /// Versions whose bytes could not be removed everywhere yet.
+    pub left: u64,
+    /// Fragments of no version that were removed.
+    pub swept: u64,
+    /// Rows that a site had lost and has again.
+    pub restored: u64,
+    /// Versions that were acknowledged and are lost, as `KEY version N`, the first of them.
+    pub lost: Vec<String>,
+    /// What could not be done, the first few.
+    pub problems: Vec<String>,
+}
+
+/// Names and problems that are told, at most.
+const TOLD: usize = 100;
+
+impl Kept {
+    fn problem(&mut self, object: &str, error: &GeoError) {
+        if self.problems.len() < TOLD {
+            self.problems.push(format!("{object}: {}", error_chain(error)));
+        }
+    }
+
+    fn healed(&mut self, object: &str, healed: &Healed) {
+        self.objects += 1;
+        self.whole += u64::from(healed.whole);
+        self.settled += u64::from(healed.settled);
+        self.rebuilt += u64::from(healed.rebuilt);
+        self.missing += healed.missing.len() as u64;
+        self.hidden += healed.hidden.len() as u64;
+        for version in &healed.lost {
+            if self.lost.len() < TOLD {
+                self.lost.push(format!("{object} version {version}"));
+            }
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn heal_one(&self, live: &Arc<Live>, object: &str) -> Result<Healed> {
+        let care = Care {
+            needed: usize::from(live.map.needed()),
+            finish: true,
+            keep: live.map.versions.newest(),
+        };
+        let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
+        let healed = run(&mut heal, &Work::on(object)?, live, &self.means).await;
+        self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
+        Ok(healed)
+    }
+
+    async fn collect_one(&self, live: &Arc<Live>, object: &str) -> Result<Collected> {
+        let grace = live.map.grace.as_nanos() / 1_000_000;
+        let after = self.clock.now().as_millis().saturating_sub(grace);
+        let keep =
+            Keep { newest: live.map.versions.newest(), hidden_after: UnixTime::from_millis(after) };
+        let mut collect = Collect::new(live.terms(), keep, self.random());
+        let collected = run(&mut collect, &Work::on(object)?, live, &self.means).await;
+        let gone = collected.gone.len() as u64;
+        self.tally.collected.fetch_add(gone, Ordering::Relaxed);
+        Ok(collected)
+    }
+
+    async fn restore_one(&self, live: &Arc<Live>, object: &str, site: SiteIndex) -> Result<()> {
+        let mut restore = Restore::new(live.terms(), site, self.random());
+        match run(&mut restore, &Work::on(object)?, live, &self.means).await {
+            Restored::Done => Ok(()),
+            Restored::Unavailable => Err(GeoError::Unavailable { key: object.to_owned() }),
+        }
+    }
+}
+
+impl GeoStore {
+    /// Heals all objects. `told` hears how many were looked at.
+    ///
+    /// # Errors
+    /// When the objects cannot be listed.
+    pub async fn heal(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let (inner, of) = (&self.0, &live);
+        let mut kept = Kept::default();
+        let mut healed = std::pin::pin!(
+            keys(of, None)?
+                .map(|key| async move {
+                    let key = key?;
+                    let healed = inner.heal_one(of, &key).await;
+                    Ok::<_, GeoError>((key, healed))
+                })
+                .buffer_unordered(OBJECTS_AT_ONCE)
+        );
+        while let Some((key, healed)) = healed.try_next().await? {
+            match healed {
+                Ok(healed) => kept.healed(&key, &healed),
+                Err(error) => kept.problem(&key, &error),
+            }
+            told(kept.objects);
+        }
+        Ok(kept)
+    }
+
+    /// Removes the bytes of versions that nobody can ask for any more.
+    ///
+    /// # Errors
+    /// When the objects cannot be listed.
+    pub async fn collect(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let (inner, of) = (&self.0, &live);
+        let mut kept = Kept::default();
+        let mut collected = std::pin::pin!(
+            keys(of, None)?
+                .map(|key| async move {
+                    let key = key?;
+                    let collected = inner.collect_one(of, &key).await;
+                    Ok::<_, GeoError>((key, collected))
+                })
+                .buffer_unordered(OBJECTS_AT_ONCE)
+        );
+        while let Some((key, collected)) = collected.try_next().await? {
+            kept.objects += 1;
+            match collected {
+                Ok(collected) => {
+                    kept.collected += collected.gone.len() as u64;
+                    kept.left += collected.left.len() as u64;
+                }
+                Err(error) => kept.problem(&key, &error),
+            }
+            told(kept.objects);
+        }
+        Ok(kept)
+    }
+
+    /// Removes fragments of no version that are older than `age`, which has to be longer than any
+    /// write may take.
+    ///
+    /// # Errors
+    /// When `age` is too short.
+    pub async fn sweep(&self, age: Duration, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let least = Duration::from_nanos(live.map.lease.as_nanos() * 2);
+        if age < least {
+            let what = format!("fragments are looked at when they are {least} old at least");
+            return Err(GeoError::Invalid { what });
+        }
+        let before = self.0.clock.now().as_millis().saturating_sub(age.as_nanos() / 1_000_000);
+        let mut kept = Kept::default();
+        let mut seen = 0;
+        for index in live.map.holders() {
+            let Some((site, blobs)) = live.blobs(index) else {
+                let name = live.map.sites[index.index()].name.clone();
+                kept.problems.push(format!("site {name} cannot be asked now"));
+                continue;
+            };
+            let mut found = blobs.list(Some(&names::blobs()?), UnixTime::from_millis(before));
+            while let Some(meta) = found.next().await {
+                seen += 1;
+                told(seen);
+                match meta {
+                    Ok(meta) => self.sweep_blob(&live, (index, blobs), &meta, &mut kept).await,
+                    Err(error) => {
+                        kept.problems.push(format!("site {}: {error}", site.name));
+                        break;
+                    }
+                }
+            }
+        }
+        self.0.tally.swept.fetch_add(kept.swept, Ordering::Relaxed);
+        Ok(kept)
+    }
+
+    async fn sweep_blob(
+        &self,
+        live: &Arc<Live>,
+        (site, blobs): (SiteIndex, &dyn Blob),
+        meta: &BlobMeta,
+        kept: &mut Kept,
+    ) {
+        kept.objects += 1;
+        let Some((write, _, index)) = names::of_blob(&meta.key) else {
+            return kept.problems.push(format!("{} is no fragment", meta.key));
+        };
+        let object = match object_of(blobs, meta).await {
+            Ok(object) => object,
+            Err(why) => return kept.problems.push(format!("{}: {why}", meta.key)),
+        };
+        let fragment = Fragment { write, index, site };
+        match self.sweep_fragment(live, (&object, &meta.key), fragment).await {
+            Ok(Swept::Erased) => kept.swept += 1,
+            Ok(Swept::Kept) => kept.whole += 1,
+            Ok(Swept::Left) => kept.left += 1,
+            Err(error) => kept.problem(&object, &error),
+        }
+    }
+
+    async fn sweep_fragment(
+        &self,
+        live: &Arc<Live>,
+        (object, blob): (&str, &Key),
+        fragment: Fragment,
+    ) -> Result<Swept> {
+        let mut work = Work::on(object)?;
+        work.blob = Some(blob.clone());
+        let mut sweep = Sweep::new(live.terms(), fragment, self.0.random());
+        Ok(run(&mut sweep, &work, live, &self.0.means).await)
+    }
+
+    /// Works off the hints of the nearest sites: heals what they name.
+    ///
+    /// # Errors
+    /// When the map does not hold.
+    pub async fn work_off_hints(&self) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let mut kept = Kept::default();
+        for site in live.voters() {
+            let Some(site) = live.shared(site) else { continue };
+            let Some(table) = &site.table else { continue };
+            let prefix = names::hints()?;
+            let mut hints = table.scan(Some(&prefix), None);
+            while let Some(hint) = hints.next().await {
+                let Ok((key, row)) = hint else { break };
+                let Ok(object) = String::from_utf8(row.bytes.to_vec()) else { continue };
+                match self.0.heal_one(&live, &object).await {
+                    Ok(healed) => {
+                        kept.healed(&object, &healed);
+                        // What is not whole yet is looked at again.
+                        if healed.whole && table.erase(&key).await.is_ok() {
+                            let one = |hints: u64| hints.checked_sub(1);
+                            let _ = self.0.hints.fetch_update(
+                                Ordering::Relaxed,
+                                Ordering::Relaxed,
+                                one,
+                            );
+                        }
+                    }
+                    Err(error) => kept.problem(&object, &error),
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Puts another place behind a site that is lost, and makes again there what it held. It goes on
+    /// where it was when it is called again with the same place.
+    ///
+    /// # Errors
+    /// When too few other sites answer, or somebody else changes the map.
+    pub async fn replace_site(
+        &self,
+        name: &str,
+        place: SiteEntry,
+        told: &(dyn Fn(&'static str, u64) + Send + Sync),
+    ) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let none = || GeoError::Invalid { what: format!("the map has no site {name:?}") };
+        let index = live.map.site(name).ok_or_else(none)?;
+        let mut map = live.map.clone();
+        let wanted = SiteEntry { name: name.to_owned(), rebuilding: true, ..place };
+        let there = &mut map.sites[index.index()];
+        if (wanted.table.is_some(), wanted.blobs.is_some())
+            != (there.table.is_some(), there.blobs.is_some())
+        {
+            let what = "the new place has a table where the old one had one, and blobs likewise";
+            return Err(GeoError::Invalid { what: what.to_owned() });
+        }
+        if *there != wanted {
+            *there = wanted.clone();
+            self.open_place(&map, &wanted).await?;
+            self.0.change_map(map).await?;
+            told("waiting until every program has the new map", 0);
+            let lease = live.map.lease.as_nanos();
+            tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
+        }
+        let kept = self.rebuild_site(index, told).await?;
+        if kept.problems.is_empty() && kept.lost.is_empty() {
+            let mut map = self.0.any_live().map.clone();
+            map.sites[index.index()].rebuilding = false;
+            self.0.change_map(map).await?;
+        }
+        Ok(kept)
+    }
+
+    /// Makes the stores of a new place, before anybody is told of it.
+    async fn open_place(&self, map: &SiteMap, place: &SiteEntry) -> Result<()> {
+        map.check()?;
+        let alone = SiteMap { sites: vec![place.clone()], ..map.clone() };
+        let opener = &*self.0.opener;
+        let open = |source| GeoError::Open { site: place.name.clone(), source };
+        let [entry] = &*alone.sites else { return Ok(()) };
+        for (what, text) in [("table", &entry.table), ("blobs", &entry.blobs)] {
+            let Some(text) = text else { continue };
+            let place = format!("{what} of site {:?}", entry.name);
+            let address = text.parse();
+            let address = address.map_err(|source| GeoError::Address { place, source })?;
+            if what == "table" {
+                let table = opener.table(entry, &address, true).await.map_err(open)?;
+                let first = table.scan(None, None).next().await;
+                if let Some(Ok((key, _))) = first {
+                    let what = format!("the new table is not empty: it has a row {key}");
+                    return Err(GeoError::Invalid { what });
+                }
+            } else {
+                opener.blobs(entry, &address, true).await.map_err(open)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn rebuild_site(
+        &self,
+        site: SiteIndex,
+        told: &(dyn Fn(&'static str, u64) + Send + Sync),
+    ) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let votes = live.map.voters().contains(&site);
+        let (inner, of) = (&self.0, &live);
+        let all = stream::iter([Ok(names::MAP.to_owned())]).chain(keys(of, Some(site))?);
+        let one = |key: Result<String>| async move {
+            let key = key?;
+            if votes && let Err(error) = inner.restore_one(of, &key, site).await {
+                return Ok((key, Err(error)));
+            }
+            let healed = inner.heal_one(of, &key).await;
+            Ok::<_, GeoError>((key, healed))
+        };
+        let mut done = std::pin::pin!(all.map(one).buffer_unordered(OBJECTS_AT_ONCE));
+        let mut kept = Kept::default();
+        while let Some((key, healed)) = done.try_next().await? {
+            match healed {
+                Ok(healed) => {
+                    kept.healed(&key, &healed);
+                    kept.restored += u64::from(votes);
+                }
+                Err(error) => kept.problem(&key, &error),
+            }
+            told("making again what it held", kept.objects);
+        }
+        Ok(kept)
+    }
+
+    /// Does by itself what has to be done, again and again, as long as somebody has the store: works
+    /// off hints every `hints`, and collects every `collect`.
+    pub fn keep(&self, hints: Duration, collect: Duration) {
+        let weak = Arc::downgrade(&self.0);
+        let rest = std::time::Duration::from_nanos(hints.as_nanos());
+        let every = collect.as_nanos().div_ceil(hints.as_nanos().max(1)).max(1);
+        tokio::spawn(async move {
+            for turn in 1_u64.. {
+                tokio::time::sleep(rest).await;
+                let Some(inner) = weak.upgrade() else { return };
+                let store = Self(inner);
+                let mut done = store.work_off_hints().await;
+                if turn % every == 0 && done.is_ok() {
+                    done = store.collect(&|_| {}).await;
+                }
+                match done {
+                    Ok(kept) if kept.lost.is_empty() => {}
+                    Ok(kept) => tracing::error!(lost = ?kept.lost, "versions are lost"),
+                    Err(error) => {
+                        let error = error_chain(&error);
+                        tracing::warn!(%error, "nothing could be kept this time");
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Of which object a fragment says that it is.
+async fn object_of(blobs: &dyn Blob, meta: &BlobMeta) -> Result<String, String> {
+    let most = Header::bytes_with(crate::limits::KEY_BYTES_MAX) as u64;
+    let bytes = blobs.get(&meta.key, Some(0..most.min(meta.bytes.get()))).await;
+    let bytes = bytes.map_err(|error| error.to_string())?;
+    let object = match bytes.strip_prefix(FORBIDDEN) {
+        Some(object) => object.to_vec(),
+        None => Header::parse(&bytes).map_err(|error| error.to_string())?.object,
+    };
+    String::from_utf8(object).map_err(|_| "its object has no name".to_owned())
+}

@@ -1,0 +1,49 @@
+//! Every bound of this crate.
+
+use std::time::Duration;
+
+/// Bytes of an object's key, at most, so that its row and its fragments have names everywhere.
+pub const KEY_BYTES_MAX: usize = 600;
+
+/// Bytes of a chunk, at least and at most.
+pub const CHUNK_BYTES_MIN: u64 = 64 << 10;
+/// See [`CHUNK_BYTES_MIN`].
+pub const CHUNK_BYTES_MAX: u64 = 64 << 20;
+
+/// Parts of an upload, at most.
+pub const PARTS_MAX: usize = 10_000;
+
+/// Chunks of one object that are read ahead or written at once.
+pub const CHUNKS_AT_ONCE: usize = 4;
+
+/// Objects that are healed, collected or looked at at once.
+pub const OBJECTS_AT_ONCE: usize = 8;
+
+/// Tellings under way at once; more wait.
+pub const TELLINGS_AT_ONCE: usize = 256;
+
+/// Events of an operation that wait to be taken in.
+pub const HEARD_AT_ONCE: usize = 256;
+
+/// Rows of a listing that wait for their reader, of one site.
+pub const LISTED_AHEAD: usize = 256;
+
+/// Failures of a site, one after the other, after which it is taken to be down.
+pub const FAILURES_OF_DOWN: u32 = 3;
+
+/// For how long it is, until it is counted on again.
+pub const DOWN_FOR: Duration = Duration::from_secs(10);
+
+/// How long a fragment may take before another is asked as well, at least.
+pub const HEDGE_MIN: Duration = Duration::from_millis(20);
+
+/// How long one blob may take to be written, tries included.
+pub const BLOB_WITHIN: Duration = Duration::from_secs(60);
+
+/// Tries of one blob's write or removal.
+pub const BLOB_TRIES: u32 = 4;
+
+/// Rest between them, doubled each time.
+pub const BLOB_REST: Duration = Duration::from_millis(50);
+
+const _: () = assert!(CHUNK_BYTES_MIN < CHUNK_BYTES_MAX);

@@ -1,0 +1,192 @@
+//! Listings: rows of several sites, side by side in the order of their keys.
+//!
+//! ```text
+//! site A   a  b  .  d      the rows of a key at so many sites as it takes to find every object that
+//! site B   a  .  c  d  --> was acknowledged: what they say of its last version is believed as a read
+//! site C   .  b  c  d      would believe it; where they do not tell, the object is read
+//! ```
+//!
+//! Each object is there, or not, as a read at some moment of the listing would have said; the listing
+//! as a whole is of no one moment.
+
+use std::sync::Arc;
+
+use fulgurite_geo::{Judgement, Known, Row, SiteIndex, judge};
+use fulgurite_sites::Key;
+use futures::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+use tokio::sync::mpsc;
+
+use crate::limits::LISTED_AHEAD;
+use crate::live::Live;
+use crate::map::Listing;
+use crate::{GeoError, Result, names};
+
+/// The rows of one key.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) key: String,
+    /// What all of them know.
+    pub(crate) known: Known,
+    /// Whether they tell what the object is; if not, it has to be read.
+    pub(crate) certain: bool,
+}
+
+/// The rows of one site that are still to come.
+struct Scan {
+    rows: mpsc::Receiver<Result<(Key, Row), ()>>,
+    head: Option<(Key, Row)>,
+    /// Whether it came to its end, and whether it did so whole.
+    ended: bool,
+    broken: bool,
+}
+
+impl Scan {
+    fn begin(live: &Arc<Live>, site: SiteIndex, prefix: Key) -> Self {
+        let (send, rows) = mpsc::channel(LISTED_AHEAD);
+        let site = live.shared(site);
+        tokio::spawn(async move {
+            let table = site.as_ref().and_then(|site| Some((site, site.table.as_ref()?)));
+            let Some((site, table)) = table else {
+                let _ = send.send(Err(())).await;
+                return;
+            };
+            let mut scan = table.scan(Some(&prefix), None);
+            while let Some(row) = scan.next().await {
+                let row = match row {
+                    Ok((key, row)) => {
+                        Row::decode(&row.bytes).map(|row| (key, row)).map_err(|error| {
+                            tracing::error!(site = %site.name, %error, "a row is unreadable");
+                        })
+                    }
+                    Err(error) => {
+                        tracing::warn!(site = %site.name, %error, "a table could not be listed");
+                        Err(())
+                    }
+                };
+                let failed = row.is_err();
+                if send.send(row).await.is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Self { rows, head: None, ended: false, broken: false }
+    }
+
+    /// Has the next row at hand, if there is one.
+    async fn fill(&mut self) {
+        if self.head.is_some() || self.ended {
+            return;
+        }
+        match self.rows.recv().await {
+            Some(Ok(row)) => self.head = Some(row),
+            Some(Err(())) => (self.ended, self.broken) = (true, true),
+            None => self.ended = true,
+        }
+    }
+}
+
+struct Merge {
+    live: Arc<Live>,
+    scans: Vec<Scan>,
+    needed: usize,
+    done: bool,
+}
+
+impl Merge {
+    /// The rows of the next key, as many as there are; an error when too few sites came this far.
+    async fn next(&mut self) -> Result<Option<Listed>> {
+        if self.done {
+            return Ok(None);
+        }
+        futures::future::join_all(self.scans.iter_mut().map(Scan::fill)).await;
+        let whole = self.scans.iter().filter(|scan| !scan.broken).count();
+        if whole < self.needed {
+            self.done = true;
+            return Err(GeoError::Unavailable { key: "a listing".into() });
+        }
+        let least = self.scans.iter().filter_map(|scan| scan.head.as_ref());
+        let Some(key) = least.map(|(key, _)| key).min().cloned() else {
+            self.done = true;
+            return Ok(None);
+        };
+        let mut rows = Vec::new();
+        for scan in &mut self.scans {
+            let same = scan.head.as_ref().is_some_and(|(of, _)| *of == key);
+            match scan.head.take_if(|_| same) {
+                Some((_, row)) => rows.push(row),
+                None if scan.broken => {}
+                // It has no such row.
+                None => rows.push(Row::default()),
+            }
+        }
+        let Some(name) = names::object(&key) else {
+            return Err(GeoError::Invalid { what: format!("a foreign row {key}") });
+        };
+        Ok(Some(self.listed(name, &rows)))
+    }
+
+    fn listed(&self, key: String, rows: &[Row]) -> Listed {
+        let mut known = Known::default();
+        for row in rows {
+            known.merge(&row.known);
+        }
+        let voting: Vec<&Row> = rows.iter().filter(|row| !row.silent).collect();
+        let quorums = self.live.quorums();
+        let alone = self.needed == 1;
+        let mut certain = alone || voting.len() >= quorums.read();
+        while certain {
+            let version = known.last().next();
+            let judged = if alone {
+                let open = rows.iter().any(|row| row.accepted(version).is_some());
+                if open { Judgement::Open } else { Judgement::Nothing }
+            } else {
+                judge(quorums, version, &voting)
+            };
+            match judged {
+                Judgement::Nothing => break,
+                Judgement::Open => certain = false,
+                Judgement::Chosen(value) => {
+                    let durable = value.was_written();
+                    known.learn(version, &fulgurite_geo::Decided { value, durable });
+                }
+            }
+        }
+        let latest = known.latest();
+        certain &= latest.is_ok_and(|latest| latest.is_none_or(|(_, decided)| decided.durable));
+        Listed { key, known, certain }
+    }
+}
+
+/// Objects below a folder, or all, as rows have them. Some of them may not be there any more.
+pub(crate) fn listed(
+    live: &Arc<Live>,
+    folder: Option<&str>,
+    (listing, except): (Listing, Option<SiteIndex>),
+) -> Result<impl Stream<Item = Result<Listed>> + Send + use<>> {
+    let prefix = names::rows(folder)?;
+    let mut sites = live.voters();
+    sites.retain(|site| Some(*site) != except);
+    let needed = match listing {
+        Listing::Quorum => live.quorums().read(),
+        Listing::Nearest => 1,
+    };
+    // One more than it takes, where there is one: rows that differ are told apart without a read.
+    let most = if listing == Listing::Nearest { 1 } else { sites.len() };
+    sites.truncate(most);
+    let scans = sites.into_iter().map(|site| Scan::begin(live, site, prefix.clone())).collect();
+    let merge = Merge { live: Arc::clone(live), scans, needed, done: false };
+    Ok(stream::try_unfold(merge, |mut merge| async move {
+        let next = merge.next().await?;
+        Ok(next.map(|listed| (listed, merge)))
+    }))
+}
+
+/// The keys of all objects of which rows tell, at as many sites as it takes to miss none; `except`
+/// is not asked.
+pub(crate) fn keys(
+    live: &Arc<Live>,
+    except: Option<SiteIndex>,
+) -> Result<impl Stream<Item = Result<String>> + Send + use<>> {
+    let listed = listed(live, None, (Listing::Quorum, except))?;
+    Ok(listed.map_ok(|listed| listed.key))
+}

@@ -1,0 +1,205 @@
+//! A map of sites with the stores behind it, opened.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fulgurite_geo::{Quorums, SiteIndex, Standing, Terms};
+use fulgurite_sites::{Address, Blob, OpenError, Opener, Table};
+use fulgurite_units::Duration;
+
+use crate::map::{SiteEntry, SiteMap};
+use crate::site::Site;
+use crate::{GeoError, Result};
+
+/// What opens the stores of a site.
+#[async_trait]
+pub trait OpenSites: Send + Sync {
+    /// The table of a site that votes, made if it is not there and `may_create`.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    async fn table(
+        &self,
+        site: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Table>, OpenError>;
+
+    /// The blobs of a site that holds fragments.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    async fn blobs(
+        &self,
+        site: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Blob>, OpenError>;
+}
+
+#[async_trait]
+impl OpenSites for Opener {
+    async fn table(
+        &self,
+        _: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Table>, OpenError> {
+        Self::table(self, address, may_create).await
+    }
+
+    async fn blobs(
+        &self,
+        _: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Blob>, OpenError> {
+        Self::blobs(self, address, may_create).await
+    }
+}
+
+/// A map, opened.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) map: SiteMap,
+    quorums: Quorums,
+    sites: Vec<Arc<Site>>,
+    /// The site whose program this is, if it is one's.
+    near: Option<SiteIndex>,
+}
+
+impl Live {
+    /// Opens all stores of a map. A site whose stores cannot be opened now is one that does not
+    /// answer, unless `all` must be.
+    pub(crate) async fn open(
+        map: SiteMap,
+        near: Option<&str>,
+        opener: &dyn OpenSites,
+        (may_create, all): (bool, bool),
+    ) -> Result<Self> {
+        map.check()?;
+        let quorums = map.sizes()?;
+        let near = match near {
+            None => None,
+            Some(name) => {
+                let none = || GeoError::Invalid { what: format!("the map has no site {name:?}") };
+                Some(map.site(name).ok_or_else(none)?)
+            }
+        };
+        let epoch = map.epoch();
+        let indices = (0..=u8::MAX).map(SiteIndex).zip(&map.sites);
+        let open = indices.map(|(index, entry)| async move {
+            let table = address(entry, entry.table.as_deref(), "table")?;
+            let table = match table {
+                Some(address) => {
+                    opened(entry, opener.table(entry, &address, may_create).await, all)?
+                }
+                None => None,
+            };
+            let blobs = address(entry, entry.blobs.as_deref(), "blobs")?;
+            let blobs = match blobs {
+                Some(address) => {
+                    opened(entry, opener.blobs(entry, &address, may_create).await, all)?
+                }
+                None => None,
+            };
+            let standing = Standing { epoch, rebuilding: entry.rebuilding };
+            Ok::<_, GeoError>(Arc::new(Site::new(
+                (index, entry.name.clone()),
+                table,
+                blobs,
+                standing,
+            )))
+        });
+        let sites = futures::future::try_join_all(open).await?;
+        Ok(Self { map, quorums, sites, near })
+    }
+
+    pub(crate) fn site(&self, index: SiteIndex) -> Option<&Site> {
+        self.sites.get(index.index()).map(|site| &**site)
+    }
+
+    pub(crate) fn shared(&self, index: SiteIndex) -> Option<Arc<Site>> {
+        self.sites.get(index.index()).cloned()
+    }
+
+    pub(crate) fn sites(&self) -> &[Arc<Site>] {
+        &self.sites
+    }
+
+    pub(crate) const fn quorums(&self) -> Quorums {
+        self.quorums
+    }
+
+    /// A site with its blobs, if they could be opened.
+    pub(crate) fn blobs(&self, index: SiteIndex) -> Option<(&Site, &dyn Blob)> {
+        let site = self.site(index)?;
+        Some((site, &**site.blobs.as_ref()?))
+    }
+
+    /// Sites that vote, nearest first.
+    pub(crate) fn voters(&self) -> Vec<SiteIndex> {
+        let mut voters = self.map.voters();
+        let distance = |index: &SiteIndex| {
+            let site = self.site(*index);
+            let down = site.is_none_or(|site| site.is_down() || site.table.is_none());
+            let own = Some(*index) != self.near;
+            (down, own, site.map_or(f64::MAX, Site::distance))
+        };
+        let order = |a: &SiteIndex, b: &SiteIndex| {
+            distance(a).partial_cmp(&distance(b)).unwrap_or(std::cmp::Ordering::Equal)
+        };
+        voters.sort_by(order);
+        voters
+    }
+
+    /// The terms of an operation that begins now.
+    pub(crate) fn terms(&self) -> Terms {
+        let voters = self.voters();
+        let is_down = |index: &&SiteIndex| {
+            let site = self.site(**index);
+            site.is_none_or(|site| {
+                site.is_down() || site.table.is_none() || site.standing.rebuilding
+            })
+        };
+        let down = voters.iter().filter(is_down).copied().collect();
+        // A lost ballot is a matter of one round between sites.
+        let nearest: Vec<f64> =
+            voters.iter().filter_map(|site| self.site(*site)).map(Site::distance).collect();
+        let median = nearest.get(nearest.len() / 2).copied().unwrap_or_default();
+        let pause = Duration::from_secs_f64(median).max(PAUSE_MIN);
+        Terms {
+            quorums: self.quorums,
+            epoch: self.map.epoch(),
+            voters,
+            down,
+            fast: self.map.fast,
+            round: self.map.round,
+            pause,
+            patience: self.map.patience,
+        }
+    }
+}
+
+/// The first pause after a lost ballot, at least.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+
+fn address(site: &SiteEntry, text: Option<&str>, what: &str) -> Result<Option<Address>> {
+    let Some(text) = text else { return Ok(None) };
+    let place = format!("{what} of site {:?}", site.name);
+    let address = Address::from_str(text);
+    address.map(Some).map_err(|source| GeoError::Address { place, source })
+}
+
+fn opened<T>(site: &SiteEntry, store: Result<T, OpenError>, all: bool) -> Result<Option<T>> {
+    match store {
+        Ok(store) => Ok(Some(store)),
+        Err(source) if all => Err(GeoError::Open { site: site.name.clone(), source }),
+        Err(error) => {
+            let error = fulgurite_units::error_chain(&error);
+            tracing::warn!(site = %site.name, %error, "a site's store cannot be opened now");
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! How a namespace begins, is opened, and keeps its map: an object over the sites whose version is
+//! the map's epoch.
+//!
+//! ```text
+//! init      version 1 of the map, where the sites have none
+//! open      the file's map --> the sites' map, when they have a later one --> the file
+//! confirm   every third of a lease: what do the sites say? After a whole lease without an answer
+//!           nothing is written or read any more, since another map may hold
+//! change    version e + 1, if the map is still version e; after that, a lease is waited for
+//! ```
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, Weak};
+
+use fulgurite_geo::{Change, Condition, Data, Put, Version, Wanted};
+use fulgurite_units::error_chain;
+
+use crate::live::Live;
+use crate::map::SiteMap;
+use crate::run::Work;
+use crate::store::{GeoOptions, GeoStore, Inner};
+use crate::{GeoError, Result, names};
+
+impl GeoStore {
+    /// Begins a namespace: its sites have the map from now on.
+    ///
+    /// # Errors
+    /// When a site cannot be opened, or the sites have a map already.
+    pub async fn init(mut options: GeoOptions) -> Result<Self> {
+        options.map.epoch = 1;
+        let live = Live::open(
+            options.map.clone(),
+            options.near.as_deref(),
+            &*options.opener,
+            (true, true),
+        );
+        let inner = Arc::new(Inner::new(live.await?, &options));
+        let live = inner.any_live();
+        match inner.write_map(&live, &options.map, Condition::Absent).await? {
+            Some(Version(1)) => {}
+            Some(version) => {
+                let what = format!("the sites had maps before: this is number {version}");
+                return Err(GeoError::Invalid { what });
+            }
+            None => {
+                let what = "the sites have a map already; open it, or name other places".to_owned();
+                return Err(GeoError::Invalid { what });
+            }
+        }
+        inner.keep_map(&options.map)?;
+        watch(&inner);
+        Ok(Self(inner))
+    }
+
+    /// Opens a namespace by its map, or by a later one that its sites have.
+    ///
+    /// # Errors
+    /// When too few sites answer, or they have no map, or one of another namespace.
+    pub async fn open(options: GeoOptions) -> Result<Self> {
+        let live = Live::open(
+            options.map.clone(),
+            options.near.as_deref(),
+            &*options.opener,
+            (false, false),
+        );
+        let inner = Arc::new(Inner::new(live.await?, &options));
+        inner.confirm().await?;
+        watch(&inner);
+        Ok(Self(inner))
+    }
+
+    /// The map as it is.
+    #[must_use]
+    pub fn map(&self) -> SiteMap {
+        self.0.any_live().map.clone()
+    }
+}
+
+/// Confirms the map as long as anybody has the store.
+fn watch(inner: &Arc<Inner>) {
+    let weak: Weak<Inner> = Arc::downgrade(inner);
+    tokio::spawn(async move {
+        loop {
+            let Some(inner) = weak.upgrade() else { return };
+            let lease = inner.any_live().map.lease;
+            drop(inner);
+            tokio::time::sleep(std::time::Duration::from_nanos(lease.as_nanos() / 3)).await;
+            let Some(inner) = weak.upgrade() else { return };
+            if let Err(error) = inner.confirm().await {
+                let error = error_chain(&error);
+                tracing::warn!(%error, "the map of sites could not be confirmed");
+            }
+        }
+    });
+}
+
+impl Inner {
+    /// Asks the sites which map holds, and takes in a later one.
+    pub(crate) async fn confirm(&self) -> Result<()> {
+        // Each map may lead to a later one; never for long.
+        for _ in 0..MAPS_MAX {
+            let asked = tokio::time::Instant::now();
+            let live = self.any_live();
+            let map = self.read_map(&live).await?;
+            if map.name != live.map.name {
+                let (ours, theirs) = (&live.map.name, &map.name);
+                let what = format!(
+                    "these sites are of the namespace {theirs:?}, and the map is of {ours:?}: two \
+                     namespaces cannot be in one place"
+                );
+                return Err(GeoError::Invalid { what });
+            }
+            if map.epoch == live.map.epoch && map == live.map {
+                *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+                return Ok(());
+            }
+            tracing::info!(epoch = map.epoch, "the sites have another map");
+            self.take_in(map).await?;
+        }
+        Err(GeoError::OldMap { what: format!("there were {MAPS_MAX} maps one after the other") })
+    }
+
+    /// Opens another map and goes on with it.
+    pub(crate) async fn take_in(&self, map: SiteMap) -> Result<()> {
+        let near = self.near.as_deref().filter(|near| map.site(near).is_some());
+        let live = Live::open(map.clone(), near, &*self.opener, (false, false)).await?;
+        self.adopt(live);
+        self.keep_map(&map)
+    }
+
+    async fn read_map(&self, live: &Arc<Live>) -> Result<SiteMap> {
+        let (found, _) = self.look(live, names::MAP, (Wanted::Latest, None)).await?;
+        let found = found.ok_or_else(|| GeoError::Invalid {
+            what: "the sites have no map: begin the namespace first (fulgurite geo init)".into(),
+        })?;
+        let Some(Put { data: Data::Inline(text), .. }) = found.put() else {
+            return Err(GeoError::Corrupt { key: "the map of sites".into() });
+        };
+        let text = String::from_utf8_lossy(text);
+        let mut map = SiteMap::parse(&text)?;
+        map.epoch = u32::try_from(found.version.0).unwrap_or(u32::MAX);
+        Ok(map)
+    }
+
+    /// Has the sites take another map; none when the condition is not met.
+    pub(crate) async fn write_map(
+        &self,
+        live: &Arc<Live>,
+        map: &SiteMap,
+        condition: Condition,
+    ) -> Result<Option<Version>> {
+        let text = map.text().into_bytes();
+        let put = Put {
+            size: text.len() as u64,
+            digest: blake3::hash(&text).into(),
+            data: Data::Inline(text),
+            attributes: Vec::new(),
+        };
+        let value = self.value(self.draw(), Change::Put(put));
+        self.decide(live, &Work::on(names::MAP)?, value, condition).await
+    }
+
+    /// Has the sites take the map that comes after the one at hand, and goes on with it.
+    pub(crate) async fn change_map(&self, mut map: SiteMap) -> Result<()> {
+        let live = self.any_live();
+        map.epoch = live.map.epoch + 1;
+        map.check()?;
+        let is = Condition::Is(Version(u64::from(live.map.epoch)));
+        match self.write_map(&live, &map, is).await? {
+            Some(version) if version.0 == u64::from(map.epoch) => self.take_in(map).await,
+            _ => {
+                let what = "somebody else changed it meanwhile; look at it again".to_owned();
+                Err(GeoError::OldMap { what })
+            }
+        }
+    }
+
+    /// Writes the map to its file, whole or not at all.
+    fn keep_map(&self, map: &SiteMap) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let failed = |action: &'static str| {
+            let path = file.display().to_string();
+            move |source| GeoError::File { action, path, source }
+        };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let beside = file.with_extension("new");
+        let mut new = std::fs::File::create(&beside).map_err(failed("make a new"))?;
+        new.write_all(map.text().as_bytes()).map_err(failed("write"))?;
+        new.sync_all().map_err(failed("sync"))?;
+        std::fs::rename(&beside, file).map_err(failed("replace"))?;
+        let folder = std::fs::File::open(folder).map_err(failed("open the folder of"))?;
+        folder.sync_all().map_err(failed("sync the folder of"))
+    }
+}
+
+/// Maps that are taken in one after the other before it is given up.
+const MAPS_MAX: usize = 8;

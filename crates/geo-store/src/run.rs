@@ -1,0 +1,246 @@
+//! Runs operations: does what they want done, at sites and with bytes, and tells them what came of it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use fulgurite_geo::{
+    Act, Command, Deed, Fetched, Fragment, Heard, How, Known, Operation, Request, SiteIndex, Value,
+    Version,
+};
+use fulgurite_sites::{Entropy, Key, Rests};
+use fulgurite_units::{Instant, Outbox};
+use object_store::GetRange;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::fragments::{self, Encoded, Stripe};
+use crate::limits::HEARD_AT_ONCE;
+use crate::live::Live;
+use crate::names;
+
+/// What all operations of a program share.
+pub(crate) struct Means {
+    pub(crate) entropy: Entropy,
+    pub(crate) rests: Arc<dyn Rests>,
+    /// Tellings under way.
+    pub(crate) tellings: Arc<Semaphore>,
+    /// A moment from which the runtime's time is counted.
+    pub(crate) since: tokio::time::Instant,
+}
+
+impl Means {
+    pub(crate) fn now(&self) -> Instant {
+        let passed = self.since.elapsed().as_nanos();
+        Instant::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX))
+    }
+}
+
+/// What an operation works on: an object, and bytes that it writes or wants.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) object: String,
+    pub(crate) row: Key,
+    /// What it writes.
+    pub(crate) encoded: Arc<Encoded>,
+    /// Which bytes it wants; none when it only wants to know that they are there.
+    pub(crate) wanted: Option<GetRange>,
+    /// The one blob that it removes, where nothing is known of others.
+    pub(crate) blob: Option<Key>,
+    pub(crate) fetched: Arc<Mutex<BTreeMap<Version, First>>>,
+    /// Values whose fragments it deals with.
+    pub(crate) values: Arc<Mutex<BTreeMap<fulgurite_geo::WriteId, Stripe>>>,
+}
+
+/// The first bytes that were fetched of a version.
+#[derive(Clone, Debug)]
+pub(crate) struct First {
+    pub(crate) bytes: Bytes,
+}
+
+impl Work {
+    pub(crate) fn on(object: &str) -> crate::Result<Self> {
+        Ok(Self {
+            object: object.to_owned(),
+            row: names::row(object)?,
+            encoded: Arc::default(),
+            wanted: None,
+            blob: None,
+            fetched: Arc::default(),
+            values: Arc::default(),
+        })
+    }
+
+    /// What was fetched of a version.
+    pub(crate) fn first(&self, version: Version) -> Option<First> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).remove(&version)
+    }
+
+    /// Says what the fragments of a write are.
+    pub(crate) fn know(&self, value: &Value) {
+        if let Some(stripe) = Stripe::of(&self.object, value) {
+            let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+            values.insert(stripe.write, stripe);
+        }
+    }
+
+    fn stripe(&self, write: fulgurite_geo::WriteId) -> Option<Stripe> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner).get(&write).cloned()
+    }
+}
+
+/// Runs an operation to its end.
+pub(crate) async fn run<O>(
+    operation: &mut O,
+    work: &Work,
+    live: &Arc<Live>,
+    means: &Arc<Means>,
+) -> O::End
+where
+    O: Operation + Send,
+    O::End: Send,
+{
+    let (send, mut heard) = mpsc::channel(HEARD_AT_ONCE);
+    let mut out = Outbox::new();
+    operation.step(means.now(), Heard::Begin, &mut out);
+    loop {
+        for act in out.drain() {
+            act_on(act, work, live, means, &send);
+        }
+        if let Some(end) = operation.end() {
+            return end.clone();
+        }
+        let heard = match operation.deadline() {
+            None => heard.recv().await,
+            Some(deadline) => {
+                let left = std::time::Duration::from_nanos(deadline.since(means.now()).as_nanos());
+                match tokio::time::timeout(left, heard.recv()).await {
+                    Ok(heard) => heard,
+                    Err(_) => Some(Heard::Timer),
+                }
+            }
+        };
+        let Some(heard) = heard else {
+            // Never: this has a sender itself.
+            unreachable!("there is a sender")
+        };
+        learn(work, &heard);
+        operation.step(means.now(), heard, &mut out);
+    }
+}
+
+/// Takes note of the fragments of versions of which a row tells.
+fn learn(work: &Work, heard: &Heard) {
+    if let Heard::Answered { answer: Some((_, row)), .. } = heard {
+        for decided in row.known.decided.values() {
+            work.know(&decided.value);
+        }
+        for accepted in row.open.values().filter_map(|open| open.accepted.as_ref()) {
+            work.know(&accepted.value);
+        }
+    }
+}
+
+fn act_on(
+    act: Act,
+    work: &Work,
+    live: &Arc<Live>,
+    means: &Arc<Means>,
+    heard: &mpsc::Sender<Heard>,
+) {
+    let (live, means, heard, work) =
+        (Arc::clone(live), Arc::clone(means), heard.clone(), work.clone());
+    match act {
+        Act::Ask(ask) => {
+            tokio::spawn(async move {
+                let answer = match live.shared(ask.site) {
+                    Some(site) => {
+                        let with = (&*means.rests, &means.entropy);
+                        site.apply(&work.row, &ask.request, with).await
+                    }
+                    None => None,
+                };
+                // Nobody waits for it any more when the operation is over.
+                let _ =
+                    heard.send(Heard::Answered { site: ask.site, call: ask.call, answer }).await;
+            });
+        }
+        Act::Tell { site, known } => {
+            tokio::spawn(async move { tell(&live, &means, &work.row, (site, known)).await });
+        }
+        Act::Fragment(fragment, deed) => {
+            tokio::spawn(async move {
+                let how = do_deed(&live, &work, fragment, deed).await;
+                let _ = heard.send(Heard::Fragment(fragment, deed, how)).await;
+            });
+        }
+        Act::Fetch { version, value } => {
+            tokio::spawn(async move {
+                let fetched = fetch_first(&live, &work, version, &value).await;
+                let _ = heard.send(Heard::Fetched(version, fetched)).await;
+            });
+        }
+    }
+}
+
+/// Tells a site what is decided, when not too many are being told.
+async fn tell(live: &Live, means: &Means, row: &Key, (site, known): (SiteIndex, Known)) {
+    let Ok(_permit) = means.tellings.acquire().await else { return };
+    let Some(site) = live.shared(site) else { return };
+    let request = Request { epoch: live.map.epoch(), known, command: Command::Learn };
+    let _ = site.apply(row, &request, (&*means.rests, &means.entropy)).await;
+}
+
+async fn do_deed(live: &Arc<Live>, work: &Work, fragment: Fragment, deed: Deed) -> How {
+    if deed == Deed::Write {
+        return fragments::write(live, fragment, &work.encoded).await;
+    }
+    if let (Deed::Erase, Some(blob)) = (deed, &work.blob) {
+        return fragments::erase_blob(live, fragment.site, blob).await;
+    }
+    let Some(stripe) = work.stripe(fragment.write) else { return How::Unknown };
+    match deed {
+        Deed::Write => How::Unknown,
+        Deed::Probe => fragments::probe(live, &stripe, fragment).await,
+        Deed::Rebuild => fragments::rebuild(live, &stripe, fragment).await,
+        Deed::Forbid => fragments::forbid(live, &stripe, fragment).await,
+        Deed::Erase => fragments::erase(live, &stripe, fragment).await,
+    }
+}
+
+/// Fetches the first bytes that are wanted of a version: with them it is known to be readable, and the
+/// others are fetched as they are given to whoever reads.
+async fn fetch_first(live: &Arc<Live>, work: &Work, version: Version, value: &Value) -> Fetched {
+    let short = Fetched::Short { absent: u8::MAX, unknown: 0 };
+    let Some(stripe) = Stripe::of(&work.object, value) else { return short };
+    let size = value.put().map_or(0, |put| put.size);
+    let wanted = work.wanted.as_ref().and_then(|range| range.as_range(size).ok());
+    let (start, size) = value_range(value, &wanted.unwrap_or(0..1));
+    let mut chunks = stripe.coded.chunks(stripe.size);
+    let Some(chunk) = chunks.find(|chunk| (chunk.at..chunk.at + chunk.length).contains(&start))
+    else {
+        return Fetched::Whole;
+    };
+    let end = (start + size).min(chunk.at + chunk.length);
+    let range = start - chunk.at..end - chunk.at;
+    match fragments::fetch_chunk(live, &stripe, &chunk, Some(range)).await {
+        Ok(bytes) => {
+            let mut fetched = work.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+            fetched.insert(version, First { bytes });
+            Fetched::Whole
+        }
+        Err(short) => short,
+    }
+}
+
+/// Where a range of a value's bytes begins in its stripe, and how long it is: the range is cut at the
+/// end of the value.
+pub(crate) fn value_range(value: &Value, wanted: &Range<u64>) -> (u64, u64) {
+    let Some(put) = value.put() else { return (0, 0) };
+    let at = match &put.data {
+        fulgurite_geo::Data::Shared { at, .. } => *at,
+        fulgurite_geo::Data::Inline(_) | fulgurite_geo::Data::Coded(_) => 0,
+    };
+    let (start, end) = (wanted.start.min(put.size), wanted.end.min(put.size));
+    (at + start, end.saturating_sub(start))
+}

@@ -1,0 +1,193 @@
+//! A site as a program sees it: its table and its blobs, how it has answered lately, and what was
+//! moved.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use fulgurite_geo::{Command, Request, Row, SiteIndex, Standing, Verdict, Version, step};
+use fulgurite_sites::{Blob, Decision, Entropy, Guess, Key, Rests, Table, TransactError, transact};
+use fulgurite_units::error_chain;
+use tokio::time::Instant;
+
+use crate::limits::{DOWN_FOR, FAILURES_OF_DOWN, HEDGE_MIN};
+
+/// A site of a map.
+pub(crate) struct Site {
+    pub(crate) index: SiteIndex,
+    pub(crate) name: String,
+    pub(crate) table: Option<Arc<dyn Table>>,
+    pub(crate) blobs: Option<Arc<dyn Blob>>,
+    pub(crate) standing: Standing,
+    health: Mutex<Health>,
+    pub(crate) counts: Counts,
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").field("index", &self.index).field("name", &self.name).finish()
+    }
+}
+
+/// How a site has answered lately.
+#[derive(Debug, Default)]
+struct Health {
+    /// Failures since the last answer.
+    failures: u32,
+    failed: Option<Instant>,
+    /// The usual time of an answer about a row, and of a fragment, in seconds.
+    row: Option<f64>,
+    blob: Option<f64>,
+}
+
+/// What was asked of a site and moved since the program began.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) rows: AtomicU64,
+    pub(crate) row_calls: AtomicU64,
+    pub(crate) row_failures: AtomicU64,
+    pub(crate) written: AtomicU64,
+    pub(crate) read: AtomicU64,
+    pub(crate) blob_failures: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Of two times of answers, the usual one: an eighth of what is new counts.
+fn usual(before: Option<f64>, seconds: f64) -> f64 {
+    before.map_or(seconds, |before| before + (seconds - before) / 8.0)
+}
+
+impl Site {
+    pub(crate) fn new(
+        (index, name): (SiteIndex, String),
+        table: Option<Arc<dyn Table>>,
+        blobs: Option<Arc<dyn Blob>>,
+        standing: Standing,
+    ) -> Self {
+        let (health, counts) = Default::default();
+        Self { index, name, table, blobs, standing, health, counts }
+    }
+
+    fn health(&self) -> std::sync::MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it did not answer lately, several times.
+    pub(crate) fn is_down(&self) -> bool {
+        let health = self.health();
+        let lately = health.failed.is_some_and(|failed| failed.elapsed() < DOWN_FOR);
+        health.failures >= FAILURES_OF_DOWN && lately
+    }
+
+    /// How far it is, by the usual time of its answers about rows.
+    pub(crate) fn distance(&self) -> f64 {
+        let health = self.health();
+        health.row.or(health.blob).unwrap_or(0.0)
+    }
+
+    /// After which time a fragment is waited for no longer than another is asked as well.
+    pub(crate) fn hedge_after(&self) -> std::time::Duration {
+        let usual = self.health().blob.unwrap_or(0.0);
+        std::time::Duration::from_secs_f64(usual * 3.0).max(HEDGE_MIN)
+    }
+
+    /// Takes in that it answered, or did not.
+    fn note(&self, began: Instant, answered: bool, of_rows: bool) {
+        let mut health = self.health();
+        if !answered {
+            health.failures = health.failures.saturating_add(1);
+            health.failed = Some(Instant::now());
+            return;
+        }
+        health.failures = 0;
+        let seconds = began.elapsed().as_secs_f64();
+        let before = if of_rows { &mut health.row } else { &mut health.blob };
+        *before = Some(usual(*before, seconds));
+    }
+
+    /// Takes in how a call about a blob went.
+    pub(crate) fn note_blob(&self, began: Instant, answered: bool) {
+        if !answered {
+            Counts::add(&self.counts.blob_failures, 1);
+        }
+        self.note(began, answered, false);
+    }
+
+    /// Applies a request to a row: reads it, steps, and writes it back if it is still the one read.
+    /// None when nobody knows what became of it, or the row cannot be read.
+    pub(crate) async fn apply(
+        &self,
+        key: &Key,
+        request: &Request,
+        (rests, entropy): (&dyn Rests, &Entropy),
+    ) -> Option<(Verdict, Row)> {
+        let table = self.table.as_ref()?;
+        let began = Instant::now();
+        Counts::add(&self.counts.rows, 1);
+        let decide = |bytes: Option<&[u8]>| decide(bytes, request, self.standing, entropy);
+        let done = transact(&**table, key, guess(request), rests, decide).await;
+        self.note(began, done.is_ok(), true);
+        match done {
+            Ok(done) => {
+                Counts::add(&self.counts.row_calls, u64::from(done.calls));
+                match done.result {
+                    Ok(answer) => Some(answer),
+                    Err(error) => {
+                        tracing::error!(site = %self.name, row = %key, %error, "a row is unreadable");
+                        None
+                    }
+                }
+            }
+            Err(error) => {
+                Counts::add(&self.counts.row_failures, 1);
+                if !matches!(error, TransactError::Contended { .. }) {
+                    let error = error_chain(&error);
+                    tracing::warn!(site = %self.name, row = %key, %error, "a site did not answer");
+                }
+                None
+            }
+        }
+    }
+}
+
+/// What is likely of a row before it is read: the first version of an object is likely asked for
+/// where there is no row yet.
+fn guess(request: &Request) -> Guess {
+    match &request.command {
+        Command::PreAccept { version: Version(1), .. } => Guess::Absent,
+        Command::PreAccept { .. }
+        | Command::Read
+        | Command::Learn
+        | Command::Prepare { .. }
+        | Command::Accept { .. }
+        | Command::Restore { .. } => Guess::Nothing,
+    }
+}
+
+type Answer = Result<(Verdict, Row), fulgurite_geo::Error>;
+
+fn decide(
+    bytes: Option<&[u8]>,
+    request: &Request,
+    standing: Standing,
+    entropy: &Entropy,
+) -> Decision<Answer> {
+    let row = match bytes.map(Row::decode).transpose() {
+        Ok(row) => row,
+        Err(error) => return Decision::Leave(Err(error)),
+    };
+    let mut stepped = step(row.as_ref(), request, standing);
+    if !stepped.changed {
+        return Decision::Leave(Ok((stepped.verdict, stepped.row)));
+    }
+    stepped.row.nonce = u128::from_le_bytes(entropy.draw());
+    match stepped.row.encode() {
+        Ok(bytes) => Decision::Write(Bytes::from(bytes), Ok((stepped.verdict, stepped.row))),
+        Err(error) => Decision::Leave(Err(error)),
+    }
+}

@@ -1,0 +1,199 @@
+//! What a namespace over sites says of itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_geo::{Got, Rounds, Wrote};
+use serde::{Deserialize, Serialize};
+
+use crate::store::GeoStore;
+
+/// What operations came to since the program began.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    fast: AtomicU64,
+    slow: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+    indeterminate: AtomicU64,
+    write_rounds: AtomicU64,
+    reads: AtomicU64,
+    read_rounds: AtomicU64,
+    unavailable: AtomicU64,
+    lost: AtomicU64,
+    unsure: AtomicU64,
+    pub(crate) rebuilt: AtomicU64,
+    pub(crate) collected: AtomicU64,
+    pub(crate) swept: AtomicU64,
+}
+
+fn add(counter: &AtomicU64, count: impl Into<u64>) {
+    counter.fetch_add(count.into(), Ordering::Relaxed);
+}
+
+impl Tally {
+    pub(crate) fn wrote(&self, rounds: Rounds, end: &Wrote) {
+        add(&self.write_rounds, rounds.total());
+        let slow = rounds.prepare > 0;
+        let counter = match end {
+            Wrote::Done { .. } if slow => &self.slow,
+            Wrote::Done { .. } => &self.fast,
+            Wrote::Refused => &self.refused,
+            Wrote::Indeterminate(_) => &self.indeterminate,
+            Wrote::Unavailable | Wrote::Unwritten(_) => &self.failed,
+        };
+        add(counter, 1_u64);
+    }
+
+    pub(crate) fn read(&self, rounds: u32, end: &Got) {
+        add(&self.reads, 1_u64);
+        add(&self.read_rounds, rounds);
+        match end {
+            Got::Unavailable => add(&self.unavailable, 1_u64),
+            Got::Lost(_) => add(&self.lost, 1_u64),
+            Got::Found(..) | Got::Nothing => {}
+        }
+    }
+
+    pub(crate) fn unsure(&self) {
+        add(&self.unsure, 1_u64);
+    }
+}
+
+/// A namespace over sites at a moment, as this program sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// What it is called.
+    pub name: String,
+    /// The epoch of its map.
+    pub epoch: u32,
+    /// Fragments that give an object back, and those beside them.
+    pub code: (u8, u8),
+    /// Sites that must promise, accept in a classic round, and in a fast one.
+    pub quorums: (usize, usize, usize),
+    /// For how long no majority of sites confirmed the map.
+    pub confirmed_seconds_ago: u64,
+    /// Its sites.
+    pub sites: Vec<SiteSnapshot>,
+    /// Writes that took the fast path, and the slow one.
+    pub writes_fast: u64,
+    /// See [`Self::writes_fast`].
+    pub writes_slow: u64,
+    /// Writes whose condition was not met.
+    pub writes_refused: u64,
+    /// Writes that failed, and were not done.
+    pub writes_failed: u64,
+    /// Writes of which nobody knows.
+    pub writes_indeterminate: u64,
+    /// Rounds between sites that writes took.
+    pub write_rounds: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Rounds between sites that reads took.
+    pub read_rounds: u64,
+    /// Reads for which too few sites answered.
+    pub reads_unavailable: u64,
+    /// Reads of versions that are lost.
+    pub reads_lost: u64,
+    /// Reads of versions of which it was not known that they are durable.
+    pub reads_unsure: u64,
+    /// Hints that this program wrote and that were not worked off by it.
+    pub hints: u64,
+    /// Fragments that were made again.
+    pub fragments_rebuilt: u64,
+    /// Versions whose bytes were removed.
+    pub versions_collected: u64,
+    /// Fragments of no version that were removed.
+    pub fragments_swept: u64,
+}
+
+/// A site at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SiteSnapshot {
+    /// What it is called.
+    pub name: String,
+    /// Whether it votes.
+    pub votes: bool,
+    /// Whether it holds fragments.
+    pub holds: bool,
+    /// Whether what it held was lost and is being made again.
+    pub rebuilding: bool,
+    /// Whether its stores could be opened, and have answered lately.
+    pub up: bool,
+    /// The usual time of an answer about a row, in milliseconds.
+    pub row_ms: f64,
+    /// Requests about rows, and calls of its table for them.
+    pub row_requests: u64,
+    /// See [`Self::row_requests`].
+    pub row_calls: u64,
+    /// Requests about rows that failed.
+    pub row_failures: u64,
+    /// Bytes of fragments that were written there.
+    pub bytes_written: u64,
+    /// Bytes of fragments that were read there.
+    pub bytes_read: u64,
+    /// Calls about fragments that failed.
+    pub blob_failures: u64,
+}
+
+impl Snapshot {
+    /// Whether all sites answer and nothing is lost.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.sites.iter().all(|site| site.up && !site.rebuilding) && self.reads_lost == 0
+    }
+}
+
+impl GeoStore {
+    /// What it says of itself.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let live = self.0.any_live();
+        let confirmed = self.0.confirmed.lock();
+        let confirmed = *confirmed.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (tally, sizes) = (&self.0.tally, live.quorums());
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Snapshot {
+            name: live.map.name.clone(),
+            epoch: live.map.epoch,
+            code: (live.map.data, live.map.parity),
+            quorums: (sizes.promise(), sizes.classic(), sizes.fast()),
+            confirmed_seconds_ago: confirmed.elapsed().as_secs(),
+            sites: live.sites().iter().map(site).collect(),
+            writes_fast: get(&tally.fast),
+            writes_slow: get(&tally.slow),
+            writes_refused: get(&tally.refused),
+            writes_failed: get(&tally.failed),
+            writes_indeterminate: get(&tally.indeterminate),
+            write_rounds: get(&tally.write_rounds),
+            reads: get(&tally.reads),
+            read_rounds: get(&tally.read_rounds),
+            reads_unavailable: get(&tally.unavailable),
+            reads_lost: get(&tally.lost),
+            reads_unsure: get(&tally.unsure),
+            hints: get(&self.0.hints),
+            fragments_rebuilt: get(&tally.rebuilt),
+            versions_collected: get(&tally.collected),
+            fragments_swept: get(&tally.swept),
+        }
+    }
+}
+
+fn site(site: &Arc<crate::site::Site>) -> SiteSnapshot {
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let open = site.table.is_some() || site.blobs.is_some();
+    SiteSnapshot {
+        name: site.name.clone(),
+        votes: site.table.is_some(),
+        holds: site.blobs.is_some(),
+        rebuilding: site.standing.rebuilding,
+        up: open && !site.is_down(),
+        row_ms: site.distance() * 1000.0,
+        row_requests: get(&site.counts.rows),
+        row_calls: get(&site.counts.row_calls),
+        row_failures: get(&site.counts.row_failures),
+        bytes_written: get(&site.counts.written),
+        bytes_read: get(&site.counts.read),
+        blob_failures: get(&site.counts.blob_failures),
+    }
+}

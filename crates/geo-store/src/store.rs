@@ -1,0 +1,470 @@
+//! Objects over sites: put, read, removed, each by one operation of `fulgurite_geo`.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use bytes::Bytes;
+use fulgurite_geo::{
+    Change, Coded, Condition, Data, Got, Put, Read, Value, Version, Wanted, Write, WriteId, Wrote,
+};
+use fulgurite_keyed::{Failure as _, Mode};
+use fulgurite_sites::{Entropy, Guess, Rests, RuntimeRests, transact};
+use fulgurite_units::{Clock, RandomStream, Seed};
+use futures::stream::{Stream, StreamExt as _, TryStreamExt as _};
+use object_store::GetRange;
+use tokio::sync::Semaphore;
+
+use crate::fragments::{self, Encoded, Stripe};
+use crate::limits::{CHUNKS_AT_ONCE, KEY_BYTES_MAX, TELLINGS_AT_ONCE};
+use crate::live::{Live, OpenSites};
+use crate::map::SiteMap;
+use crate::run::{Means, Work, run};
+use crate::status::Tally;
+use crate::{GeoError, Result, names};
+
+/// What a namespace over sites is opened with.
+pub struct GeoOptions {
+    /// The map, as its file has it.
+    pub map: SiteMap,
+    /// The file, which is written when the sites have a later map.
+    pub file: Option<PathBuf>,
+    /// The site at which this program is, if it is at one.
+    pub near: Option<String>,
+    /// The time of day.
+    pub clock: Clock,
+    /// What ids and nonces are drawn from.
+    pub entropy: Entropy,
+    /// What opens stores.
+    pub opener: Arc<dyn OpenSites>,
+}
+
+impl std::fmt::Debug for GeoOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GeoOptions").field("map", &self.map).finish_non_exhaustive()
+    }
+}
+
+/// A namespace over sites as a store of objects. Clones are the same store.
+#[derive(Clone, Debug)]
+pub struct GeoStore(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    live: RwLock<Arc<Live>>,
+    /// When enough sites said last that the map holds.
+    pub(crate) confirmed: Mutex<tokio::time::Instant>,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) near: Option<String>,
+    pub(crate) clock: Clock,
+    pub(crate) means: Arc<Means>,
+    pub(crate) opener: Arc<dyn OpenSites>,
+    pub(crate) tally: Tally,
+    /// Hints that were written by this program and not worked off.
+    pub(crate) hints: AtomicU64,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("live", &self.live).finish_non_exhaustive()
+    }
+}
+
+/// What is to be put, beside its bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) key: String,
+    pub(crate) attributes: Vec<(String, String)>,
+}
+
+/// A version that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) version: Version,
+    pub(crate) value: Value,
+    /// Its first bytes, if they were wanted.
+    pub(crate) first: Option<Bytes>,
+}
+
+impl Found {
+    /// What was put; a version that is found is a put.
+    pub(crate) fn put(&self) -> Option<&Put> {
+        self.value.put()
+    }
+}
+
+impl Inner {
+    pub(crate) fn new(live: Live, options: &GeoOptions) -> Self {
+        let entropy = options.entropy.clone();
+        let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
+        let since = tokio::time::Instant::now();
+        let tellings = Arc::new(Semaphore::new(TELLINGS_AT_ONCE));
+        Self {
+            live: RwLock::new(Arc::new(live)),
+            confirmed: Mutex::new(since),
+            file: options.file.clone(),
+            near: options.near.clone(),
+            clock: options.clock.clone(),
+            means: Arc::new(Means { entropy, rests, tellings, since }),
+            opener: Arc::clone(&options.opener),
+            tally: Tally::default(),
+            hints: AtomicU64::new(0),
+        }
+    }
+
+    /// The map as it is at the moment, confirmed or not.
+    pub(crate) fn any_live(&self) -> Arc<Live> {
+        Arc::clone(&self.live.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn adopt(&self, live: Live) {
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
+    }
+
+    /// The map, if it was confirmed lately, or can be now.
+    pub(crate) async fn live(&self) -> Result<Arc<Live>> {
+        let live = self.any_live();
+        let lease = std::time::Duration::from_nanos(live.map.lease.as_nanos());
+        let age = || {
+            let confirmed = *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+            confirmed.elapsed()
+        };
+        if age() <= lease {
+            return Ok(live);
+        }
+        match self.confirm().await {
+            Ok(()) => Ok(self.any_live()),
+            Err(GeoError::Unavailable { .. }) => {
+                Err(GeoError::Unconfirmed { seconds: age().as_secs() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A stream of its own for an operation.
+    pub(crate) fn random(&self) -> RandomStream {
+        let drawn = u128::from_le_bytes(self.means.entropy.draw());
+        // Both halves count: two operations must never draw the same ballots.
+        let seed = Seed::new((drawn >> 64) as u64);
+        seed.child(&drawn.to_le_bytes()).stream()
+    }
+
+    pub(crate) fn draw(&self) -> WriteId {
+        WriteId(u128::from_le_bytes(self.means.entropy.draw()))
+    }
+
+    /// A key as one that objects may have.
+    pub(crate) fn named(key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
+        let bytes: usize = attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let most = fulgurite_geo::limits::ATTRIBUTES_BYTES_MAX;
+        if bytes > most {
+            let what = format!("attributes of {bytes} bytes; {most} are the most");
+            return Err(GeoError::Invalid { what });
+        }
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            let what = format!("a key of {} bytes; 1 to {KEY_BYTES_MAX} are allowed", key.len());
+            return Err(GeoError::Invalid { what });
+        }
+        names::row(key)?;
+        Ok(Object { key: key.to_owned(), attributes })
+    }
+
+    pub(crate) fn value(&self, id: WriteId, change: Change) -> Value {
+        Value::new(id, self.clock.now(), change)
+    }
+
+    /// Puts an object whose bytes are at hand.
+    pub(crate) async fn put(&self, object: Object, bytes: Bytes, mode: Mode) -> Result<Version> {
+        let live = self.live().await?;
+        let size = bytes.len() as u64;
+        if size > live.map.chunk.get() {
+            let source = futures::stream::iter([Ok(bytes.clone())]);
+            return self.put_stream(object, size, source, mode).await;
+        }
+        let (id, digest) = (self.draw(), blake3::hash(&bytes).into());
+        let data = if size <= live.map.inline.get() {
+            Data::Inline(bytes.to_vec())
+        } else {
+            Data::Coded(coded(&live, id, (Vec::new(), false)))
+        };
+        let put = Put { size, digest, data, attributes: object.attributes };
+        let value = self.value(id, Change::Put(put));
+        let mut work = Work::on(&object.key)?;
+        if let Some(stripe) = Stripe::of(&object.key, &value) {
+            let chunks: Vec<_> = stripe.coded.chunks(size).collect();
+            work.encoded = Arc::new(Encoded::of(&stripe, &chunks, &bytes)?);
+        }
+        self.write(&live, work, value, mode).await
+    }
+
+    /// Puts an object whose bytes come as a stream: each chunk is written before the next ones are
+    /// asked for, and the version is agreed on when all are.
+    pub(crate) async fn put_stream(
+        &self,
+        object: Object,
+        size: u64,
+        source: impl Stream<Item = Result<Bytes>> + Send,
+        mode: Mode,
+    ) -> Result<Version> {
+        let live = self.live().await?;
+        let id = self.draw();
+        let coded = coded(&live, id, (Vec::new(), true));
+        let mut parts = Chunks::new(&live, self, &object, (id, coded.clone(), size));
+        let mut source = std::pin::pin!(source);
+        let mut digest = blake3::Hasher::new();
+        while let Some(bytes) = source.try_next().await? {
+            digest.update(&bytes);
+            parts.add(bytes).await?;
+        }
+        let missing = parts.finish().await?;
+        let put = Put {
+            size,
+            digest: digest.finalize().into(),
+            data: Data::Coded(coded),
+            attributes: object.attributes,
+        };
+        let value = self.value(id, Change::Put(put));
+        let version = self.write(&live, Work::on(&object.key)?, value, mode).await?;
+        if missing {
+            self.hint(&live, &object.key).await;
+        }
+        Ok(version)
+    }
+
+    /// Has a value decided, with its bytes where it has some.
+    pub(crate) async fn write(
+        &self,
+        live: &Arc<Live>,
+        work: Work,
+        value: Value,
+        mode: Mode,
+    ) -> Result<Version> {
+        let condition = match mode {
+            Mode::Overwrite => Condition::Always,
+            Mode::Create => Condition::Absent,
+            Mode::Update(version) => Condition::Is(Version(version)),
+            Mode::Never => return Err(GeoError::refused(mode, &work.object)),
+        };
+        match self.decide(live, &work, value.clone(), condition).await? {
+            Some(version) => Ok(version),
+            // What is in the way may never have been acknowledged, and cannot be read.
+            None if self.clear(live, &work.object).await? => {
+                let again = self.decide(live, &work, value, condition).await?;
+                again.ok_or_else(|| GeoError::refused(mode, &work.object))
+            }
+            None => Err(GeoError::refused(mode, &work.object)),
+        }
+    }
+
+    /// Has a value decided; none when its condition is not met.
+    pub(crate) async fn decide(
+        &self,
+        live: &Arc<Live>,
+        work: &Work,
+        value: Value,
+        condition: Condition,
+    ) -> Result<Option<Version>> {
+        work.know(&value);
+        let needed = usize::from(live.map.needed());
+        let goal = (value, condition);
+        let mut write = Write::new(live.terms(), goal, needed, None, self.random());
+        let end = run(&mut write, work, live, &self.means).await;
+        let key = || work.object.clone();
+        self.tally.wrote(write.rounds(), &end);
+        match end {
+            Wrote::Done { version, missing } => {
+                if !missing.is_empty() {
+                    self.hint(live, &work.object).await;
+                }
+                Ok(Some(version))
+            }
+            Wrote::Refused => Ok(None),
+            Wrote::Unavailable => Err(GeoError::Unavailable { key: key() }),
+            Wrote::Indeterminate(version) => {
+                self.hint(live, &work.object).await;
+                Err(GeoError::Indeterminate { key: key(), version })
+            }
+            Wrote::Unwritten(decided) => {
+                if decided.is_some() {
+                    self.hint(live, &work.object).await;
+                }
+                Err(GeoError::Unwritten { key: key() })
+            }
+        }
+    }
+
+    /// Hides versions that were never acknowledged and cannot be read, if those are what an object is.
+    async fn clear(&self, live: &Arc<Live>, object: &str) -> Result<bool> {
+        let (_, unreadable) = self.look(live, object, (Wanted::Facts, None)).await?;
+        if !unreadable {
+            return Ok(false);
+        }
+        let healed = self.heal_one(live, object).await?;
+        Ok(!healed.hidden.is_empty())
+    }
+
+    /// Finds what is wanted of an object; none when there is no such object or version. Says as well
+    /// whether versions were passed over that were never acknowledged and cannot be read.
+    pub(crate) async fn look(
+        &self,
+        live: &Arc<Live>,
+        object: &str,
+        (wanted, range): (Wanted, Option<GetRange>),
+    ) -> Result<(Option<Found>, bool)> {
+        let mut work = Work::on(object)?;
+        work.wanted = range;
+        let mut read = Read::new(live.terms(), wanted, self.random());
+        let end = run(&mut read, &work, live, &self.means).await;
+        self.tally.read(read.rounds(), &end);
+        let unreadable = !read.unreadable().is_empty();
+        let key = object.to_owned();
+        match end {
+            Got::Found(version, value) => {
+                let durable = read.known().decided.get(&version).is_some_and(|it| it.durable);
+                if unreadable || !durable {
+                    // Somebody should look after it; whoever reads does not wait for that.
+                    self.tally.unsure();
+                }
+                let first = work.first(version).map(|first| first.bytes);
+                Ok((Some(Found { version, value, first }), unreadable))
+            }
+            Got::Nothing => Ok((None, unreadable)),
+            Got::Unavailable => Err(GeoError::Unavailable { key }),
+            Got::Lost(version) => Err(GeoError::Lost { key, version }),
+        }
+    }
+
+    /// Removes an object, which hides all its versions.
+    pub(crate) async fn delete(&self, object: &str) -> Result<()> {
+        let live = self.live().await?;
+        let object = Self::named(object, Vec::new())?;
+        let value = self.value(self.draw(), Change::Delete);
+        let work = Work::on(&object.key)?;
+        match self.decide(&live, &work, value, Condition::Present).await? {
+            Some(_) => Ok(()),
+            None => Err(GeoError::NotFound { key: object.key }),
+        }
+    }
+
+    /// Notes that an object has to be healed, where it outlives this program.
+    pub(crate) async fn hint(&self, live: &Arc<Live>, object: &str) {
+        let Ok(key) = names::hint(u128::from_le_bytes(self.means.entropy.draw())) else { return };
+        for site in live.voters() {
+            let Some(site) = live.shared(site) else { continue };
+            let Some(table) = &site.table else { continue };
+            let bytes = Bytes::from(object.as_bytes().to_vec());
+            let decide = |_: Option<&[u8]>| fulgurite_sites::Decision::Write(bytes.clone(), ());
+            let done = transact(&**table, &key, Guess::Absent, &*self.means.rests, decide).await;
+            if done.is_ok() {
+                self.hints.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        tracing::warn!(
+            object,
+            "nobody could note that an object has to be healed: heal all of them"
+        );
+    }
+}
+
+/// How a new write is coded.
+pub(crate) fn coded(live: &Live, id: WriteId, (parts, written): (Vec<(u32, u64)>, bool)) -> Coded {
+    Coded {
+        data: live.map.data,
+        parity: live.map.parity,
+        chunk: live.map.chunk.get(),
+        parts,
+        sites: fragments::place(live, id),
+        written,
+    }
+}
+
+/// Chunks of an object that are written as their bytes come.
+pub(crate) struct Chunks<'a> {
+    live: &'a Arc<Live>,
+    store: &'a Inner,
+    stripe: Stripe,
+    /// Chunks that are not written yet.
+    chunks: std::collections::VecDeque<fulgurite_geo::Chunk>,
+    buffer: fragments::Gathered,
+    failed: std::collections::BTreeSet<u8>,
+}
+
+impl<'a> Chunks<'a> {
+    pub(crate) fn new(
+        live: &'a Arc<Live>,
+        store: &'a Inner,
+        object: &Object,
+        (write, coded, size): (WriteId, Coded, u64),
+    ) -> Self {
+        let chunks = coded.chunks(size).collect();
+        let (object, time) = (object.key.clone(), store.clock.now());
+        let stripe = Stripe { write, object, size, coded, time };
+        let (buffer, failed) = Default::default();
+        Self { live, store, stripe, chunks, buffer, failed }
+    }
+
+    /// Takes bytes, and writes what chunks they complete.
+    pub(crate) async fn add(&mut self, bytes: Bytes) -> Result<()> {
+        self.buffer.push(bytes);
+        loop {
+            let mut ready = Vec::new();
+            let mut length = 0;
+            for chunk in self.chunks.iter().take(CHUNKS_AT_ONCE) {
+                if length + chunk.length > self.buffer.length() {
+                    break;
+                }
+                length += chunk.length;
+                ready.push(*chunk);
+            }
+            let full = ready.len() == CHUNKS_AT_ONCE || ready.len() == self.chunks.len();
+            if ready.is_empty() || !full {
+                return Ok(());
+            }
+            self.chunks.drain(..ready.len());
+            let bytes = self.buffer.take(length);
+            self.write(&ready, &bytes).await?;
+        }
+    }
+
+    async fn write(&mut self, chunks: &[fulgurite_geo::Chunk], bytes: &[u8]) -> Result<()> {
+        let encoded = Encoded::of(&self.stripe, chunks, bytes)?;
+        let failed = write_all(self.live, &self.stripe, &encoded, &self.failed).await;
+        self.failed.extend(failed);
+        let all = self.stripe.coded.sites.len();
+        if all - self.failed.len() < usize::from(self.live.map.needed()) {
+            return Err(GeoError::Unwritten { key: self.stripe.object.clone() });
+        }
+        Ok(())
+    }
+
+    /// Whether fragments are missing, when all bytes were taken.
+    async fn finish(self) -> Result<bool> {
+        let _ = self.store;
+        if !self.chunks.is_empty() || self.buffer.length() > 0 {
+            let what = "the bytes are more or fewer than was said".to_owned();
+            return Err(GeoError::Invalid { what });
+        }
+        Ok(!self.failed.is_empty())
+    }
+}
+
+/// Writes all fragments of some chunks, but those that failed before; those that failed now.
+pub(crate) async fn write_all(
+    live: &Arc<Live>,
+    stripe: &Stripe,
+    encoded: &Encoded,
+    failed: &std::collections::BTreeSet<u8>,
+) -> Vec<u8> {
+    let fragments = (0..).zip(&stripe.coded.sites).map(|(index, site)| fulgurite_geo::Fragment {
+        write: stripe.write,
+        index,
+        site: *site,
+    });
+    let fragments = fragments.filter(|fragment| !failed.contains(&fragment.index));
+    let writes = fragments.map(|fragment| async move {
+        let how = fragments::write(live, fragment, encoded).await;
+        (how != fulgurite_geo::How::Done).then_some(fragment.index)
+    });
+    let writes: futures::stream::FuturesUnordered<_> = writes.collect();
+    writes.filter_map(|failed| async move { failed }).collect().await
+}

@@ -1,0 +1,166 @@
+//! An upload in parts, each of which is written as it comes: chunks of its own, which the version
+//! names when the upload is complete.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fulgurite_geo::{Change, Chunk, Coded, Data, Put, WriteId};
+use fulgurite_keyed::{Mode, told};
+use fulgurite_units::UnixTime;
+use futures::FutureExt as _;
+use object_store::path::Path;
+use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
+
+use crate::fragments::{Encoded, Stripe};
+use crate::limits::{CHUNKS_AT_ONCE, PARTS_MAX};
+use crate::live::Live;
+use crate::objects::answer;
+use crate::run::Work;
+use crate::store::{Inner, Object, coded, write_all};
+use crate::{GeoError, Result};
+
+/// An upload that is under way.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    inner: Arc<Inner>,
+    live: Arc<Live>,
+    /// None when it was completed or given up.
+    object: Option<Object>,
+    write: WriteId,
+    coded: Coded,
+    time: UnixTime,
+    parts: Vec<(u64, tokio::sync::oneshot::Receiver<[u8; 32]>)>,
+    /// Fragments of which not all chunks could be written.
+    failed: Arc<Mutex<BTreeSet<u8>>>,
+}
+
+impl Upload {
+    pub(crate) async fn begin(
+        inner: &Arc<Inner>,
+        key: &str,
+        attributes: Vec<(String, String)>,
+    ) -> Result<Self> {
+        let (live, object) = (inner.live().await?, Inner::named(key, attributes)?);
+        let write = inner.draw();
+        let coded = coded(&live, write, (Vec::new(), true));
+        let (inner, time) = (Arc::clone(inner), inner.clock.now());
+        let (parts, failed) = Default::default();
+        Ok(Self { inner, live, object: Some(object), write, coded, time, parts, failed })
+    }
+
+    fn location(&self) -> Path {
+        self.object.as_ref().map_or_else(Path::default, |object| object.key.as_str().into())
+    }
+
+    /// Writes a part: its chunks, some at a time.
+    fn write_part(
+        &self,
+        number: usize,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<[u8; 32]>> + Send + use<> {
+        let object = self.object.as_ref().map(|object| object.key.clone()).unwrap_or_default();
+        // It begins where nobody knows yet; its chunks have numbers of their own.
+        let coded = Coded { parts: vec![(1, bytes.len() as u64)], ..self.coded.clone() };
+        let stripe =
+            Stripe { write: self.write, object, size: bytes.len() as u64, coded, time: self.time };
+        let (live, failed) = (Arc::clone(&self.live), Arc::clone(&self.failed));
+        async move {
+            let mut chunks = Vec::new();
+            for (index, chunk) in (0..).zip(stripe.coded.chunks(stripe.size)) {
+                let number = Chunk::number(number, index).ok_or_else(|| GeoError::Invalid {
+                    what: "a part has more than 65,536 chunks".into(),
+                })?;
+                chunks.push(Chunk { number, ..chunk });
+            }
+            let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+            for some in chunks.chunks(CHUNKS_AT_ONCE) {
+                let (Some(first), Some(last)) = (some.first(), some.last()) else { break };
+                let own = bytes.slice(at(first.at)..at(last.at + last.length));
+                let encoded = Encoded::of(&stripe, some, &own)?;
+                let before = lock(&failed).clone();
+                let now = write_all(&live, &stripe, &encoded, &before).await;
+                let mut failed = lock(&failed);
+                failed.extend(now);
+                if stripe.coded.sites.len() - failed.len() < usize::from(live.map.needed()) {
+                    return Err(GeoError::Unwritten { key: stripe.object.clone() });
+                }
+            }
+            Ok(blake3::hash(&bytes).into())
+        }
+    }
+}
+
+fn lock(failed: &Mutex<BTreeSet<u8>>) -> std::sync::MutexGuard<'_, BTreeSet<u8>> {
+    failed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, payload: PutPayload) -> UploadPart {
+        let (send, put) = tokio::sync::oneshot::channel();
+        let (number, location) = (self.parts.len(), self.location());
+        let bytes = Bytes::from(payload);
+        self.parts.push((bytes.len() as u64, put));
+        let write = self.write_part(number, bytes);
+        async move {
+            if number >= PARTS_MAX {
+                let what = format!("an upload has at most {PARTS_MAX} parts");
+                return Err(told(&location, GeoError::Invalid { what }));
+            }
+            let digest = write.await.map_err(|error| told(&location, error))?;
+            // Nobody has the upload any more: what was written is swept.
+            let _ = send.send(digest);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    async fn complete(&mut self) -> object_store::Result<PutResult> {
+        let location = self.location();
+        let put = self.completed().await;
+        put.map_err(|error| told(&location, error))
+    }
+
+    async fn abort(&mut self) -> object_store::Result<()> {
+        // What was written is of no version, and is swept.
+        self.object = None;
+        self.parts.clear();
+        Ok(())
+    }
+}
+
+impl Upload {
+    async fn completed(&mut self) -> Result<PutResult> {
+        let ended = || GeoError::Invalid { what: "the upload has ended".to_owned() };
+        let object = self.object.take().ok_or_else(ended)?;
+        let (mut size, mut parts, mut digests) = (0, Vec::<(u32, u64)>::new(), Vec::new());
+        for (number, (length, mut put)) in std::mem::take(&mut self.parts).into_iter().enumerate() {
+            let what = || format!("part {number} of the upload was not put");
+            let digest = put.try_recv().map_err(|_| GeoError::Invalid { what: what() })?;
+            digests.extend_from_slice(&digest);
+            size += length;
+            match parts.last_mut() {
+                Some((count, bytes)) if *bytes == length => *count += 1,
+                _ => parts.push((1, length)),
+            }
+        }
+        if parts.is_empty() {
+            let bytes = Bytes::new();
+            return self.inner.put(object, bytes, Mode::Overwrite).await.map(answer);
+        }
+        // Of an object in parts it is the digest of their digests.
+        let digest = blake3::hash(&digests).into();
+        let coded = Coded { parts, ..self.coded.clone() };
+        let put = Put { size, digest, data: Data::Coded(coded), attributes: object.attributes };
+        let mut value = self.inner.value(self.write, Change::Put(put));
+        value.time = self.time;
+        let work = Work::on(&object.key)?;
+        let version = self.inner.write(&self.live, work, value, Mode::Overwrite).await?;
+        if !lock(&self.failed).is_empty() {
+            self.inner.hint(&self.live, &object.key).await;
+        }
+        Ok(answer(version))
+    }
+}

@@ -1,0 +1,5 @@
+//! Objects over several sites, held from outside.
+
+mod conformance;
+mod shelf;
+mod sites_fail;

@@ -1,0 +1,227 @@
+//! Sites in memory or in directories, some of which do not answer.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fulgurite_geo_store::{GeoOptions, GeoStore, OpenSites, SiteEntry, SiteMap};
+use fulgurite_sites::{
+    Address, Blob, BlobError, BlobMeta, Cause, Entropy, Expect, Key, OpenError, Opener, Row, Table,
+    TableCaps, TableError, Tag,
+};
+use fulgurite_units::{Clock, Instant, UnixTime};
+use futures::stream::{self, BoxStream, StreamExt as _};
+
+/// Random bytes from a counter: every one is another, and each run is the same.
+fn entropy() -> Entropy {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    Entropy::new(|| {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let hash = fulgurite_units::Seed::new(count);
+        let mut bytes = [0; 16];
+        hash.stream().fill(&mut bytes);
+        bytes
+    })
+}
+
+/// Sites, and which of them do not answer.
+#[derive(Clone)]
+pub(crate) struct Shelf {
+    opener: Arc<Opener>,
+    down: Arc<Mutex<BTreeSet<String>>>,
+    /// The time of day, in milliseconds.
+    pub(crate) now: Arc<AtomicU64>,
+    pub(crate) map: SiteMap,
+}
+
+impl Shelf {
+    /// Sites in memory.
+    pub(crate) fn new(sites: usize, data: u8, parity: u8) -> Self {
+        Self::at(sites, data, parity, |site| format!("mem://site-{site}"))
+    }
+
+    pub(crate) fn at(sites: usize, data: u8, parity: u8, place: impl Fn(usize) -> String) -> Self {
+        let entry = |site: usize| SiteEntry {
+            name: format!("site-{site}"),
+            table: Some(place(site)),
+            blobs: Some(place(site)),
+            rebuilding: false,
+        };
+        let mut map = SiteMap::parse(&format!(
+            "name = 'test'\ndata = {data}\nparity = {parity}\nround = '300ms'\npatience = '3s'\n\
+             lease = '4s'\nsites = [{}]",
+            (0..sites)
+                .map(|site| format!(
+                    "{{ name = 's{site}', table = 'mem://t{site}', blobs = 'mem://b{site}' }}"
+                ))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))
+        .unwrap();
+        map.sites = (0..sites).map(entry).collect();
+        Self {
+            opener: Arc::new(Opener::new(entropy(), [])),
+            down: Arc::default(),
+            now: Arc::new(AtomicU64::new(1_800_000_000_000)),
+            map,
+        }
+    }
+
+    pub(crate) fn options(&self) -> GeoOptions {
+        let now = Arc::clone(&self.now);
+        let wall = move || UnixTime::from_millis(now.load(Ordering::Relaxed));
+        GeoOptions {
+            map: self.map.clone(),
+            file: None,
+            near: None,
+            clock: Clock::new(wall, || Instant::from_nanos(0)),
+            entropy: entropy(),
+            opener: Arc::new(self.clone()),
+        }
+    }
+
+    pub(crate) async fn init(&self) -> GeoStore {
+        GeoStore::init(self.options()).await.unwrap()
+    }
+
+    pub(crate) fn fail(&self, site: &str) {
+        self.down.lock().unwrap().insert(site.to_owned());
+    }
+
+    pub(crate) fn mend(&self, site: &str) {
+        self.down.lock().unwrap().remove(site);
+    }
+
+    /// The blobs of a site, past whatever fails.
+    pub(crate) async fn blobs(&self, site: usize) -> Arc<dyn Blob> {
+        let address = self.map.sites[site].blobs.clone().unwrap();
+        self.opener.blobs(&address.parse().unwrap(), true).await.unwrap()
+    }
+
+    pub(crate) async fn blob_keys(&self, site: usize) -> Vec<Key> {
+        let blobs = self.blobs(site).await;
+        let all = blobs.list(None, UnixTime::from_millis(u64::MAX / 2));
+        all.map(|meta| meta.unwrap().key).collect().await
+    }
+}
+
+#[async_trait]
+impl OpenSites for Shelf {
+    async fn table(
+        &self,
+        site: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Table>, OpenError> {
+        let inner = self.opener.table(address, may_create).await?;
+        Ok(Arc::new(Flaky { inner, name: site.name.clone(), down: Arc::clone(&self.down) }))
+    }
+
+    async fn blobs(
+        &self,
+        site: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Blob>, OpenError> {
+        let inner = self.opener.blobs(address, may_create).await?;
+        Ok(Arc::new(Flaky { inner, name: site.name.clone(), down: Arc::clone(&self.down) }))
+    }
+}
+
+/// A store of a site that does not answer while it is down.
+struct Flaky<S: ?Sized> {
+    inner: Arc<S>,
+    name: String,
+    down: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl<S: ?Sized> Flaky<S> {
+    fn is_down(&self) -> bool {
+        self.down.lock().unwrap().contains(&self.name)
+    }
+
+    fn table(&self) -> Result<(), TableError> {
+        let cause = || TableError::Unavailable(Cause::new("down"));
+        if self.is_down() { Err(cause()) } else { Ok(()) }
+    }
+
+    fn blob(&self) -> Result<(), BlobError> {
+        let cause = || BlobError::Unavailable(Cause::new("down"));
+        if self.is_down() { Err(cause()) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Table for Flaky<dyn Table> {
+    fn caps(&self) -> TableCaps {
+        self.inner.caps()
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
+        self.table()?;
+        self.inner.read(key).await
+    }
+
+    async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
+        self.table()?;
+        self.inner.cas(key, expect, new).await
+    }
+
+    async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
+        self.table()?;
+        self.inner.remove(key, tag).await
+    }
+
+    async fn erase(&self, key: &Key) -> Result<(), TableError> {
+        self.table()?;
+        self.inner.erase(key).await
+    }
+
+    fn scan(
+        &self,
+        prefix: Option<&Key>,
+        after: Option<Key>,
+    ) -> BoxStream<'_, Result<(Key, Row), TableError>> {
+        match self.table() {
+            Ok(()) => self.inner.scan(prefix, after),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        }
+    }
+}
+
+#[async_trait]
+impl Blob for Flaky<dyn Blob> {
+    async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
+        self.blob()?;
+        self.inner.create(key, body).await
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
+        self.blob()?;
+        self.inner.get(key, range).await
+    }
+
+    async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
+        self.blob()?;
+        self.inner.head(key).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), BlobError> {
+        self.blob()?;
+        self.inner.delete(key).await
+    }
+
+    fn list(
+        &self,
+        prefix: Option<&Key>,
+        before: UnixTime,
+    ) -> BoxStream<'_, Result<BlobMeta, BlobError>> {
+        match self.blob() {
+            Ok(()) => self.inner.list(prefix, before),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        }
+    }
+}

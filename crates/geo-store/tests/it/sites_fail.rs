@@ -1,0 +1,234 @@
+//! Sites that do not answer, are lost, and are replaced.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use fulgurite_geo_store::{GeoStore, SiteEntry};
+use fulgurite_units::Duration;
+use futures::TryStreamExt as _;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
+
+use crate::shelf::Shelf;
+
+/// Bytes that are others for each number, longer than lies in a row.
+fn bytes(number: u64, length: usize) -> Bytes {
+    let mut bytes = vec![0; length];
+    fulgurite_units::Seed::new(number).stream().fill(&mut bytes);
+    Bytes::from(bytes)
+}
+
+async fn read(store: &GeoStore, key: &str) -> object_store::Result<Bytes> {
+    store.get(&Path::from(key)).await?.bytes().await
+}
+
+async fn put(store: &GeoStore, key: &str, bytes: &Bytes) -> object_store::Result<()> {
+    store.put(&Path::from(key), PutPayload::from(bytes.clone())).await.map(drop)
+}
+
+#[tokio::test]
+async fn one_site_may_fail_and_is_made_whole_when_it_is_back() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let (before, during) = (bytes(1, 100_000), bytes(2, 9_000_000));
+    put(&store, "before", &before).await.unwrap();
+    shelf.fail("site-1");
+    put(&store, "during", &during).await.unwrap();
+    put(&store, "before", &during).await.unwrap();
+    assert_eq!(read(&store, "during").await.unwrap(), during);
+    assert_eq!(read(&store, "before").await.unwrap(), during);
+    assert!(store.snapshot().hints > 0, "{:?}", store.snapshot());
+    shelf.mend("site-1");
+    let kept = store.work_off_hints().await.unwrap();
+    assert!(kept.rebuilt > 0 && kept.missing == 0 && kept.lost.is_empty(), "{kept:?}");
+    assert_eq!(store.snapshot().hints, 0);
+    // Whole means: any other may fail now.
+    for other in ["site-0", "site-2", "site-1"] {
+        shelf.fail(other);
+        assert_eq!(read(&store, "during").await.unwrap(), during, "without {other}");
+        assert_eq!(read(&store, "before").await.unwrap(), during, "without {other}");
+        shelf.mend(other);
+    }
+}
+
+#[tokio::test]
+async fn two_of_three_sites_down_is_a_clear_error_and_goes_on_when_they_are_back() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let one = bytes(1, 50_000);
+    put(&store, "one", &one).await.unwrap();
+    shelf.fail("site-0");
+    shelf.fail("site-1");
+    let failed = read(&store, "one").await.unwrap_err();
+    assert!(failed.to_string().contains("too few sites answer"), "{failed}");
+    let failed = put(&store, "two", &one).await.unwrap_err();
+    assert!(failed.to_string().contains("too few"), "{failed}");
+    shelf.mend("site-0");
+    shelf.mend("site-1");
+    assert_eq!(read(&store, "one").await.unwrap(), one);
+    put(&store, "two", &one).await.unwrap();
+}
+
+#[tokio::test]
+async fn two_programs_see_each_other_at_once() {
+    let shelf = Shelf::new(3, 2, 1);
+    let (one, other) = (shelf.init().await, GeoStore::open(shelf.options()).await.unwrap());
+    for number in 0..20 {
+        let bytes = bytes(number, 10_000);
+        put(&one, "shared", &bytes).await.unwrap();
+        assert_eq!(read(&other, "shared").await.unwrap(), bytes);
+        let listed: Vec<_> = other.list(None).try_collect().await.unwrap();
+        assert_eq!(listed.len(), 1);
+        other.delete(&Path::from("shared")).await.unwrap();
+        assert!(read(&one, "shared").await.is_err());
+        let listed: Vec<_> = one.list(None).try_collect().await.unwrap();
+        assert_eq!(listed, []);
+    }
+}
+
+#[tokio::test]
+async fn of_many_who_create_one_does() {
+    let shelf = Shelf::new(3, 2, 1);
+    let one = shelf.init().await;
+    let other = GeoStore::open(shelf.options()).await.unwrap();
+    for round in 0..5 {
+        let key = Path::from(format!("race/{round}"));
+        let tries = (0..8).map(|number| {
+            let store = if number % 2 == 0 { one.clone() } else { other.clone() };
+            let key = key.clone();
+            async move {
+                let payload = PutPayload::from(bytes(number, 5_000));
+                store.put_opts(&key, payload, PutMode::Create.into()).await
+            }
+        });
+        let ended = futures::future::join_all(tries).await;
+        let won: Vec<_> = ended.iter().filter(|ended| ended.is_ok()).collect();
+        assert_eq!(won.len(), 1, "{ended:?}");
+        let refused = |ended: &&object_store::Result<_>| {
+            matches!(ended, Err(object_store::Error::AlreadyExists { .. }))
+        };
+        assert_eq!(ended.iter().filter(refused).count(), 7, "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_site_is_replaced_and_holds_what_it_held() {
+    let mut shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let all: Vec<_> =
+        (0..12).map(|number| (format!("o/{number}"), bytes(number, 40_000))).collect();
+    for (key, bytes) in &all {
+        put(&store, key, bytes).await.unwrap();
+    }
+    shelf.fail("site-2");
+    put(&store, "during", &all[0].1).await.unwrap();
+    // The old place never comes back; its name has another one.
+    shelf.mend("site-2");
+    let place = SiteEntry {
+        name: String::new(),
+        table: Some("mem://elsewhere".into()),
+        blobs: Some("mem://elsewhere".into()),
+        rebuilding: false,
+    };
+    let kept = store.replace_site("site-2", place.clone(), &|_, _| {}).await.unwrap();
+    assert_eq!((kept.problems.clone(), kept.lost.clone()), (vec![], vec![]), "{kept:?}");
+    assert_eq!(kept.restored, 14, "{kept:?}");
+    let map = store.map();
+    assert_eq!((map.epoch, map.sites[2].table.as_deref()), (3, Some("mem://elsewhere")));
+    // A program with the old map learns of the new one by itself.
+    let late = GeoStore::open(shelf.options()).await.unwrap();
+    assert_eq!(late.map(), map);
+    shelf.map = map;
+    for other in ["site-0", "site-1"] {
+        shelf.fail(other);
+        for (key, bytes) in &all {
+            assert_eq!(read(&late, key).await.unwrap(), *bytes, "without {other}");
+        }
+        assert_eq!(read(&store, "during").await.unwrap(), all[0].1);
+        put(&store, "after", &all[1].1).await.unwrap();
+        shelf.mend(other);
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_can_ask_for_is_removed_after_the_grace() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    for number in 0..4 {
+        put(&store, "often", &bytes(number, 30_000)).await.unwrap();
+    }
+    put(&store, "gone", &bytes(9, 30_000)).await.unwrap();
+    store.delete(&Path::from("gone")).await.unwrap();
+    let kept = store.collect(&|_| {}).await.unwrap();
+    assert_eq!((kept.collected, kept.left), (0, 0), "nothing is past its grace: {kept:?}");
+    assert_eq!(shelf.blob_keys(0).await.len(), 5);
+    shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
+    let kept = store.collect(&|_| {}).await.unwrap();
+    assert_eq!((kept.collected, kept.left), (4, 0), "{kept:?}");
+    // A delete goes when all that it hides is gone.
+    let kept = store.collect(&|_| {}).await.unwrap();
+    assert_eq!((kept.collected, kept.left), (1, 0), "{kept:?}");
+    for site in 0..3 {
+        assert_eq!(shelf.blob_keys(site).await.len(), 1, "of site {site}");
+    }
+    assert_eq!(read(&store, "often").await.unwrap(), bytes(3, 30_000));
+    assert!(read(&store, "gone").await.is_err());
+}
+
+#[tokio::test]
+async fn fragments_of_nothing_are_swept_and_others_stay() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let kept_bytes = bytes(1, 30_000);
+    put(&store, "kept", &kept_bytes).await.unwrap();
+    // An upload that nobody completes.
+    let mut upload = store.put_multipart(&Path::from("never")).await.unwrap();
+    upload.put_part(PutPayload::from(bytes(2, 30_000))).await.unwrap();
+    drop(upload);
+    assert_eq!(shelf.blob_keys(1).await.len(), 2);
+    let swept = store.sweep(Duration::from_secs(1), &|_| {}).await.unwrap_err();
+    assert!(swept.to_string().contains("old at least"), "{swept}");
+    // Stores date their blobs by their own clocks, this one by that of the machine.
+    let now = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    shelf.now.store(now + 86_400_000, Ordering::Relaxed);
+    let swept = store.sweep(Duration::from_secs(3600), &|_| {}).await.unwrap();
+    assert_eq!((swept.swept, swept.whole, swept.problems.clone()), (3, 3, vec![]), "{swept:?}");
+    assert_eq!(read(&store, "kept").await.unwrap(), kept_bytes);
+    assert_eq!(shelf.blob_keys(1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let one = bytes(1, 300_000);
+    put(&store, "one", &one).await.unwrap();
+    for site in 0..3 {
+        let key = shelf.blob_keys(site).await.remove(0);
+        let blobs = shelf.blobs(site).await;
+        let good = blobs.get(&key, None).await.unwrap();
+        let mut bad = good.to_vec();
+        bad[70_000] ^= 1;
+        let swaps = [Some(Bytes::from(bad)), Some(good.slice(0..good.len() / 2)), None];
+        for swap in swaps {
+            blobs.delete(&key).await.unwrap();
+            if let Some(swap) = swap {
+                blobs.create(&key, swap).await.unwrap();
+            }
+            assert_eq!(read(&store, "one").await.unwrap(), one);
+        }
+        let kept = store.heal(&|_| {}).await.unwrap();
+        assert_eq!((kept.rebuilt, kept.missing, kept.lost.len()), (1, 0, 0), "{kept:?}");
+        assert_eq!(blobs.get(&key, None).await.unwrap(), good);
+    }
+    // One more than parity: named, and never the bytes of another version.
+    for site in 0..2 {
+        let key = shelf.blob_keys(site).await.remove(0);
+        shelf.blobs(site).await.delete(&key).await.unwrap();
+    }
+    let lost = read(&store, "one").await.unwrap_err();
+    assert!(lost.to_string().contains("too few of its fragments are left"), "{lost}");
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!(kept.lost, ["one version 1"]);
+}
