@@ -1,4 +1,4 @@
-//! `[geo]`: a namespace over several sites, and the folder of it in which this archive's bodies are.
+//! `[geo]`: a namespace over several sites, and the folder of it that is this archive's own.
 //!
 //! Which sites there are stands in a file of its own, the map of sites (docs/geo.md), since the
 //! sites agree on it. Not here: how it is begun, opened and asked (`crate::geo`).

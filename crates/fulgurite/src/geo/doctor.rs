@@ -1,8 +1,8 @@
 //! The doctor at work on the stores of a map, or on one that is named.
 //!
-//! A table or a folder that is not there is not made for it: a site that lost its table must not get
-//! an empty one by being looked at. Of a directory the place is examined, in a folder of its own that
-//! is gone when the doctor is.
+//! A table or a folder that is not there is not made for it: a site that lost its table must not
+//! get an empty one by being looked at. Of a directory the place is examined, in a folder of its
+//! own that is gone when the doctor is.
 
 use std::path::{Path, PathBuf};
 
@@ -89,9 +89,9 @@ pub(super) async fn examine_all(
     for store in stores {
         bar.set_message(format!("{} {}", store.site, store.part));
         let name = format!("{} of site {:?}", store.part, store.site);
-        match bar_hidden(&bar, examined(store, may_create).await) {
+        match examined(store, may_create).await {
             Ok(report) => {
-                tell(store, &report, out)?;
+                bar.suspend(|| tell(store, &report, out))?;
                 let failed = report.failed().map(|check| format!("{}: {}", check.name, check.seen));
                 let failed: Vec<String> = failed.collect();
                 if !failed.is_empty() {
@@ -103,7 +103,8 @@ pub(super) async fn examine_all(
                 let told =
                     Told { site: &store.site, part: store.part, report: None, error: Some(&why) };
                 out.json(&told)?;
-                out.text(format_args!("{name} was not examined: {why}"))?;
+                let line = format_args!("{name} was not examined: {why}");
+                bar.suspend(|| out.text(line))?;
             }
         }
     }
@@ -116,12 +117,6 @@ pub(super) async fn examine_all(
         return Err(Coded::new(Exit::Unavailable, message).into());
     }
     Ok(())
-}
-
-/// Takes the bar away before something is printed.
-fn bar_hidden<T>(bar: &indicatif::ProgressBar, done: T) -> T {
-    bar.set_message("");
-    done
 }
 
 fn tell(store: &Store, report: &Report, out: &Output) -> anyhow::Result<()> {
@@ -184,12 +179,11 @@ async fn blobs(
 }
 
 fn opening(error: &OpenError) -> String {
-    match error {
-        OpenError::Missing { .. } => {
-            format!("{error}: begin the namespace, or name this address alone")
-        }
-        _ => error_chain(error),
+    let said = error_chain(error);
+    if matches!(error, OpenError::Missing { .. }) {
+        return format!("{said}: begin the namespace, or name this address alone");
     }
+    said
 }
 
 fn asking(error: &DoctorError) -> String {

@@ -83,7 +83,7 @@ async fn seen(place: String, answer: impl Future<Output = Result<(), String>>) -
 }
 
 fn address(place: &str) -> Result<Address, String> {
-    place.parse().map_err(|error| error_chain(&error))
+    place.parse::<Address>().map_err(|error| error_chain(&error))
 }
 
 fn probe() -> Result<Key, String> {

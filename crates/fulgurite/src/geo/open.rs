@@ -78,7 +78,8 @@ pub(super) fn opener() -> Opener {
     Opener::new(entropy(), of_process())
 }
 
-/// What `serve` needs: the namespace of the configuration, if it has one, which is kept from now on.
+/// What `serve` needs: the namespace of the configuration, if it has one, which is kept from now
+/// on.
 ///
 /// # Errors
 /// Those of opening it.

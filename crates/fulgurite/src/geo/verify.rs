@@ -47,11 +47,9 @@ pub(super) async fn verify(store: &GeoStore, out: &Output) -> anyhow::Result<()>
             // It was removed since it was listed.
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => {
-                let kind = kind_of(&error);
-                let list = match kind {
-                    Some(ErrorKind::Corrupt) => &mut verified.damaged,
-                    _ => &mut verified.problems,
-                };
+                let is_corrupt = kind_of(&error) == Some(ErrorKind::Corrupt);
+                let Verified { damaged, problems, .. } = &mut verified;
+                let list = if is_corrupt { damaged } else { problems };
                 if list.len() < GEO_NAMED_MAX {
                     list.push(format!("{location}: {}", error_chain(&error)));
                 }
