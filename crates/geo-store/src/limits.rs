@@ -34,6 +34,9 @@ pub const FAILURES_OF_DOWN: u32 = 3;
 /// For how long it is, until it is counted on again.
 pub const DOWN_FOR: Duration = Duration::from_secs(10);
 
+/// Rows of a site that are remembered, at most twice as many: some MiB.
+pub const ROWS_REMEMBERED: usize = 4096;
+
 /// How long a fragment may take before another is asked as well, at least.
 pub const HEDGE_MIN: Duration = Duration::from_millis(20);
 

@@ -1,16 +1,19 @@
 //! A site as a program sees it: its table and its blobs, how it has answered lately, and what was
 //! moved.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_geo::{Command, Request, Row, SiteIndex, Standing, Verdict, Version, step};
-use fulgurite_sites::{Blob, Decision, Entropy, Guess, Key, Rests, Table, TransactError, transact};
+use fulgurite_sites::{
+    Blob, Decision, Entropy, Guess, Key, Rests, Row as Stored, Table, TransactError, transact,
+};
 use fulgurite_units::error_chain;
 use tokio::time::Instant;
 
-use crate::limits::{DOWN_FOR, FAILURES_OF_DOWN, HEDGE_MIN};
+use crate::limits::{DOWN_FOR, FAILURES_OF_DOWN, HEDGE_MIN, ROWS_REMEMBERED};
 
 /// A site of a map.
 pub(crate) struct Site {
@@ -20,7 +23,33 @@ pub(crate) struct Site {
     pub(crate) blobs: Option<Arc<dyn Blob>>,
     pub(crate) standing: Standing,
     health: Mutex<Health>,
+    /// Rows as they were last written or read: a write that finds its row unchanged takes one call.
+    rows: Mutex<Remembered>,
     pub(crate) counts: Counts,
+}
+
+/// Rows of late, in two generations: when the younger one is full, the older one is forgotten.
+#[derive(Debug, Default)]
+struct Remembered {
+    young: BTreeMap<Key, Stored>,
+    old: BTreeMap<Key, Stored>,
+}
+
+impl Remembered {
+    fn get(&self, key: &Key) -> Option<Stored> {
+        self.young.get(key).or_else(|| self.old.get(key)).cloned()
+    }
+
+    fn keep(&mut self, key: &Key, row: Option<Stored>) {
+        self.old.remove(key);
+        match row {
+            Some(row) => self.young.insert(key.clone(), row),
+            None => self.young.remove(key),
+        };
+        if self.young.len() >= ROWS_REMEMBERED {
+            self.old = std::mem::take(&mut self.young);
+        }
+    }
 }
 
 impl std::fmt::Debug for Site {
@@ -69,8 +98,8 @@ impl Site {
         blobs: Option<Arc<dyn Blob>>,
         standing: Standing,
     ) -> Self {
-        let (health, counts) = Default::default();
-        Self { index, name, table, blobs, standing, health, counts }
+        let (health, rows, counts) = Default::default();
+        Self { index, name, table, blobs, standing, health, rows, counts }
     }
 
     fn health(&self) -> std::sync::MutexGuard<'_, Health> {
@@ -118,6 +147,26 @@ impl Site {
         self.note(began, answered, false);
     }
 
+    /// What is likely of a row before it is read: that it is as it was last, or, where the first
+    /// version of an object is asked for, that there is none.
+    fn guess(&self, key: &Key, request: &Request) -> Guess {
+        let known = self.rows.lock().unwrap_or_else(PoisonError::into_inner).get(key);
+        match (&request.command, known) {
+            // It has to be read in any case.
+            (Command::Read, _) => Guess::Nothing,
+            (_, Some(row)) => Guess::Row(row),
+            (Command::PreAccept { version: Version(1), .. }, None) => Guess::Absent,
+            (
+                Command::PreAccept { .. }
+                | Command::Learn
+                | Command::Prepare { .. }
+                | Command::Accept { .. }
+                | Command::Restore { .. },
+                None,
+            ) => Guess::Nothing,
+        }
+    }
+
     /// Applies a request to a row: reads it, steps, and writes it back if it is still the one read.
     /// None when nobody knows what became of it, or the row cannot be read.
     pub(crate) async fn apply(
@@ -130,8 +179,10 @@ impl Site {
         let began = Instant::now();
         Counts::add(&self.counts.rows, 1);
         let decide = |bytes: Option<&[u8]>| decide(bytes, request, self.standing, entropy);
-        let done = transact(&**table, key, guess(request), rests, decide).await;
+        let done = transact(&**table, key, self.guess(key, request), rests, decide).await;
         self.note(began, done.is_ok(), true);
+        let row = done.as_ref().ok().and_then(|done| done.row.clone());
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).keep(key, row);
         match done {
             Ok(done) => {
                 Counts::add(&self.counts.row_calls, u64::from(done.calls));
@@ -152,20 +203,6 @@ impl Site {
                 None
             }
         }
-    }
-}
-
-/// What is likely of a row before it is read: the first version of an object is likely asked for
-/// where there is no row yet.
-fn guess(request: &Request) -> Guess {
-    match &request.command {
-        Command::PreAccept { version: Version(1), .. } => Guess::Absent,
-        Command::PreAccept { .. }
-        | Command::Read
-        | Command::Learn
-        | Command::Prepare { .. }
-        | Command::Accept { .. }
-        | Command::Restore { .. } => Guess::Nothing,
     }
 }
 

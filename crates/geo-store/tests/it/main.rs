@@ -3,3 +3,4 @@
 mod conformance;
 mod shelf;
 mod sites_fail;
+mod wan;

@@ -96,13 +96,13 @@ impl Shelf {
     }
 
     /// The blobs of a site, past whatever fails.
-    pub(crate) async fn blobs(&self, site: usize) -> Arc<dyn Blob> {
+    pub(crate) async fn blobs_of(&self, site: usize) -> Arc<dyn Blob> {
         let address = self.map.sites[site].blobs.clone().unwrap();
         self.opener.blobs(&address.parse().unwrap(), true).await.unwrap()
     }
 
     pub(crate) async fn blob_keys(&self, site: usize) -> Vec<Key> {
-        let blobs = self.blobs(site).await;
+        let blobs = self.blobs_of(site).await;
         let all = blobs.list(None, UnixTime::from_millis(u64::MAX / 2));
         all.map(|meta| meta.unwrap().key).collect().await
     }

@@ -206,7 +206,7 @@ async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
     put(&store, "one", &one).await.unwrap();
     for site in 0..3 {
         let key = shelf.blob_keys(site).await.remove(0);
-        let blobs = shelf.blobs(site).await;
+        let blobs = shelf.blobs_of(site).await;
         let good = blobs.get(&key, None).await.unwrap();
         let mut bad = good.to_vec();
         bad[70_000] ^= 1;
@@ -225,7 +225,7 @@ async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
     // One more than parity: named, and never the bytes of another version.
     for site in 0..2 {
         let key = shelf.blob_keys(site).await.remove(0);
-        shelf.blobs(site).await.delete(&key).await.unwrap();
+        shelf.blobs_of(site).await.delete(&key).await.unwrap();
     }
     let lost = read(&store, "one").await.unwrap_err();
     assert!(lost.to_string().contains("too few of its fragments are left"), "{lost}");

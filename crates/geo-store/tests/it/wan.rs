@@ -1,0 +1,281 @@
+//! How many rounds between sites an operation waits for: sites far from each other, in a time that
+//! passes only while everybody waits. So these are no timings of this machine: a call of a store
+//! takes what the table below says, and coding takes nothing.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fulgurite_geo_store::{GeoStore, OpenSites, SiteEntry};
+use fulgurite_sites::{
+    Address, Blob, BlobError, BlobMeta, Expect, Key, OpenError, Row, Table, TableCaps, TableError,
+    Tag,
+};
+use fulgurite_units::UnixTime;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{ObjectStoreExt as _, PutPayload};
+use tokio::time::{Instant, sleep};
+
+use crate::shelf::Shelf;
+
+/// Round trips between three sites, in milliseconds, as between the US, Europe and Japan.
+const TRIPS: [[u64; 3]; 3] = [[1, 90, 150], [90, 1, 240], [150, 240, 1]];
+/// What a table takes for a call, and a store of blobs for a write and a read of a fragment.
+const TABLE_MS: u64 = 20;
+const BLOB_WRITE_MS: u64 = 60;
+const BLOB_READ_MS: u64 = 40;
+
+/// Sites as one of them sees them.
+struct From {
+    shelf: Shelf,
+    site: usize,
+}
+
+impl From {
+    fn trip(&self, to: &SiteEntry) -> u64 {
+        TRIPS[self.site][self.shelf.map.site(&to.name).unwrap().index()]
+    }
+}
+
+#[async_trait]
+impl OpenSites for From {
+    async fn table(
+        &self,
+        site: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Table>, OpenError> {
+        let inner = self.shelf.table(site, address, may_create).await?;
+        Ok(Arc::new(Far { inner, trip: self.trip(site) }))
+    }
+
+    async fn blobs(
+        &self,
+        site: &SiteEntry,
+        address: &Address,
+        may_create: bool,
+    ) -> Result<Arc<dyn Blob>, OpenError> {
+        let inner = self.shelf.blobs(site, address, may_create).await?;
+        Ok(Arc::new(Far { inner, trip: self.trip(site) }))
+    }
+}
+
+/// A store that is far away.
+struct Far<S: ?Sized> {
+    inner: Arc<S>,
+    trip: u64,
+}
+
+impl<S: ?Sized> Far<S> {
+    async fn takes(&self, service: u64) {
+        sleep(Duration::from_millis(self.trip + service)).await;
+    }
+}
+
+#[async_trait]
+impl Table for Far<dyn Table> {
+    fn caps(&self) -> TableCaps {
+        self.inner.caps()
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
+        self.takes(TABLE_MS).await;
+        self.inner.read(key).await
+    }
+
+    async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
+        self.takes(TABLE_MS).await;
+        self.inner.cas(key, expect, new).await
+    }
+
+    async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
+        self.takes(TABLE_MS).await;
+        self.inner.remove(key, tag).await
+    }
+
+    async fn erase(&self, key: &Key) -> Result<(), TableError> {
+        self.takes(TABLE_MS).await;
+        self.inner.erase(key).await
+    }
+
+    fn scan(
+        &self,
+        prefix: Option<&Key>,
+        after: Option<Key>,
+    ) -> BoxStream<'_, Result<(Key, Row), TableError>> {
+        self.inner.scan(prefix, after)
+    }
+}
+
+#[async_trait]
+impl Blob for Far<dyn Blob> {
+    async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
+        self.takes(BLOB_WRITE_MS).await;
+        self.inner.create(key, body).await
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
+        self.takes(BLOB_READ_MS).await;
+        self.inner.get(key, range).await
+    }
+
+    async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
+        self.takes(BLOB_READ_MS).await;
+        self.inner.head(key).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), BlobError> {
+        self.takes(BLOB_WRITE_MS).await;
+        self.inner.delete(key).await
+    }
+
+    fn list(
+        &self,
+        prefix: Option<&Key>,
+        before: UnixTime,
+    ) -> BoxStream<'_, Result<BlobMeta, BlobError>> {
+        self.inner.list(prefix, before)
+    }
+}
+
+/// The namespace as a program at each of the sites has it.
+async fn programs(shelf: &Shelf) -> Vec<GeoStore> {
+    let mut programs = Vec::new();
+    for site in 0..3 {
+        let mut options = shelf.options();
+        options.near = Some(format!("site-{site}"));
+        options.opener = Arc::new(From { shelf: shelf.clone(), site });
+        programs.push(match site {
+            0 => GeoStore::init(options).await.unwrap(),
+            _ => GeoStore::open(options).await.unwrap(),
+        });
+    }
+    programs
+}
+
+/// How long something takes, in milliseconds.
+async fn taken(of: impl Future<Output = ()>) -> u64 {
+    let began = Instant::now();
+    of.await;
+    u64::try_from(began.elapsed().as_millis()).unwrap()
+}
+
+async fn put(store: &GeoStore, key: &str) {
+    let bytes = PutPayload::from(vec![7_u8; 1 << 20]);
+    store.put(&Path::from(key), bytes).await.unwrap();
+}
+
+async fn get(store: &GeoStore, key: &str) {
+    let bytes = store.get(&Path::from(key)).await.unwrap().bytes().await.unwrap();
+    assert_eq!(bytes, vec![7_u8; 1 << 20]);
+}
+
+/// A put whose version is agreed on when its bytes are written: what Giza would be in series.
+async fn put_in_series(store: &GeoStore, key: &str) {
+    let mut upload = store.put_multipart(&Path::from(key)).await.unwrap();
+    upload.put_part(PutPayload::from(vec![7_u8; 1 << 20])).await.unwrap();
+    upload.complete().await.unwrap();
+}
+
+/// All that is told arrives.
+async fn settle() {
+    sleep(Duration::from_millis(1500)).await;
+}
+
+fn shelf() -> Shelf {
+    let mut shelf = Shelf::new(3, 2, 1);
+    shelf.map.round = fulgurite_units::Duration::from_millis(900);
+    shelf.map.patience = fulgurite_units::Duration::from_secs(20);
+    shelf.map.lease = fulgurite_units::Duration::from_secs(3600);
+    shelf
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_put_takes_as_long_as_its_bytes_to_the_farthest_site() {
+    let shelf = shelf();
+    let programs = programs(&shelf).await;
+    for (site, store) in programs.iter().enumerate() {
+        let farthest = *TRIPS[site].iter().max().unwrap();
+        let baseline = farthest + BLOB_WRITE_MS;
+        for round in 0..3 {
+            let key = format!("from-{site}/{round}");
+            let first = taken(put(store, &key)).await;
+            settle().await;
+            // The nearest row is looked at before the others are asked; the bytes are under way.
+            let look = TRIPS[site][site] + TABLE_MS;
+            let metadata = look + farthest + TABLE_MS;
+            assert!(first <= baseline.max(metadata) + 2, "{first} ms, from site {site}");
+            assert!(first * 100 <= baseline * 105, "{first} ms for {baseline}");
+            let again = taken(put(store, &key)).await;
+            settle().await;
+            assert!(again * 100 <= baseline * 105, "again {again} ms for {baseline}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_series_and_with_promises_first_it_takes_longer() {
+    let shelf = shelf();
+    let programs = programs(&shelf).await;
+    let parallel = taken(put(&programs[0], "parallel")).await;
+    settle().await;
+    let fast = taken(put_in_series(&programs[0], "fast")).await;
+    settle().await;
+    let classic = classic().await;
+    let classic = taken(put_in_series(&classic, "classic")).await;
+    println!("put {parallel} ms, in series {fast} ms, in series with promises first {classic} ms");
+    assert!(fast * 10 >= parallel * 15, "{fast} and {parallel}");
+    assert!(classic * 10 >= parallel * 15 && classic > parallel, "{classic} and {parallel}");
+}
+
+/// A program at the first site whose map begins writes with a promise. It has a namespace of its own.
+async fn classic() -> GeoStore {
+    let mut shelf = shelf();
+    shelf.map.fast = false;
+    programs(&shelf).await.remove(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_get_takes_as_long_as_the_nearest_fragments() {
+    let shelf = shelf();
+    let programs = programs(&shelf).await;
+    put(&programs[0], "one").await;
+    settle().await;
+    for (site, store) in programs.iter().enumerate() {
+        get(store, "one").await;
+        settle().await;
+        let taken = taken(get(store, "one")).await;
+        let mut trips = TRIPS[site];
+        trips.sort_unstable();
+        // Two fragments of three: that of the site, and that of the nearest other.
+        let baseline = trips[1] + BLOB_READ_MS;
+        let look = trips[0] + TABLE_MS;
+        let rows = trips[1] + TABLE_MS;
+        println!("site {site}: {taken} ms, fragments alone {baseline} ms");
+        assert!(taken <= (look + baseline).max(rows) + 2, "{taken} ms, from site {site}");
+        settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_site_down_a_put_takes_two_rounds_of_metadata() {
+    let shelf = shelf();
+    let programs = programs(&shelf).await;
+    shelf.fail("site-2");
+    // Until it is known to be down.
+    for number in 0..5 {
+        put(&programs[0], &format!("before/{number}")).await;
+    }
+    settle().await;
+    let before = programs[0].snapshot();
+    for number in 0..10 {
+        put(&programs[0], &format!("after/{number}")).await;
+    }
+    let after = programs[0].snapshot();
+    let rounds = after.write_rounds - before.write_rounds;
+    assert_eq!(rounds, 20, "10 puts");
+    assert_eq!(after.writes_slow - before.writes_slow, 10);
+}
