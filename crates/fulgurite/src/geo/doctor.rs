@@ -159,7 +159,7 @@ async fn table(
     prefix: &Key,
     may_create: bool,
 ) -> Result<Report, String> {
-    // Two connections: two openers share nothing, but where the table itself is memory.
+    // Opened twice: over connections of their own, but where the table itself is memory.
     let first = opener();
     let one = first.table(address, may_create).await.map_err(|error| opening(&error))?;
     let two = first.table(address, false).await.map_err(|error| opening(&error))?;
