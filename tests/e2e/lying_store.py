@@ -23,7 +23,7 @@ class Liar(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     objects: dict[str, bytes]
 
-    def log_message(self, format: str, *arguments: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Say nothing."""
 
     def _key(self) -> str:
@@ -81,7 +81,9 @@ class Liar(BaseHTTPRequestHandler):
         prefix = bucket + query.get("prefix", [""])[0]
         after = bucket + query.get("start-after", [""])[0]
         rows = []
-        for key, body in sorted(list(self.objects.items())):
+        # Others write meanwhile.
+        held = dict(self.objects)
+        for key, body in sorted(held.items()):
             if key.startswith(prefix) and key > after:
                 name, tag = escape(key.removeprefix(bucket)), escape(self._tag(body))
                 rows.append(
