@@ -277,8 +277,10 @@ fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result
 }
 
 async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
-    let WholeStatus { archive, server, has_rack, has_tomes } = client.whole_status().await?;
-    out.json(&WholeStatus { archive: archive.clone(), server, has_rack, has_tomes })?;
+    let WholeStatus { archive, server, has_rack, has_tomes, has_geo } =
+        client.whole_status().await?;
+    let archive_too = archive.clone();
+    out.json(&WholeStatus { archive: archive_too, server, has_rack, has_tomes, has_geo })?;
     out.text(show_status(&archive))?;
     out.text(format_args!(
         "clients    {} of {} connections; {} idle ones ended to make room",

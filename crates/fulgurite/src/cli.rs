@@ -12,6 +12,7 @@ use crate::decode_worker::{DecodeWorkerArgs, decode_worker};
 use crate::demo::{DemoArgs, demo};
 use crate::durability::{DurabilityArgs, durability};
 use crate::exit::{Coded, EXIT_CODES_HELP, Exit, exit_of};
+use crate::geo::{GeoCommand, geo};
 use crate::glass::{GlassCommand, glass};
 use crate::inspect::{InspectArgs, inspect};
 use crate::log::{self, LogFormat};
@@ -103,6 +104,9 @@ enum Command {
     /// Serve a tome of a set in a process of its own
     #[command(subcommand)]
     Tome(TomeCommand),
+    /// Begin, watch and mend a namespace over several sites
+    #[command(subcommand)]
+    Geo(GeoCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
     /// Show how likely tracks, groups and sets are to be lost
@@ -146,6 +150,7 @@ impl Command {
             | Self::Demo(_)
             | Self::DecodeWorker(_)
             | Self::Man(_)
+            | Self::Geo(_)
             | Self::Rack(_)
             | Self::Tome(_)
             | Self::Tomes(_)
@@ -264,6 +269,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
         Command::Rack(command) => block_on(rack(command, out)),
+        Command::Geo(command) => block_on(geo(command, out)),
         Command::Tome(command) => block_on(tome(command, out)),
         Command::Tomes(command) => block_on(tomes(command, out)),
         Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
@@ -318,6 +324,7 @@ fn start_log(cli: &Cli) {
         | Command::Restore(_)
         | Command::Status(_)
         | Command::Admin(_)
+        | Command::Geo(_)
         | Command::Rack(_)
         | Command::Tomes(_)
         | Command::Inspect(_)

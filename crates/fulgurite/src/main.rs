@@ -12,6 +12,7 @@ mod descriptors;
 mod durability;
 mod exit;
 mod file_time;
+mod geo;
 mod glass;
 mod inspect;
 mod limits;

@@ -20,7 +20,7 @@ use crate::output::{Output, bytes, note, rate, seconds};
 use crate::process::keep_private;
 use crate::progress::count_bar;
 use crate::serve::archive_config;
-use crate::{rack, tomes};
+use crate::{geo, rack, tomes};
 
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -66,8 +66,10 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         let brought = bring(from, &args.data.join("platters"))?;
         note(format_args!("brought {}", counted(brought, "platter")));
     }
-    let cold =
-        ColdTiers { rack: rack_of(&config, &args.data)?, tomes: tomes_of(&config, &args.data)? };
+    let (rack, tomes) = (rack_of(&config, &args.data)?, tomes_of(&config, &args.data)?);
+    // Sites are asked by this runtime as long as it is there.
+    let (geo, sites) = geo::to_recover(&config)?.unzip();
+    let cold = ColdTiers { rack, tomes, geo };
     let mut config = archive_config(&config, &args.data, &cold)?;
     if let Some(file) = &args.master_key {
         config.master_key = Some(file.clone());
@@ -86,6 +88,7 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
     if let Some(tomes) = cold.tomes {
         tomes.stop();
     }
+    drop((cold.geo, sites));
     let report = report?;
     bar.lock().unwrap_or_else(PoisonError::into_inner).finish_and_clear();
     show(&report, out)

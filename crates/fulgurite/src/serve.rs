@@ -34,7 +34,7 @@ use crate::limits::{RACK_RESTORES_AT_ONCE, TOMES_BODIES_AT_ONCE};
 use crate::output::{Output, note};
 use crate::process::{fail_point, keep_private};
 use crate::server_file::{ServerFile, forget_operator, make_operator};
-use crate::{rack, tomes};
+use crate::{geo, rack, tomes};
 
 /// Flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -177,11 +177,13 @@ pub(crate) async fn open(
     Ok(Archive::open(archive_config(config, data, cold)?).await?)
 }
 
-/// Rack and tomes first: they are tiers of the archive.
+/// Rack, tomes and sites first: they are tiers of the archive.
 async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, ColdTiers)> {
-    let mut cold = ColdTiers { rack: rack::to_serve(config, data).await?, tomes: None };
+    let rack = rack::to_serve(config, data).await?;
+    let mut cold = ColdTiers { rack, ..ColdTiers::default() };
     let opened = async {
         cold.tomes = tomes::to_serve(config, data).await?;
+        cold.geo = geo::to_serve(config).await?;
         open(config, data, &cold).await
     };
     match opened.await {
@@ -343,7 +345,7 @@ pub(crate) fn archive_config(
     })
 }
 
-/// The tiers of the configuration, rack and tomes among them.
+/// The tiers of the configuration, rack, tomes and sites among them.
 fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
     let mut tiers = config::tiers(&config.tiers, config::of_process())
         .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?;
@@ -356,6 +358,9 @@ fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName,
             ..TierOptions::default()
         };
         tiers.insert(TierName::tomes(), options);
+    }
+    if let (Some(store), Some(geo)) = (&cold.geo, &config.geo) {
+        tiers.insert(TierName::geo(), geo::tier(store, geo));
     }
     if let (Some(store), Some(rack)) = (&cold.rack, &config.rack) {
         let asked = store.clone();

@@ -28,4 +28,7 @@ pub struct WholeStatus {
     /// Whether it has a set of tomes, which is asked by calls of its own.
     #[serde(default)]
     pub has_tomes: bool,
+    /// Whether it has a namespace over several sites, which is asked by a call of its own.
+    #[serde(default)]
+    pub has_geo: bool,
 }

@@ -15,9 +15,10 @@ use crate::objects::object::StorageClass;
 use crate::{ArchiveError, Result};
 
 /// Names that are the product's own, or will be.
-const RESERVED: [&str; 6] = ["online", "glass", RACK, TOMES, "geo", "staged"];
+const RESERVED: [&str; 6] = ["online", "glass", RACK, TOMES, GEO, "staged"];
 const RACK: &str = "rack";
 const TOMES: &str = "tomes";
+const GEO: &str = "geo";
 
 /// The name that a configuration gives a tier: up to 32 of `a-z 0-9 -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,6 +57,12 @@ impl TierName {
         Self(TOMES.to_owned())
     }
 
+    /// That of a namespace over several sites, likewise.
+    #[must_use]
+    pub fn geo() -> Self {
+        Self(GEO.to_owned())
+    }
+
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -66,11 +73,12 @@ impl TierName {
 impl TryFrom<String> for TierName {
     type Error = ArchiveError;
 
-    /// Of a row, which may be of the rack or of tomes.
+    /// Of a row, which may be of one that is the product's own.
     fn try_from(name: String) -> Result<Self> {
         match name.as_str() {
             RACK => Ok(Self::rack()),
             TOMES => Ok(Self::tomes()),
+            GEO => Ok(Self::geo()),
             other => Self::new(other),
         }
     }
@@ -277,9 +285,12 @@ mod tests {
 
     #[test]
     fn names_of_tiers_are_plain_and_not_the_products_own() {
-        for name in ["", "Cold", "a b", "glass", "online", &"x".repeat(33)] {
+        for name in ["", "Cold", "a b", "glass", "online", "geo", &"x".repeat(33)] {
             assert!(TierName::new(name).is_err(), "{name}");
         }
         assert_eq!(TierName::new("cold-2").unwrap().to_string(), "cold-2");
+        for own in [TierName::rack(), TierName::tomes(), TierName::geo()] {
+            assert_eq!(TierName::try_from(own.to_string()).unwrap(), own);
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity, Rack};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`,
-/// `[rack.places]` and `[tomes]` stand in files only.
+/// `[rack.places]`, `[tomes]` and `[geo]` stand in files only.
 const SETTINGS: [(&str, Setter); 43] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),

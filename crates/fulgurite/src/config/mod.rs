@@ -6,6 +6,7 @@
 mod args;
 mod decode;
 mod environment;
+pub(crate) mod geo;
 mod policy;
 pub(crate) mod rack;
 mod tiers;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use args::ConfigArgs;
 use decode::Prices;
 pub(crate) use environment::of_process;
+pub(crate) use geo::Geo;
 pub(crate) use rack::Rack;
 pub(crate) use tiers::tiers;
 pub(crate) use tls::TlsChoice;
@@ -73,6 +75,9 @@ pub(crate) struct Config {
     /// A set of tomes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tomes: Option<Tomes>,
+    /// A namespace over several sites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) geo: Option<Geo>,
 }
 
 /// `[seal]`
@@ -290,6 +295,7 @@ impl Default for Config {
             tiers: BTreeMap::new(),
             rack: None,
             tomes: None,
+            geo: None,
         }
     }
 }
@@ -416,7 +422,8 @@ impl Config {
     /// The table of classes in effect.
     pub(crate) fn effective_classes(&self) -> Result<Classes, ConfigError> {
         let reason = |reason| ConfigError::Value { name: "classes", reason };
-        tiers::classes(&self.classes, self.rack.is_some(), self.tomes.is_some()).map_err(reason)
+        let has = (self.rack.is_some(), self.tomes.is_some(), self.geo.is_some());
+        tiers::classes(&self.classes, has).map_err(reason)
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -425,7 +432,7 @@ impl Config {
         for (class, home, _) in self.effective_classes()?.iter() {
             if let Home::Tier(name) = home
                 && !self.tiers.contains_key(name.as_str())
-                && ![rack::TIER, tomes::TIER].contains(&name.as_str())
+                && ![rack::TIER, tomes::TIER, geo::TIER].contains(&name.as_str())
             {
                 let class = class.name();
                 return refuse(
@@ -439,6 +446,7 @@ impl Config {
         }
         self.rack.as_ref().map_or(Ok(()), Rack::validate)?;
         self.tomes.as_ref().map_or(Ok(()), Tomes::validate)?;
+        self.geo.as_ref().map_or(Ok(()), Geo::validate)?;
         if let Err(error) = geometry.validate() {
             return refuse("geometry", error.to_string());
         }

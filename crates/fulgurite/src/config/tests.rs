@@ -298,3 +298,37 @@ fn a_policy_is_a_name_or_a_table() {
         missing field `customer_slots`"#]],
     );
 }
+
+const GEO: &str = "[geo]\nmap = \"/etc/sites.toml\"\nnear = \"lisbon\"\n";
+
+#[test]
+fn a_class_goes_to_sites_only_where_their_map_is_named() {
+    let of = |classes: &str| format!("{GEO}[classes]\n{classes}\n");
+    let config = load(&of("STANDARD = \"geo\"\nGLACIER_IR = \"geo\""), &[]).unwrap();
+    let classes = config.effective_classes().unwrap();
+    let homes: Vec<_> = classes.iter().map(|(class, home, _)| (class.name(), home)).collect();
+    let of_geo = homes.iter().filter(|(_, home)| home.to_string() == "geo");
+    let of_geo: Vec<_> = of_geo.map(|(class, _)| *class).collect();
+    assert_eq!(of_geo, ["STANDARD", "GLACIER_IR"]);
+    // Nothing goes there unasked, and it is shown as a file that means the same.
+    let bare = load(GEO, &[]).unwrap();
+    assert!(bare.effective_classes().unwrap().iter().all(|(_, home, _)| home.to_string() != "geo"));
+    assert_eq!(load(&config.show().unwrap(), &[]).unwrap(), config);
+    check_names("[classes]\nSTANDARD = \"geo\"\n", "name their map in [geo]");
+    check_names("[tiers.geo]\nurl = \"file:///x\"\n", "is no name for a tier");
+}
+
+#[track_caller]
+fn check_names(text: &str, words: &str) {
+    let error = chain(&load(text, &[]).expect_err("it is refused"));
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
+fn what_cannot_be_of_sites_is_refused() {
+    check_names("[geo]\nnear = \"lisbon\"\n", "setting geo.map: name the file");
+    check_names(&format!("{GEO}folder = \"a//b\"\n"), "setting geo.folder: ");
+    check_names(&format!("{GEO}heal_every = \"0s\"\n"), "setting geo.heal_every: ");
+    check_names(&format!("{GEO}heal_every = \"2h\"\n"), "setting geo.collect_every: ");
+    check_names(&format!("{GEO}nearest = \"x\"\n"), "unknown field `nearest`");
+}

@@ -8,7 +8,7 @@ use fulgurite_archive::config::{Access, Classes, Home, TierName, TierOptions};
 use serde::{Deserialize, Serialize};
 
 use super::rack::TIER;
-use super::tomes;
+use super::{geo, tomes};
 
 /// What begins the name of a variable with an option of a tier: then come the tier's name and the
 /// option's, in capitals.
@@ -36,7 +36,7 @@ pub(crate) enum Class {
     Tier(String),
     /// Read as it says.
     Row {
-        /// `online`, `glass`, `rack`, `tomes`, or one of `[tiers]`.
+        /// `online`, `glass`, `rack`, `tomes`, `geo`, or one of `[tiers]`.
         tier: String,
         /// Whether it is read at once or after a restore.
         access: ClassAccess,
@@ -64,8 +64,7 @@ fn is_secret(option: &str) -> bool {
 /// The table of classes.
 pub(super) fn classes(
     rows: &BTreeMap<String, Class>,
-    has_rack: bool,
-    has_tomes: bool,
+    (has_rack, has_tomes, has_geo): (bool, bool, bool),
 ) -> Result<Classes, String> {
     let mut classes = Classes::default();
     if has_tomes {
@@ -87,6 +86,14 @@ pub(super) fn classes(
             "glass" => Home::Glass,
             TIER if has_rack => Home::Tier(TierName::rack()),
             tomes::TIER if has_tomes => Home::Tier(TierName::tomes()),
+            geo::TIER if has_geo => Home::Tier(TierName::geo()),
+            geo::TIER => {
+                return Err(format!(
+                    "{} goes to several sites, and there are none; name their map in [geo], or \
+                     write another tier",
+                    class.name()
+                ));
+            }
             tomes::TIER => {
                 return Err(format!(
                     "{} goes to tomes, and there are none; describe them in [tomes], or write \

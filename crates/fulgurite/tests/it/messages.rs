@@ -39,6 +39,7 @@ fn help_is_complete() {
               rack           Make, watch and mend the rack of cold disks
               tomes          Make, watch and mend the set of tomes
               tome           Serve a tome of a set in a process of its own
+              geo            Begin, watch and mend a namespace over several sites
               inspect        Show what a platter file holds
               durability     Show how likely tracks, groups and sets are to be lost
               recover        Rebuild the catalog from platters, logs and keys

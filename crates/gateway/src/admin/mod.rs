@@ -12,6 +12,7 @@
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
 //!   GET  /-/admin/rack, rack-ledger        the rack of cold disks: see `rack`
 //!   GET  /-/admin/tomes, tomes-ledger      the set of tomes: see `tomes`
+//!   GET  /-/admin/geo                      the namespace over several sites
 //!   POST /-/admin/tomes-verify, tomes-scrub[?tome=N], tomes-rebuild?tome=N, tomes-retire?tome=N,
 //!        tomes-survey?tome=N, tomes-recover
 //!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
@@ -157,7 +158,14 @@ impl Admin {
             Call::Status => {
                 let status = self.archive.status().await;
                 let (has_rack, has_tomes) = (self.cold.rack.is_some(), self.cold.tomes.is_some());
-                answer(status.map(|archive| WholeStatus { archive, server, has_rack, has_tomes }))
+                let has_geo = self.cold.geo.is_some();
+                answer(status.map(|archive| WholeStatus {
+                    archive,
+                    server,
+                    has_rack,
+                    has_tomes,
+                    has_geo,
+                }))
             }
             Call::Locate => self.locate(query).await,
             Call::Orphans => answer(self.archive.orphans().await),
@@ -186,6 +194,19 @@ impl Admin {
             Call::Move => self.reclassify(slot, query),
             Call::Rack(call) => self.serve_rack(call, query, slot).await,
             Call::Tomes(call) => self.serve_tomes(call, query, slot).await,
+            Call::Geo => self.geo(),
+        }
+    }
+
+    /// What is counted of the namespace over several sites; none of them is asked.
+    fn geo(&self) -> Response<Body> {
+        match &self.cold.geo {
+            Some(geo) => reply(StatusCode::OK, &json!(geo.snapshot())),
+            None => {
+                let message =
+                    "this server has no sites: [geo] of the configuration names their map";
+                refuse(StatusCode::NOT_FOUND, "NotFound", message)
+            }
         }
     }
 

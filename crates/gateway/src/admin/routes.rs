@@ -16,6 +16,7 @@ pub(super) enum Call {
     Events,
     Rack(RackCall),
     Tomes(TomesCall),
+    Geo,
 }
 
 /// A call of the set of tomes.
@@ -52,7 +53,7 @@ pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
 pub(crate) const TOMES_EVENTS: &str = "/-/tomes-events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 25] = [
+const ROUTES: [(Method, &str, Call); 26] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -78,6 +79,7 @@ const ROUTES: [(Method, &str, Call); 25] = [
     (Method::POST, "/-/admin/tomes-retire", Call::Tomes(TomesCall::Retire)),
     (Method::POST, "/-/admin/tomes-survey", Call::Tomes(TomesCall::Survey)),
     (Method::POST, "/-/admin/tomes-recover", Call::Tomes(TomesCall::Recover)),
+    (Method::GET, "/-/admin/geo", Call::Geo),
 ];
 
 impl Call {

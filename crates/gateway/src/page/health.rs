@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use fulgurite_archive::Archive;
+use fulgurite_geo_store::GeoStore;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -13,7 +14,7 @@ use s3s::Body;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Metrics, rack_page, tomes_page};
+use super::{Metrics, geo_page, rack_page, tomes_page, trouble_of_geo};
 use crate::limits::TIERS_ANSWER_WITHIN;
 use crate::{ColdTiers, ServerStatus};
 
@@ -93,6 +94,8 @@ impl Health {
                             Err(_) => Some("the set of tomes does not answer in time".to_owned()),
                         });
                     }
+                    let geo = self.cold.geo.as_ref().map(GeoStore::snapshot);
+                    degraded.extend(geo.and_then(|geo| trouble_of_geo(&geo)));
                     text(StatusCode::OK, "text/plain", ready(&degraded))
                 }
                 Some(reason) => {
@@ -122,6 +125,9 @@ impl Health {
                     && let Ok(Ok(tomes)) = timeout(TIERS_ANSWER_WITHIN, tomes.snapshot()).await
                 {
                     page.push_str(&tomes_page(&tomes));
+                }
+                if let Some(geo) = &self.cold.geo {
+                    page.push_str(&geo_page(&geo.snapshot()));
                 }
                 text(StatusCode::OK, "text/plain; version=0.0.4", page)
             }

@@ -4,12 +4,14 @@
 
 mod asset;
 pub(crate) mod front;
+mod geo;
 mod health;
 mod metrics;
 mod rack;
 mod tomes;
 
 pub(crate) use self::asset::Asset;
+use self::geo::{geo_page, trouble_of_geo};
 pub(crate) use self::health::{Health, HealthPage};
 pub(crate) use self::metrics::{Finished, Metrics};
 use self::rack::rack_page;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_archive::Archive;
+use fulgurite_geo_store::GeoStore;
 use fulgurite_stacks::RackStore;
 use fulgurite_tome_store::TomeStore;
 use hyper::server::conn::http1;
@@ -57,13 +58,15 @@ pub enum TlsConfig {
     },
 }
 
-/// Tiers behind the archive whose disks sleep.
+/// Tiers behind the archive that are the product's own, most of them on disks that sleep.
 #[derive(Clone, Debug, Default)]
 pub struct ColdTiers {
     /// The rack of cold disks.
     pub rack: Option<RackStore>,
     /// The set of tomes.
     pub tomes: Option<TomeStore>,
+    /// The namespace over several sites.
+    pub geo: Option<GeoStore>,
 }
 
 /// What a gateway is told when it is started.
@@ -75,7 +78,7 @@ pub struct ServerConfig {
     pub credentials: Credentials,
     /// A pair of keys that opens the operator's interface beside them, and nothing else.
     pub operator: Option<Credentials>,
-    /// Tiers on disks that sleep, for the operator to see and mend.
+    /// Tiers of the product's own, for the operator to see and mend.
     pub cold: ColdTiers,
     /// TLS; `None` serves plain HTTP.
     pub tls: Option<TlsConfig>,

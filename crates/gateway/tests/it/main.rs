@@ -10,6 +10,7 @@ mod bodies;
 mod chunked;
 mod conformance;
 mod events;
+mod geo;
 mod harness;
 mod health;
 mod objects;

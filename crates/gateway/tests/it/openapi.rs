@@ -159,7 +159,7 @@ fn troubled() -> WholeStatus {
         ..Status::default()
     };
     let server = ServerStatus { connections: 1, connections_max: 2, connections_ended_idle: 0 };
-    WholeStatus { archive, server, has_rack: true, has_tomes: true }
+    WholeStatus { archive, server, has_rack: true, has_tomes: true, has_geo: true }
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! `[geo]`: a namespace over several sites, and the folder of it that is this archive's own.
+//!
+//! Which sites there are stands in a file of its own, the map of sites (docs/geo.md), since the
+//! sites agree on it. Not here: how it is begun, opened and asked (`crate::geo`).
+
+use std::path::PathBuf;
+
+use fulgurite_units::Duration;
+use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
+
+/// Name of the tier that it is.
+pub(crate) const TIER: &str = "geo";
+
+/// `[geo]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Geo {
+    /// File of the map of sites, which is written when the sites have a later one.
+    pub(crate) map: PathBuf,
+    /// The site of the map at which this program is, which is asked first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) near: Option<String>,
+    /// Folder of the namespace in which this archive's bodies are: one archive has it.
+    pub(crate) folder: String,
+    /// How often objects are healed that are known to be incomplete.
+    pub(crate) heal_every: Duration,
+    /// How often bytes are removed that nobody can ask for any more.
+    pub(crate) collect_every: Duration,
+}
+
+impl Default for Geo {
+    fn default() -> Self {
+        Self {
+            map: PathBuf::new(),
+            near: None,
+            folder: "archive".to_owned(),
+            heal_every: Duration::from_secs(30),
+            collect_every: Duration::from_secs(3600),
+        }
+    }
+}
+
+impl Geo {
+    /// Refuses what cannot be, before anything is opened.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let refuse =
+            |name, reason: &str| Err(ConfigError::Value { name, reason: reason.to_owned() });
+        if self.map.as_os_str().is_empty() {
+            return refuse("geo.map", "name the file of the map of sites");
+        }
+        let is_plain =
+            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'/';
+        let parts = || self.folder.split('/');
+        if !self.folder.bytes().all(is_plain) || parts().any(str::is_empty) {
+            let reason =
+                "write lower-case letters, digits and hyphens, with slashes between folders";
+            return refuse("geo.folder", reason);
+        }
+        if self.heal_every == Duration::ZERO {
+            return refuse("geo.heal_every", "healing takes some time");
+        }
+        if self.collect_every < self.heal_every {
+            return refuse("geo.collect_every", "it is geo.heal_every at least");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! A namespace over several sites is begun, and opened, as its map has it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fulgurite_archive::config::TierOptions;
+use fulgurite_archive::system_clock;
+use fulgurite_geo_store::{GeoOptions, GeoStore, SiteMap};
+use fulgurite_sites::{Entropy, Opener};
+use object_store::prefix::PrefixStore;
+use tokio::runtime::Runtime;
+
+use crate::config::{Config, Geo, of_process};
+use crate::exit::{Coded, Exit};
+use crate::process::draw;
+
+/// Which namespace: that of a map, as seen from one of its sites or from none.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    /// The file of the map.
+    pub(super) file: PathBuf,
+    /// The map, as the file has it.
+    pub(super) map: SiteMap,
+    /// The site at which this program is.
+    pub(super) near: Option<String>,
+}
+
+impl Named {
+    /// Reads a map.
+    ///
+    /// # Errors
+    /// When there is none, or it says something impossible.
+    pub(super) fn read(file: &Path, near: Option<String>) -> anyhow::Result<Self> {
+        let cannot = |error| {
+            Coded::new(Exit::Config, format!("the map of sites \"{}\": {error}", file.display()))
+        };
+        let text = std::fs::read_to_string(file).map_err(cannot)?;
+        let map = SiteMap::parse(&text).map_err(|error| {
+            anyhow::Error::new(error).context(format!("the map of sites \"{}\"", file.display()))
+        })?;
+        Ok(Self { file: file.to_owned(), map, near })
+    }
+
+    /// What it is opened with.
+    pub(super) fn options(&self) -> GeoOptions {
+        GeoOptions {
+            map: self.map.clone(),
+            file: Some(self.file.clone()),
+            near: self.near.clone(),
+            clock: system_clock(),
+            entropy: entropy(),
+            opener: Arc::new(opener()),
+        }
+    }
+
+    /// Opens it, by this map or by a later one that its sites have.
+    ///
+    /// # Errors
+    /// When too few sites answer, they have no map, or one of another namespace.
+    pub(super) async fn open(&self) -> anyhow::Result<GeoStore> {
+        let opened = GeoStore::open(self.options()).await;
+        opened.map_err(|error| self.failed(error))
+    }
+
+    /// An error of it, with its map named.
+    pub(super) fn failed(&self, error: fulgurite_geo_store::GeoError) -> anyhow::Error {
+        anyhow::Error::new(error).context(format!("the sites of \"{}\"", self.file.display()))
+    }
+}
+
+/// Bytes that nobody can guess.
+pub(super) fn entropy() -> Entropy {
+    Entropy::new(draw)
+}
+
+/// What opens stores; their secrets are in this process's environment.
+pub(super) fn opener() -> Opener {
+    Opener::new(entropy(), of_process())
+}
+
+/// What `serve` needs: the namespace of the configuration, if it has one, which is kept from now
+/// on.
+///
+/// # Errors
+/// Those of opening it.
+pub(crate) async fn to_serve(config: &Config) -> anyhow::Result<Option<GeoStore>> {
+    let Some(geo) = &config.geo else { return Ok(None) };
+    let store = open(geo).await?;
+    store.keep(geo.heal_every, geo.collect_every);
+    Ok(Some(store))
+}
+
+/// What `recover` needs: the same, and the runtime that asks its sites.
+///
+/// # Errors
+/// Those of opening it.
+pub(crate) fn to_recover(config: &Config) -> anyhow::Result<Option<(GeoStore, Runtime)>> {
+    let Some(geo) = &config.geo else { return Ok(None) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let store = runtime.block_on(open(geo))?;
+    Ok(Some((store, runtime)))
+}
+
+async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
+    Named::read(&geo.map, geo.near.clone())?.open().await
+}
+
+/// The tier of objects that it is: a folder of it, which the archive has to itself.
+pub(crate) fn tier(store: &GeoStore, geo: &Geo) -> TierOptions {
+    let folder = PrefixStore::new(store.clone(), geo.folder.as_str());
+    TierOptions {
+        url: format!("geo:{}/{}", store.map().name, geo.folder),
+        store: Some(Arc::new(folder)),
+        ..TierOptions::default()
+    }
+}

@@ -1,0 +1,147 @@
+//! What the metrics say of a namespace over several sites: what this server counted. No site is
+//! asked for it.
+
+use std::fmt::Write as _;
+
+use fulgurite_geo_store::{SiteSnapshot, Snapshot};
+
+use super::metrics::head;
+
+/// What is not well with the sites, without a name of any; nothing when all is well.
+pub(super) fn trouble_of_geo(geo: &Snapshot) -> Option<String> {
+    let count = |is: fn(&SiteSnapshot) -> bool| geo.sites.iter().filter(|site| is(site)).count();
+    let (down, rebuilding) = (count(|site| !site.up), count(|site| site.rebuilding));
+    if geo.is_healthy() {
+        return None;
+    }
+    let of = geo.sites.len();
+    Some(format!(
+        "of {of} sites {down} did not answer lately, {rebuilding} are being made again; {} reads \
+         found a lost version",
+        geo.reads_lost
+    ))
+}
+
+/// The lines of a namespace, for the page that a Prometheus server scrapes.
+pub(super) fn geo_page(geo: &Snapshot) -> String {
+    let mut page = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_whole(&mut page, geo);
+    let _ = write_sites(&mut page, geo);
+    page
+}
+
+fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
+    let name = "fulgurite_geo_writes_total";
+    head(page, name, "counter", "Writes over sites since the start, by how they ended.")?;
+    for (end, count) in [
+        ("fast", geo.writes_fast),
+        ("slow", geo.writes_slow),
+        ("refused", geo.writes_refused),
+        ("failed", geo.writes_failed),
+        ("indeterminate", geo.writes_indeterminate),
+    ] {
+        writeln!(page, "{name}{{end=\"{end}\"}} {count}")?;
+    }
+    let name = "fulgurite_geo_rounds_total";
+    head(page, name, "counter", "Rounds between sites that writes and reads took.")?;
+    writeln!(page, "{name}{{of=\"writes\"}} {}", geo.write_rounds)?;
+    writeln!(page, "{name}{{of=\"reads\"}} {}", geo.read_rounds)?;
+    for (name, kind, what, value) in [
+        (
+            "healthy",
+            "gauge",
+            "1 when all sites answer and nothing is lost.",
+            u64::from(geo.is_healthy()),
+        ),
+        ("epoch", "gauge", "Number of the map of sites.", u64::from(geo.epoch)),
+        (
+            "map_confirmed_seconds",
+            "gauge",
+            "Time since enough sites said that the map holds.",
+            geo.confirmed_seconds_ago,
+        ),
+        ("reads_total", "counter", "Reads over sites.", geo.reads),
+        ("reads_unavailable_total", "counter", "Reads with too few sites.", geo.reads_unavailable),
+        ("reads_lost_total", "counter", "Reads of versions that are lost.", geo.reads_lost),
+        (
+            "reads_unsure_total",
+            "counter",
+            "Reads of versions that were not known to be durable.",
+            geo.reads_unsure,
+        ),
+        ("hints", "gauge", "Objects that this server knows to be incomplete at a site.", geo.hints),
+        ("fragments_rebuilt_total", "counter", "Fragments made again.", geo.fragments_rebuilt),
+        ("versions_collected_total", "counter", "Versions removed.", geo.versions_collected),
+        (
+            "fragments_swept_total",
+            "counter",
+            "Fragments of no version removed.",
+            geo.fragments_swept,
+        ),
+    ] {
+        let name = format!("fulgurite_geo_{name}");
+        head(page, &name, kind, what)?;
+        writeln!(page, "{name} {value}")?;
+    }
+    Ok(())
+}
+
+/// A figure of each site.
+type Figure = (&'static str, &'static str, &'static str, fn(&SiteSnapshot) -> f64);
+
+const FIGURES: [Figure; 9] = [
+    ("up", "gauge", "1 when the stores of a site could be opened and answered lately.", |site| {
+        f64::from(u8::from(site.up))
+    }),
+    ("rebuilding", "gauge", "1 while what a site held is being made again.", |site| {
+        f64::from(u8::from(site.rebuilding))
+    }),
+    ("row_seconds", "gauge", "Usual time of an answer about a row.", |site| site.row_ms / 1000.0),
+    ("row_requests_total", "counter", "Requests about rows.", |site| site.row_requests as f64),
+    ("row_calls_total", "counter", "Calls of a site's table for them.", |site| {
+        site.row_calls as f64
+    }),
+    ("row_failures_total", "counter", "Requests about rows that failed.", |site| {
+        site.row_failures as f64
+    }),
+    ("written_bytes_total", "counter", "Bytes of fragments that went to a site.", |site| {
+        site.bytes_written as f64
+    }),
+    ("read_bytes_total", "counter", "Bytes of fragments that came from a site.", |site| {
+        site.bytes_read as f64
+    }),
+    ("blob_failures_total", "counter", "Calls about fragments that failed.", |site| {
+        site.blob_failures as f64
+    }),
+];
+
+fn write_sites(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
+    for (name, kind, what, of) in FIGURES {
+        let name = format!("fulgurite_geo_site_{name}");
+        head(page, &name, kind, what)?;
+        for site in &geo.sites {
+            writeln!(page, "{name}{{site=\"{}\"}} {}", label(&site.name), of(site))?;
+        }
+    }
+    Ok(())
+}
+
+/// A name as the value of a label: an operator may have written anything.
+fn label(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_sites_end_no_label() {
+        let site = SiteSnapshot { name: "a\"b\\c\nd".to_owned(), up: true, ..Default::default() };
+        let geo = Snapshot { sites: vec![site], ..Snapshot::default() };
+        let page = geo_page(&geo);
+        assert!(page.contains("fulgurite_geo_site_up{site=\"a\\\"b\\\\c\\nd\"} 1\n"), "{page}");
+        assert_eq!(trouble_of_geo(&geo), None);
+    }
+}

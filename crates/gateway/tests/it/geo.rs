@@ -1,0 +1,90 @@
+//! A namespace over several sites behind the gateway: its call answers as it is described, with and
+//! without one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_geo_store::{GeoOptions, GeoStore, SiteMap};
+use fulgurite_sites::{Entropy, Opener};
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+use serde_json::{Value, json};
+
+use crate::admin::call;
+use crate::harness::TestServer;
+
+const MAP: &str = r#"
+name = "records"
+data = 2
+parity = 1
+sites = [
+    { name = "lisbon", table = "mem://l", blobs = "mem://l" },
+    { name = "oslo", table = "mem://o", blobs = "mem://o" },
+    { name = "turin", table = "mem://t", blobs = "mem://t" },
+]
+"#;
+
+/// Values that come once each.
+fn entropy() -> Entropy {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    Entropy::new(|| {
+        let count = u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
+        (count.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).to_le_bytes()
+    })
+}
+
+async fn sites() -> GeoStore {
+    let options = GeoOptions {
+        map: SiteMap::parse(MAP).unwrap(),
+        file: None,
+        near: Some("oslo".to_owned()),
+        clock: fulgurite_archive::system_clock(),
+        entropy: entropy(),
+        opener: Arc::new(Opener::new(entropy(), [])),
+    };
+    GeoStore::init(options).await.unwrap()
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
+    let geo = sites().await;
+    let path = Path::from("one");
+    geo.put(&path, vec![7; 30_000].into()).await.unwrap();
+    assert_eq!(geo.get(&path).await.unwrap().bytes().await.unwrap().len(), 30_000);
+    let behind = geo.clone();
+    let server = TestServer::start_with(|config| config.cold.geo = Some(behind)).await;
+    let shown = parse(&call(&server, "GET", "/-/admin/geo").await.text());
+    assert_eq!((&shown["name"], &shown["epoch"]), (&json!("records"), &json!(1)));
+    assert_eq!((&shown["writes_fast"], &shown["writes_slow"]), (&json!(2), &json!(0)), "{shown}");
+    let names: Vec<_> = shown["sites"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
+    assert_eq!(names, ["lisbon", "oslo", "turin"]);
+    let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
+    assert_eq!(status["has_geo"], true);
+    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let snapshot = geo.snapshot();
+    let written = snapshot.sites[1].bytes_written;
+    assert!(written >= 15_000, "a fragment is half of the object: {snapshot:?}");
+    for line in [
+        "fulgurite_geo_healthy 1".to_owned(),
+        "fulgurite_geo_writes_total{end=\"fast\"} 2".to_owned(),
+        format!("fulgurite_geo_site_written_bytes_total{{site=\"oslo\"}} {written}"),
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    let ready = server.ask("GET", "/readyz").send_plain().await.text();
+    assert_eq!(ready, "ready\n");
+}
+
+#[tokio::test]
+async fn the_call_of_sites_is_not_found_without_any() {
+    let server = TestServer::start().await;
+    let answer = call(&server, "GET", "/-/admin/geo").await;
+    assert_eq!(answer.status, 404, "{}", answer.text());
+    assert!(answer.text().contains("[geo]"), "{}", answer.text());
+    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    assert!(!metrics.contains("fulgurite_geo"), "{metrics}");
+}

@@ -1,0 +1,270 @@
+"""An archive over several sites: directories, and a bucket of a real S3 server, on this machine.
+
+Sites are lost by removing all that they have.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import ACCESS_KEY, KEYS, MIB, REGION, SECRET_KEY, Server, binary, read, run, wait_until
+from lying_store import lying_store
+
+BUCKET = "library"
+SITES = ("lisbon", "oslo", "turin")
+SIZES = {"small": 10, "middle": 100_000, "large": 9 * MIB}
+CLASSES = {"small": "STANDARD", "middle": "GLACIER_IR", "large": "STANDARD"}
+LATER = {"later": 70_000}
+# Short, so that a site is replaced soon.
+TIMES = 'round = "2s"\npatience = "8s"\nlease = "9s"\n'
+USAGE, CONFIG, NOT_FOUND, UNAVAILABLE, CORRUPT, PARTIAL = 2, 3, 4, 7, 8, 10
+STORE_KEYS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+MOVED_WITHIN = 120.0
+Make = Callable[..., Server]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make servers that are started when their test likes; all are killed when it ends."""
+    servers: list[Server] = []
+
+    def made(*arguments: Any, **options: Any) -> Server:
+        servers.append(Server(*arguments, **options))
+        return servers[-1]
+
+    yield made
+    for server in servers:
+        server.kill()
+
+
+def write_map(folder: Path, name: str = "records", **places: str) -> Path:
+    """Write a map of three sites, in directories of `folder` unless other places are given."""
+    text = f'name = "{name}"\ndata = 2\nparity = 1\n{TIMES}'
+    for site in SITES:
+        place = places.get(site, f"dir://{folder}/{site}")
+        text += f'\n[[sites]]\nname = "{site}"\ntable = "{place}"\nblobs = "{place}"\n'
+    path = folder / f"{name}.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def geo(sites: Path, verb: str, *arguments: str, **options: Any) -> Any:
+    """Run `fulgurite geo VERB --map SITES --json`."""
+    command = [str(binary()), "geo", verb, *arguments, "--map", str(sites), "--json"]
+    return run(command, options.pop("timeout", 300), KEYS | STORE_KEYS)
+
+
+def told(done: subprocess.CompletedProcess[str], code: int = 0) -> Any:
+    """Return the last object that a command printed; it ends with `code`."""
+    assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int, words: str) -> None:
+    """Check that a command was refused, and how it says so."""
+    assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+    assert words in done.stderr, done.stderr
+
+
+def config(sites: Path, **more: str) -> dict[str, Any]:
+    """Return the configuration of an archive over sites."""
+    classes = {"STANDARD": "geo", "GLACIER_IR": "geo"}
+    of_geo = {"map": str(sites), "near": "lisbon", "heal_every": "1s", "collect_every": "2s"}
+    return {"profile": "demo", "geo": of_geo | more, "classes": classes}
+
+
+def body(name: str) -> bytes:
+    """Return bytes that only this object has."""
+    return random.Random(name).randbytes((SIZES | LATER)[name])
+
+
+def put(server: Server, names: dict[str, int]) -> None:
+    """Put objects, and wait until the sites have them."""
+    s3 = server.s3()
+    for name in names:
+        s3.put_object(
+            Bucket=BUCKET, Key=name, Body=body(name), StorageClass=CLASSES.get(name, "STANDARD")
+        )
+    wait_moved(server)
+
+
+def wait_moved(server: Server) -> None:
+    """Wait until nothing is staged."""
+    wait_until("all is at the sites", lambda: server.status()["objects_staged"] == 0, MOVED_WITHIN)
+
+
+def all_there(server: Server, names: dict[str, int]) -> None:
+    """Read every object."""
+    for name in names:
+        assert read(server.s3(), BUCKET, name) == body(name), name
+
+
+def metric(server: Server, name: str) -> float:
+    """Read a metric."""
+    page = server.fetch("/metrics")[1].decode()
+    found = [line.split(" ")[1] for line in page.splitlines() if line.startswith(f"{name} ")]
+    assert len(found) == 1, f"{name}: {page}"
+    return float(found[0])
+
+
+def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_path: Path) -> None:
+    """Begin, put, lose a site, read, put more, replace it, lose another, read all."""
+    sites = write_map(tmp_path)
+    reports = geo(sites, "doctor").stdout.splitlines()
+    assert len(reports) == 2 * len(SITES)
+    for report in map(json.loads, reports):
+        assert {check["outcome"] for check in report["checks"]} <= {"passed", "unsupported"}, report
+    here = sorted(path.name for path in tmp_path.iterdir())
+    assert here == ["records.toml"], "the doctor makes no site, and leaves nothing"
+    seen = told(geo(sites, "status"), UNAVAILABLE)
+    assert not seen["is_open"] and all("trouble" in site["table"] for site in seen["sites"]), seen
+    assert told(geo(sites, "init")) == {"name": "records", "epoch": 1, "sites": 3}
+    refused(geo(sites, "init"), CONFIG, "has rows")
+
+    server = make(tmp_path / "archive", config(sites)).start()
+    server.s3().create_bucket(Bucket=BUCKET)
+    put(server, SIZES)
+    all_there(server, SIZES)
+    assert server.status()["has_geo"]
+    assert metric(server, "fulgurite_geo_healthy") == 1
+    assert server.fetch("/readyz")[1] == b"ready\n"
+    assert told(geo(sites, "status"))["is_well"]
+    verified = told(geo(sites, "verify"))
+    assert verified["objects"] >= 2 * len(SIZES) and verified["bytes"] > sum(SIZES.values())
+    assert (verified["damaged"], verified["problems"]) == ([], [])
+    healed = told(geo(sites, "heal"))
+    assert (healed["whole"], healed["rebuilt"], healed["missing"]) == (healed["objects"], 0, 0)
+
+    shutil.rmtree(tmp_path / "oslo")
+    all_there(server, SIZES)
+    put(server, LATER)
+    all_there(server, SIZES | LATER)
+    seen = told(geo(sites, "status"))
+    assert seen["is_open"] and not seen["is_well"], seen
+    assert "trouble" in seen["sites"][1]["table"] and "trouble" in seen["sites"][1]["blobs"], seen
+    assert told(geo(sites, "heal"), PARTIAL)["missing"] > 0
+    assert not (tmp_path / "oslo").exists(), "nothing begins anew where a site was lost"
+
+    place = f"dir://{tmp_path}/oslo-2"
+    refused(geo(sites, "replace-site", "porto", "--table", place), NOT_FOUND, "turin")
+    refused(geo(sites, "replace-site", "oslo"), USAGE, "--table")
+    replaced = told(geo(sites, "replace-site", "oslo", "--table", place, "--blobs", place))
+    assert (replaced["problems"], replaced["lost"], replaced["missing"]) == ([], [], 0), replaced
+    assert replaced["restored"] == replaced["objects"] > len(SIZES)
+    seen = told(geo(sites, "status"))
+    assert (seen["is_well"], seen["epoch"]) == (True, 3), seen
+    assert place in sites.read_text(encoding="utf-8")
+    wait_until("the server has the map", lambda: metric(server, "fulgurite_geo_epoch") == 3)
+
+    shutil.rmtree(tmp_path / "turin")
+    all_there(server, SIZES | LATER)
+    verified = told(geo(sites, "verify"))
+    assert (verified["damaged"], verified["problems"]) == ([], []), verified
+    server.restart()
+    all_there(server, SIZES | LATER)
+    refused(geo(sites, "sweep", "--age", "1s"), CONFIG, "at least")
+
+    # The catalog is lost: what the sites have comes back.
+    server.stop()
+    shutil.rmtree(server.data / "catalog")
+    command = [str(binary()), "recover", "--data", str(server.data)]
+    command += ["--config", str(server.folder / "config.toml")]
+    recovered = run(command, environment=server.process_environment())
+    assert recovered.returncode == 0, f"{recovered.stdout}{recovered.stderr}"
+    server.start()
+    all_there(server, SIZES | LATER)
+
+    # Two of three: what is asked of the sites fails, and comes back with them.
+    server.stop()
+    shutil.move(tmp_path / "lisbon", tmp_path / "away")
+    assert told(geo(sites, "status"), UNAVAILABLE)["is_open"] is False
+    server.launch()
+    assert server.process is not None and server.process.wait(timeout=120) == UNAVAILABLE
+    shutil.move(tmp_path / "away", tmp_path / "lisbon")
+    server.start()
+    all_there(server, SIZES | LATER)
+
+
+def test_what_cannot_be_a_namespace_is_refused(make: Make, tmp_path: Path) -> None:
+    """Say something impossible in a map, and mix two namespaces."""
+    bare = run([str(binary()), "geo", "status"], environment=KEYS)
+    refused(bare, USAGE, "--map")
+    refused(geo(tmp_path / "none.toml", "status"), CONFIG, "none.toml")
+    twice = write_map(tmp_path, "twice")
+    text = twice.read_text(encoding="utf-8")
+    twice.write_text(text.replace('name = "oslo"', 'name = "turin"'), encoding="utf-8")
+    refused(geo(twice, "init"), CONFIG, "is empty or twice")
+    one_place = write_map(tmp_path, "place", oslo=f"dir://{tmp_path}/lisbon")
+    refused(geo(one_place, "init"), CONFIG, "one loss takes both")
+    wrong = write_map(tmp_path, "wrong", oslo="ftp://oslo/rows")
+    refused(geo(wrong, "init"), CONFIG, "oslo")
+
+    sites = write_map(tmp_path)
+    told(geo(sites, "init"))
+    refused(geo(sites, "status", "--near", "porto"), CONFIG, "porto")
+    foreign = write_map(tmp_path, "foreign")
+    refused(geo(foreign, "init"), CONFIG, "has rows")
+    refused(geo(foreign, "status"), CONFIG, "two namespaces cannot be in one place")
+    server = make(tmp_path / "archive", config(foreign))
+    server.launch()
+    assert server.process is not None and server.process.wait(timeout=120) == CONFIG
+    assert "two namespaces" in server.tail()
+    assert told(geo(sites, "status"))["is_well"]
+
+
+def test_a_store_that_lies_is_refused(tmp_path: Path) -> None:
+    """Have a store take conditions and not obey them."""
+    with lying_store() as (endpoint, held):
+        place = f"s3://bucket/rows?endpoint={endpoint}&region={REGION}"
+        done = run(
+            [str(binary()), "geo", "doctor", place], environment=KEYS | STORE_KEYS, timeout=300
+        )
+        assert done.returncode == CONFIG, f"{done.stdout}{done.stderr}"
+        failed = [line for line in done.stdout.splitlines() if " FAILED " in line]
+        assert any("create-race" in line for line in failed), done.stdout
+        assert any("stale-tag" in line for line in failed), done.stdout
+        assert "is refused" in done.stderr
+        sites = write_map(tmp_path, oslo=place)
+        refused(geo(sites, "init"), CONFIG, 'table of site "oslo" is refused')
+        assert not [key for key in held if key.endswith("/map")], held.keys()
+        assert not (tmp_path / "lisbon").exists(), "no site was begun"
+
+
+def test_a_site_may_be_a_bucket_and_a_namespace_has_several_archives(
+    make: Make, tmp_path: Path
+) -> None:
+    """Have a site on an S3 server, and two archives with folders of their own."""
+    store = make(tmp_path / "store").start()
+    store.s3().create_bucket(Bucket="lisbon")
+    place = f"s3://lisbon/below?endpoint={store.endpoint}&region={REGION}"
+    sites = write_map(tmp_path, lisbon=place)
+    told(geo(sites, "init"))
+    (tmp_path / "elsewhere").mkdir()
+    there = tmp_path / "elsewhere" / "records.toml"
+    shutil.copy(sites, there)
+    one = make(tmp_path / "one", config(sites, folder="one"), environment=STORE_KEYS).start()
+    two = make(tmp_path / "two", config(there, folder="two"), environment=STORE_KEYS).start()
+    for server in (one, two):
+        server.s3().create_bucket(Bucket=BUCKET)
+        put(server, SIZES)
+    for server in (one, two):
+        all_there(server, SIZES)
+    assert told(geo(sites, "verify"))["objects"] == 2 * (2 * len(SIZES) + 1)
+    listed = store.s3().list_objects_v2(Bucket="lisbon", Prefix="below/blobs/")
+    assert listed["KeyCount"] > 0
+
+    # A folder belongs to one archive: what another puts there stays staged, and is read from there.
+    third = make(tmp_path / "third", config(there, folder="one"), environment=STORE_KEYS).start()
+    third.s3().create_bucket(Bucket=BUCKET)
+    third.s3().put_object(Bucket=BUCKET, Key="later", Body=body("later"))
+    wait_until("it says whose the folder is", lambda: "it is tier" in third.tail(), 60)
+    assert third.status()["objects_staged"] == 1
+    all_there(third, LATER)
+    all_there(one, SIZES)
