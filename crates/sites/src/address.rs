@@ -100,6 +100,22 @@ pub(crate) fn refuse(
 }
 
 impl Address {
+    /// The directory that it names, if it names one.
+    #[must_use]
+    pub fn directory(&self) -> Option<&std::path::Path> {
+        (self.scheme == Scheme::Directory).then(|| std::path::Path::new(&self.path))
+    }
+
+    /// The address of a directory.
+    ///
+    /// # Errors
+    /// When its name is no text, or it is not named from the root.
+    pub fn of_directory(directory: &std::path::Path) -> Result<Self, AddressError> {
+        let text = directory.to_str().unwrap_or_default();
+        let path = utf8_percent_encode(text, ENCODED);
+        format!("dir://{path}").parse()
+    }
+
     /// An option, if it is there.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name).map(String::as_str)
