@@ -81,8 +81,8 @@ async fn whatever_is_wrong_with_as_many_stacks_as_may_be_lost_no_byte_is() {
         }
         let all: Vec<std::path::PathBuf> = blobs.values().flatten().cloned().collect();
         for (blob, files) in &mut blobs {
-            // What is somebody else's is not overwritten, and a group has one disk more than stacks:
-            // so one of them may once be so, and is made anew on that.
+            // What is somebody else's is not overwritten, and a group has one disk more than
+            // stacks: so one of them may once be so, and is made anew on that.
             let mut kinds = KINDS - usize::from(swapped.contains(blob));
             for _ in 0..=index(&mut stream, redundancy) {
                 let file = files.remove(index(&mut stream, files.len()));
