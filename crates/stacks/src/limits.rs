@@ -1,9 +1,6 @@
 //! Every bound of the rack's bytes by name.
 
-use fulgurite_disks::limits::DIRECT_ALIGN;
 use fulgurite_units::Duration;
-
-use crate::format::{FRAGMENT_BYTES, SUM_BYTES, TRAILER_BYTES};
 
 /// Stacks of a blob at most: shards of a small code.
 pub const CODING_STACKS_MAX: usize = fulgurite_codes::small::SHARDS_MAX;
@@ -45,15 +42,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// Bytes of a stack after which its disk is sent what was written.
 pub(crate) const WRITE_BEHIND_BYTES: u64 = 4 << 20;
 
-/// Bytes of a stack that are read in one go when it is read back: four fragments with their sums,
-/// wherever in a page they begin. With half of that a put took an eighth longer, with twice that as
-/// long (docs/rack-speed.md).
-pub(crate) const READ_BACK_WINDOW: usize =
-    (4 * (FRAGMENT_BYTES + SUM_BYTES) + DIRECT_ALIGN).next_multiple_of(DIRECT_ALIGN);
-
-/// Bytes of its end that are read before: of a trailer, wherever it begins.
-pub(crate) const READ_BACK_END: usize = 2 * DIRECT_ALIGN;
-
 /// Messages that wait for the driver; one more is refused, or waits at its sender.
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
 
@@ -90,6 +78,5 @@ pub(crate) const FAULTS_KEPT_MAX: usize = 4;
 
 const _: () = assert!(MEND_REST.as_nanos() <= MEND_REST_MAX.as_nanos());
 const _: () = assert!(WRONG_DISK_REST.as_nanos() <= WRONG_DISK_REST_MAX.as_nanos());
-const _: () = assert!(TRAILER_BYTES <= READ_BACK_END - DIRECT_ALIGN);
 const _: () = assert!(ENTRY_BYTES_MAX <= u32::MAX as usize);
 const _: () = assert!(CODING_STACKS_MAX <= u8::MAX as usize);

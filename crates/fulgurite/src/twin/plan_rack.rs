@@ -189,8 +189,8 @@ fn close(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()>
     let best = plan.best.as_ref().filter(|_| request.spin_ups_a_day_max.is_none());
     if let Some(best) = best.filter(|best| best.spin_ups_a_day > RATED_A_DAY) {
         out.text(format_args!(
-            "spin-ups: {:.0} of a disk in a year, where data sheets have 300,000 to 1,000,000 for its \
-             life: bound them with --spin-ups-per-day",
+            "spin-ups: {:.0} of a disk in a year, where data sheets have 300,000 to 1,000,000 for \
+             its life: bound them with --spin-ups-per-day",
             best.spin_ups_a_day * 365.25
         ))?;
     }

@@ -506,7 +506,10 @@ impl Loop {
         let rest = Duration::from_nanos(rest).min(WRONG_DISK_REST_MAX);
         *until = Some(self.clock.passed() + rest);
         *times += 1;
-        self.lose(place, format!("{fault}; nothing on it was changed"));
+        // Whoever misses it says that it is out of reach.
+        let told = fault.to_string();
+        let what = if let Fault::OutOfReach { why } = fault { why } else { &told };
+        self.lose(place, format!("{what}; nothing on it was changed"));
     }
 
     fn lose(&mut self, place: PlaceId, why: String) {

@@ -8,8 +8,18 @@ use fulgurite_disks::limits::DIRECT_ALIGN;
 
 use super::on_disk::fault;
 use crate::Fault;
-use crate::format::bytes;
-use crate::limits::{READ_BACK_END, READ_BACK_WINDOW};
+use crate::format::{FRAGMENT_BYTES, SUM_BYTES, TRAILER_BYTES, bytes};
+
+/// Bytes of a stack that are read in one go when it is read back: four fragments with their sums,
+/// wherever in a page they begin. With half of that a put took an eighth longer, with twice that as
+/// long (docs/rack-speed.md).
+const READ_BACK_WINDOW: usize =
+    (4 * (FRAGMENT_BYTES + SUM_BYTES) + DIRECT_ALIGN).next_multiple_of(DIRECT_ALIGN);
+
+/// Bytes of its end that are read before: of a trailer, wherever it begins.
+const READ_BACK_END: usize = 2 * DIRECT_ALIGN;
+
+const _: () = assert!(TRAILER_BYTES <= READ_BACK_END - DIRECT_ALIGN);
 
 /// What was last read of a file.
 #[derive(Debug)]

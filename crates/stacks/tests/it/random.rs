@@ -1,7 +1,7 @@
 //! Faults drawn from a seed: of each blob up to as many stacks as may be lost, in every way that a
 //! file can be wrong; and a schedule of puts, gets, deletes and starts against a model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_rack::Policy;
 use fulgurite_stacks::{RackOptions, RackStore};
@@ -26,10 +26,19 @@ fn length(stream: &mut RandomStream) -> usize {
     1 + index(stream, most)
 }
 
-/// What may be wrong with a file.
-fn damage(stream: &mut RandomStream, file: &std::path::Path, other: &std::path::Path) {
+/// Ways in which a file may be wrong; the last is that it is another's.
+const KINDS: usize = 7;
+
+/// What may be wrong with a file, this or that of `kinds`. Says which it was.
+fn damage(
+    stream: &mut RandomStream,
+    kinds: usize,
+    file: &std::path::Path,
+    other: &std::path::Path,
+) -> usize {
     let whole = std::fs::read(file).unwrap();
-    match index(stream, 7) {
+    let kind = index(stream, kinds);
+    match kind {
         0 => std::fs::remove_file(file).unwrap(),
         1 => std::fs::write(file, b"").unwrap(),
         2 => std::fs::write(file, &whole[..index(stream, whole.len())]).unwrap(),
@@ -40,14 +49,15 @@ fn damage(stream: &mut RandomStream, file: &std::path::Path, other: &std::path::
             std::fs::write(file, flipped).unwrap();
         }
         4 => std::fs::write(file, vec![0; whole.len()]).unwrap(),
-        // One of another blob, or of another place of the same one.
-        5 => drop(std::fs::copy(other, file).unwrap()),
-        _ => {
+        5 => {
             let mut longer = whole;
             longer.push(0);
             std::fs::write(file, longer).unwrap();
         }
+        // One of another blob, or of another place of the same one.
+        _ => drop(std::fs::copy(other, file).unwrap()),
     }
+    kind
 }
 
 #[tokio::test]
@@ -62,6 +72,7 @@ async fn whatever_is_wrong_with_as_many_stacks_as_may_be_lost_no_byte_is() {
         rack.put(&key(number), body.clone().into()).await.unwrap();
         bytes.insert(number, body);
     }
+    let mut swapped = BTreeSet::new();
     for round in 0..12 {
         let mut blobs: BTreeMap<String, Vec<std::path::PathBuf>> = BTreeMap::new();
         for (_, file) in shelf.stacks() {
@@ -69,12 +80,19 @@ async fn whatever_is_wrong_with_as_many_stacks_as_may_be_lost_no_byte_is() {
             blobs.entry(name[..36].to_owned()).or_default().push(file);
         }
         let all: Vec<std::path::PathBuf> = blobs.values().flatten().cloned().collect();
-        for files in blobs.values_mut() {
+        for (blob, files) in &mut blobs {
+            // What is somebody else's is not overwritten, and a group has one disk more than
+            // stacks: so one of them may once be so, and is made anew on that.
+            let mut kinds = KINDS - usize::from(swapped.contains(blob));
             for _ in 0..=index(&mut stream, redundancy) {
                 let file = files.remove(index(&mut stream, files.len()));
                 let other = &all[index(&mut stream, all.len())];
-                if *other != file && other.exists() {
-                    damage(&mut stream, &file, other);
+                if *other != file
+                    && other.exists()
+                    && damage(&mut stream, kinds, &file, other) == KINDS - 1
+                {
+                    kinds = KINDS - 1;
+                    swapped.insert(blob.clone());
                 }
             }
         }
