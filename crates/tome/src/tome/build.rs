@@ -249,8 +249,8 @@ impl Tome {
         }
     }
 
-    /// A data member is never quiet while a parity that is lost as well lacks changes of it, and the
-    /// seat of that one moves later. All that others have of it is as it says: what is made is
+    /// A data member is never quiet while a parity that is lost as well lacks changes of it, and
+    /// the seat of that one moves later. All that others have of it is as it says: what is made is
     /// compared with what they say then.
     fn excuse_silent(&mut self, index: RegionIndex) {
         let Some(region) = self.awake.region(index) else { return };
