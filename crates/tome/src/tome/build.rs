@@ -44,6 +44,9 @@ pub(super) struct Builds {
     since: Option<Instant>,
     /// Members that are quiet, with what they told.
     reports: BTreeMap<Member, Report>,
+    /// What those said last that are not, and everybody who answered.
+    busy: BTreeMap<Member, Report>,
+    heard: BTreeSet<Member>,
     /// The source before has until then to put its disk down.
     pause: Option<Instant>,
     /// Questions for segments that have no answer yet.
@@ -137,6 +140,7 @@ impl Tome {
             return;
         }
         if step.is_none() && self.now.since(since) >= BUILD_WAIT {
+            self.excuse_silent(index);
             self.settled(index, out);
         }
         let is_again = self.builds.asked.is_none_or(|at| self.now.since(at) >= RESEND);
@@ -230,12 +234,40 @@ impl Tome {
         }
         let seat = region.group().seats().get(member.as_usize());
         let is_next = region.building().and_then(|b| b.plan.as_ref()?.next()).is_some();
-        if seat.is_some_and(|seat| seat.tome == from) && is_quiet && !is_next {
+        if seat.is_none_or(|seat| seat.tome != from) || is_next {
+            return;
+        }
+        self.builds.heard.insert(member);
+        if !is_quiet {
+            self.builds.busy.insert(member, report);
+        } else {
+            self.builds.busy.remove(&member);
             self.builds.reports.insert(member, report);
             if self.builds.reports.len() + 1 == region.group().seats().len() {
                 self.settled(index, out);
             }
         }
+    }
+
+    /// A data member is never quiet while a parity that is lost as well lacks changes of it, and
+    /// the seat of that one moves later. All that others have of it is as it says: what is made is
+    /// compared with what they say then.
+    fn excuse_silent(&mut self, index: RegionIndex) {
+        let Some(region) = self.awake.region(index) else { return };
+        let (data, target) = (region.group().split().data() as usize, region.member());
+        let heard = &self.builds.heard;
+        let is_silent = |parity: &u8| {
+            let member = Member::at(data + usize::from(*parity));
+            member == target || !heard.contains(&member)
+        };
+        let is_quiet = |_: &Member, report: &mut Report| match &report.side {
+            Side::Data { unconfirmed, .. } => {
+                unconfirmed.iter().all(|change| change.missing.iter().all(is_silent))
+            }
+            Side::Parity(_) => false,
+        };
+        let quiet = self.builds.busy.extract_if(.., is_quiet);
+        self.builds.reports.extend(quiet);
     }
 
     /// Enough members are quiet: sources are chosen, or what was made is compared with them.
