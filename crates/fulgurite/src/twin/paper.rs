@@ -161,8 +161,6 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
         format!(
             "cannot open folder \"{shown}\" with the statements: run it where `experiments` of the \
              repository is, or name the folder with --experiments"
-            "cannot open folder \"{shown}\" (statements are in \"experiments\" of the project: run \
-             this there, or give --experiments DIR)"
         )
     })?;
     let mut paths = Vec::new();
