@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! geo_speed coding ROUNDS                       4 MiB coded, and decoded with one fragment lost
-//! geo_speed small COUNT AT_ONCE URL URL URL     objects of 1 KiB put through one program, beside bare
-//!                                               conditional writes of as many rows to the same tables
+//! geo_speed small COUNT AT_ONCE URL URL URL     objects of 1 KiB put through one program, beside
+//!                                               bare conditional writes of as many rows
 //! geo_speed large MIB ROUNDS URL URL URL        one object put and got, and bytes stored for it
 //! ```
 //!
@@ -136,8 +136,8 @@ async fn small(count: u64, at_once: usize, urls: &[&str]) {
                 async move {
                     let key = Key::new(format!("bare/{number}")).unwrap();
                     let row = Bytes::from(vec![7_u8; 1200]);
-                    // As a put does: the nearest row is read, then a row of each site is written, and
-                    // written again when all know that the version is decided.
+                    // As a put does: the nearest row is read, then a row of each site is written,
+                    // and written again when all know that the version is decided.
                     if let Some(first) = tables.first() {
                         first.read(&key).await.unwrap();
                     }

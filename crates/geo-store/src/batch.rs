@@ -1,13 +1,13 @@
 //! Small objects in one stripe: a stripe costs its sites as many blobs as one object would.
 //!
 //! ```text
-//! puts --> wait for others --> stripe: bytes of all, behind a list of them --> its fragments, its row
-//!      '------------------------------------------------------------------> a row each, that names it
+//! puts --> wait for others --> stripe: a list of them, bytes of all --> its fragments, its row
+//!      '-----------------------------------------------------------> a row each, that names it
 //! ```
 //!
-//! A stripe is an object of its own, which nobody can name: it is healed as others are. It begins with
-//! the keys of its objects, so that whoever collects sees whether any still has bytes in it. One object
-//! keeps the whole stripe.
+//! A stripe is an object of its own, which nobody can name: it is healed as others are. It begins
+//! with the keys of its objects, so that whoever collects sees whether any still has bytes in it.
+//! One object keeps the whole stripe.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,18 +21,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::fragments::fetch_chunk;
 use crate::limits::{BATCHED_MAX, BATCHES_AHEAD};
 use crate::live::Live;
+use crate::object::{Object, Small};
 use crate::run::Work;
-use crate::store::{Inner, Object};
+use crate::store::Inner;
 use crate::{GeoError, Result, names};
-
-/// A small object on its way into a stripe.
-#[derive(Debug)]
-pub(crate) struct Small {
-    object: Object,
-    bytes: Bytes,
-    mode: Mode,
-    answer: oneshot::Sender<Result<Version>>,
-}
 
 /// Where the bytes of one object lie, for its row.
 struct Place {

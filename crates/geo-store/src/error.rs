@@ -21,8 +21,8 @@ pub enum GeoError {
     #[error("too few sites answer for {key:?}; nothing was written")]
     Unavailable { key: String },
     #[error(
-        "too few sites answer for {key:?}: it may be, or become, version {version}; read it to know, \
-         and put it again if it is not"
+        "too few sites answer for {key:?}: it may be, or become, version {version}; read it to \
+         know, and put it again if it is not"
     )]
     Indeterminate { key: String, version: Version },
     #[error(

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! write   chunk -> k + m payloads -> one blob each, at its site, created and never changed
-//! fetch   of the k nearest sites; a slow or failing one is not waited for: another is asked as well
+//! fetch   of the k nearest sites; a slow or failing one is not waited for: another is asked too
 //! ```
 
 use std::collections::BTreeMap;

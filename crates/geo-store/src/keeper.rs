@@ -1,4 +1,5 @@
-//! What makes a namespace whole again, and removes what nobody can ask for: by command, and by itself.
+//! What makes a namespace whole again, and removes what nobody can ask for: by command, and by
+//! itself.
 //!
 //! ```text
 //! hints    objects of which somebody knew that something is missing
@@ -303,8 +304,8 @@ impl GeoStore {
         Ok(kept)
     }
 
-    /// Puts another place behind a site that is lost, and makes again there what it held. It goes on
-    /// where it was when it is called again with the same place.
+    /// Puts another place behind a site that is lost, and makes again there what it held. It goes
+    /// on where it was when it is called again with the same place.
     ///
     /// # Errors
     /// When too few other sites answer, or somebody else changes the map.
@@ -401,8 +402,8 @@ impl GeoStore {
         Ok(kept)
     }
 
-    /// Does by itself what has to be done, again and again, as long as somebody has the store: works
-    /// off hints every `hints`, and collects every `collect`.
+    /// Does by itself what has to be done, again and again, as long as somebody has the store:
+    /// works off hints every `hints`, and collects every `collect`.
     pub fn keep(&self, hints: Duration, collect: Duration) {
         let weak = Arc::downgrade(&self.0);
         let rest = std::time::Duration::from_nanos(hints.as_nanos());

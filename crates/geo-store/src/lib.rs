@@ -1,5 +1,5 @@
-//! The geo tier: a store of objects over several sites, strongly consistent, coded, with nothing at a
-//! site but a table with conditional writes and a store of blobs (Giza, USENIX ATC 2017).
+//! The geo tier: a store of objects over several sites, strongly consistent, coded, with nothing at
+//! a site but a table with conditional writes and a store of blobs (Giza, USENIX ATC 2017).
 //!
 //! ```text
 //! put --> fragments to their sites ----------------.
@@ -11,11 +11,13 @@
 //! Programs that have the same map see each other's objects at once; none of them keeps anything.
 //!
 //! ```text
-//! map       which sites there are      store    puts, reads, removals     listing   rows side by side
-//! open      begin, open, another map   run      operations, run           keeper    heal, collect, sweep
-//! live      a map's stores, opened     fragments at sites, and back        status    what it says of itself
-//! batch     small objects in one stripe
-//! site      one site                   objects  `object_store`'s trait    upload    the same, in parts
+//! map        which sites there are          store     puts, reads, removals
+//! open       begin, open, another map       objects   `object_store`'s trait
+//! live       a map's stores, opened         upload    the same, in parts
+//! site       one site                       listing   rows side by side
+//! run        operations, run                batch     small objects in one stripe
+//! fragments  bytes at sites, and back       keeper    heal, collect, sweep
+//! object     on its way in, and found       status    what it says of itself
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
@@ -29,12 +31,14 @@ mod listing;
 mod live;
 mod map;
 mod names;
+mod object;
 mod objects;
 mod open;
 mod run;
 mod site;
 mod status;
 mod store;
+mod tally;
 mod upload;
 
 pub use error::{GeoError, Result};

@@ -1,13 +1,13 @@
 //! Listings: rows of several sites, side by side in the order of their keys.
 //!
 //! ```text
-//! site A   a  b  .  d      the rows of a key at so many sites as it takes to find every object that
-//! site B   a  .  c  d  --> was acknowledged: what they say of its last version is believed as a read
-//! site C   .  b  c  d      would believe it; where they do not tell, the object is read
+//! site A   a  b  .  d      the rows of a key at as many sites as it takes to miss no object that
+//! site B   a  .  c  d  --> was acknowledged: what they say of it is believed as a read would
+//! site C   .  b  c  d      believe it; where they do not tell, the object is read
 //! ```
 //!
-//! Each object is there, or not, as a read at some moment of the listing would have said; the listing
-//! as a whole is of no one moment.
+//! Each object is there, or not, as a read at some moment of the listing would have said; the
+//! listing as a whole is of no one moment.
 
 use std::sync::Arc;
 

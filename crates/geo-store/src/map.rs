@@ -1,6 +1,6 @@
 //! The map of sites: which sites there are, who votes and who holds fragments, and how objects are
-//! coded over them. One file of TOML, and an object that the sites themselves agree on, whose version
-//! is the epoch.
+//! coded over them. One file of TOML, and an object that the sites themselves agree on, whose
+//! version is the epoch.
 //!
 //! ```toml
 //! name = "records"            # of the namespace
@@ -74,8 +74,8 @@ impl Versions {
 pub struct SiteMap {
     /// What the namespace is called.
     pub name: String,
-    /// Which state of the map it is. Sites count them; a file of an operator has 0, or the one it was
-    /// written by a program with.
+    /// Which state of the map it is. Sites count them; a file of an operator has 0, or the one it
+    /// was written by a program with.
     #[serde(default)]
     pub epoch: u32,
     /// Fragments that give an object back.
@@ -104,8 +104,8 @@ pub struct SiteMap {
     /// How long a version that nobody can ask for any more is left, for reads that have begun.
     #[serde(default = "grace")]
     pub grace: Duration,
-    /// How long a small object waits for others, so that they share a stripe; zero: each has fragments
-    /// of its own.
+    /// How long a small object waits for others, so that they share a stripe; zero: each has
+    /// fragments of its own.
     #[serde(default)]
     pub batch: Duration,
     /// Where listings look.

@@ -23,7 +23,8 @@ const STRIPES: &str = "s";
 /// Before hints.
 const HINTS: &str = "h";
 
-/// The key under which the sites keep their map. No object has it: keys of objects have no such byte.
+/// The key under which the sites keep their map. No object has it: keys of objects have no such
+/// byte.
 pub(crate) const MAP: &str = "\0map";
 
 /// Before the keys of stripes, which are objects that nobody else can name.

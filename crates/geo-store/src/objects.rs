@@ -21,8 +21,9 @@ use crate::fragments::{Stripe, fetch_chunk};
 use crate::limits::{CHUNKS_AT_ONCE, OBJECTS_AT_ONCE};
 use crate::listing::{Listed, listed};
 use crate::live::Live;
+use crate::object::{Found, answer};
 use crate::run::value_range;
-use crate::store::{Found, GeoStore, Inner};
+use crate::store::{GeoStore, Inner};
 use crate::upload::Upload;
 use crate::{GeoError, Result, names as keys};
 
@@ -144,11 +145,6 @@ impl ObjectStore for GeoStore {
     }
 }
 
-/// What a put of a version is answered: the version is its entity tag.
-pub(crate) fn answer(version: Version) -> PutResult {
-    PutResult { version: Some(version.to_string()), ..put_result(version.0) }
-}
-
 fn meta(key: String, found: &Found) -> Answer<ObjectMeta> {
     let size = found.put().map_or(0, |put| put.size);
     let entry = Entry {
@@ -177,8 +173,8 @@ async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<
     inner.put_stream(object, put.size, body, mode).await
 }
 
-/// Bytes of a version, a chunk at a time and some ahead. Of a whole object it is compared at the end
-/// whether it is what was put.
+/// Bytes of a version, a chunk at a time and some ahead. Of a whole object it is compared at the
+/// end whether it is what was put.
 fn body(
     live: Arc<Live>,
     key: String,

@@ -1,4 +1,5 @@
-//! Runs operations: does what they want done, at sites and with bytes, and tells them what came of it.
+//! Runs operations: does what they want done, at sites and with bytes, and tells them what came of
+//! it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -211,8 +212,8 @@ async fn do_deed(live: &Arc<Live>, work: &Work, fragment: Fragment, deed: Deed) 
     }
 }
 
-/// Fetches the first bytes that are wanted of a version: with them it is known to be readable, and the
-/// others are fetched as they are given to whoever reads.
+/// Fetches the first bytes that are wanted of a version: with them it is known to be readable, and
+/// the others are fetched as they are given to whoever reads.
 async fn fetch_first(live: &Arc<Live>, work: &Work, version: Version, value: &Value) -> Fetched {
     let short = Fetched::Short { absent: u8::MAX, unknown: 0 };
     let Some(stripe) = Stripe::of(&work.object, value) else { return short };
@@ -236,8 +237,8 @@ async fn fetch_first(live: &Arc<Live>, work: &Work, version: Version, value: &Va
     }
 }
 
-/// Where a range of a value's bytes begins in its stripe, and how long it is: the range is cut at the
-/// end of the value.
+/// Where a range of a value's bytes begins in its stripe, and how long it is: the range is cut at
+/// the end of the value.
 pub(crate) fn value_range(value: &Value, wanted: &Range<u64>) -> (u64, u64) {
     let Some(put) = value.put() else { return (0, 0) };
     let at = match &put.data {

@@ -189,7 +189,8 @@ impl Site {
                 match done.result {
                     Ok(answer) => Some(answer),
                     Err(error) => {
-                        tracing::error!(site = %self.name, row = %key, %error, "a row is unreadable");
+                        let site = &*self.name;
+                        tracing::error!(site, row = %key, %error, "a row is unreadable");
                         None
                     }
                 }

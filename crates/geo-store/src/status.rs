@@ -3,62 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fulgurite_geo::{Got, Rounds, Wrote};
 use serde::{Deserialize, Serialize};
 
 use crate::store::GeoStore;
-
-/// What operations came to since the program began.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    fast: AtomicU64,
-    slow: AtomicU64,
-    refused: AtomicU64,
-    failed: AtomicU64,
-    indeterminate: AtomicU64,
-    write_rounds: AtomicU64,
-    reads: AtomicU64,
-    read_rounds: AtomicU64,
-    unavailable: AtomicU64,
-    lost: AtomicU64,
-    unsure: AtomicU64,
-    pub(crate) rebuilt: AtomicU64,
-    pub(crate) collected: AtomicU64,
-    pub(crate) swept: AtomicU64,
-}
-
-fn add(counter: &AtomicU64, count: impl Into<u64>) {
-    counter.fetch_add(count.into(), Ordering::Relaxed);
-}
-
-impl Tally {
-    pub(crate) fn wrote(&self, rounds: Rounds, end: &Wrote) {
-        add(&self.write_rounds, rounds.total());
-        let slow = rounds.prepare > 0;
-        let counter = match end {
-            Wrote::Done { .. } if slow => &self.slow,
-            Wrote::Done { .. } => &self.fast,
-            Wrote::Refused => &self.refused,
-            Wrote::Indeterminate(_) => &self.indeterminate,
-            Wrote::Unavailable | Wrote::Unwritten(_) => &self.failed,
-        };
-        add(counter, 1_u64);
-    }
-
-    pub(crate) fn read(&self, rounds: u32, end: &Got) {
-        add(&self.reads, 1_u64);
-        add(&self.read_rounds, rounds);
-        match end {
-            Got::Unavailable => add(&self.unavailable, 1_u64),
-            Got::Lost(_) => add(&self.lost, 1_u64),
-            Got::Found(..) | Got::Nothing => {}
-        }
-    }
-
-    pub(crate) fn unsure(&self) {
-        add(&self.unsure, 1_u64);
-    }
-}
 
 /// A namespace over sites at a moment, as this program sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -16,13 +16,13 @@ use futures::stream::{Stream, StreamExt as _, TryStreamExt as _};
 use object_store::GetRange;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::batch::Small;
 use crate::fragments::{self, Encoded, Stripe};
 use crate::limits::{BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, TELLINGS_AT_ONCE};
 use crate::live::{Live, OpenSites};
 use crate::map::SiteMap;
+use crate::object::{Found, Object, Small};
 use crate::run::{Means, Work, run};
-use crate::status::Tally;
+use crate::tally::Tally;
 use crate::{GeoError, Result, names};
 
 /// What a namespace over sites is opened with.
@@ -72,29 +72,6 @@ pub(crate) struct Inner {
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Inner").field("live", &self.live).finish_non_exhaustive()
-    }
-}
-
-/// What is to be put, beside its bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Object {
-    pub(crate) key: String,
-    pub(crate) attributes: Vec<(String, String)>,
-}
-
-/// A version that was found.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    pub(crate) version: Version,
-    pub(crate) value: Value,
-    /// Its first bytes, if they were wanted.
-    pub(crate) first: Option<Bytes>,
-}
-
-impl Found {
-    /// What was put; a version that is found is a put.
-    pub(crate) fn put(&self) -> Option<&Put> {
-        self.value.put()
     }
 }
 
@@ -304,7 +281,8 @@ impl Inner {
         }
     }
 
-    /// Hides versions that were never acknowledged and cannot be read, if those are what an object is.
+    /// Hides versions that were never acknowledged and cannot be read, if those are what an object
+    /// is.
     async fn clear(&self, live: &Arc<Live>, object: &str) -> Result<bool> {
         let (_, unreadable) = self.look(live, object, (Wanted::Facts, None)).await?;
         if !unreadable {
@@ -314,8 +292,8 @@ impl Inner {
         Ok(!healed.hidden.is_empty())
     }
 
-    /// Finds what is wanted of an object; none when there is no such object or version. Says as well
-    /// whether versions were passed over that were never acknowledged and cannot be read.
+    /// Finds what is wanted of an object; none when there is no such object or version. Says as
+    /// well whether versions were passed over that were never acknowledged and cannot be read.
     pub(crate) async fn look(
         &self,
         live: &Arc<Live>,

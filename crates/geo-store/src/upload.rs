@@ -16,9 +16,9 @@ use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
 use crate::fragments::{Encoded, Stripe};
 use crate::limits::{CHUNKS_AT_ONCE, PARTS_MAX};
 use crate::live::Live;
-use crate::objects::answer;
+use crate::object::{Object, answer};
 use crate::run::Work;
-use crate::store::{Inner, Object, coded, write_all};
+use crate::store::{Inner, coded, write_all};
 use crate::{GeoError, Result};
 
 /// An upload that is under way.

@@ -1,8 +1,8 @@
 //! The one language of all operations: what they want done at sites, and what comes back.
 //!
 //! An operation is a [`Controller`]; whoever runs it, live, in the simulation or in the twin, does
-//! the [`Act`]s and answers with what was [`Heard`]. Bytes never pass through it: whoever runs it has
-//! them.
+//! the [`Act`]s and answers with what was [`Heard`]. Bytes never pass through it: whoever runs it
+//! has them.
 
 use fulgurite_units::Controller;
 

@@ -1,4 +1,5 @@
-//! A [`Proposer`] as a part of an operation: its asks are acts, and what is heard of rows is for it.
+//! A [`Proposer`] as a part of an operation: its asks are acts, and what is heard of rows is for
+//! it.
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream};
 
@@ -21,7 +22,8 @@ impl Agreeing {
         Self { proposer: Proposer::new(terms, goal, known, random), asks: Outbox::new() }
     }
 
-    /// Begins another agreement. Questions of the last one that are still answered count for nothing.
+    /// Begins another agreement. Questions of the last one that are still answered count for
+    /// nothing.
     pub(crate) fn again(&mut self, terms: Terms, goal: Goal, known: Known, random: RandomStream) {
         let calls = self.proposer.calls();
         self.proposer = Proposer::new(terms, goal, Some(known), random).after(calls);

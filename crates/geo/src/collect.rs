@@ -5,11 +5,11 @@
 //! collect   read rows --> erase all fragments of a dead version --> all sites said so --> gone
 //! sweep     a fragment of an unknown write: read rows --> some version's: keep
 //!                   none's, and all rows say so: erase
-//!                   none's, as far as some rows say: decide a no-op, so that it never becomes one; erase
+//!                   none's, as far as some rows say: decide a no-op, so that it never is; erase
 //! ```
 //!
-//! A version is said to be gone when its fragments are: the other way round nobody would know of them.
-//! A site that does not answer keeps the version; it is tried again.
+//! A version is said to be gone when its fragments are: the other way round nobody would know of
+//! them. A site that does not answer keeps the version; it is tried again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

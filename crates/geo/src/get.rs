@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! rows of a quorum --> the last version is v ----.
-//! the first row says u: bytes of u are fetched --+--> u = v: found.   u < v: bytes of v are fetched
+//! the first row says u: bytes of u are fetched --+--> u = v: found.  u < v: bytes of v fetched
 //!
 //! v has too few fragments:
-//!   more than `parity` certainly absent      rows are read again, once: it was removed, or came; if not,
+//!   more than `parity` certainly absent      rows are read again, once; if they say the same,
 //!     durable                                it is lost
 //!     not durable                            it was never acknowledged: the version before it
 //!   else                                                nobody can tell now: unavailable
 //! ```
 //!
-//! A site that does not answer proves nothing: taken for "not there" it hides what was acknowledged.
+//! A site that does not answer proves nothing: taken for "not there" it hides what was
+//! acknowledged.
 //!
 //! A version that is not known to be durable may be read, when it can be: it will be as long as no
 //! site is lost. Whoever reads one should have it healed.

@@ -8,9 +8,9 @@
 //!     --> tell all rows, as the last thing
 //! ```
 //!
-//! Who proposed a version may be writing its fragments still, and somebody may have read it a moment
-//! after they were looked for. So a version is hidden only when so many of its fragments can never be
-//! written that nobody will ever read it.
+//! Who proposed a version may be writing its fragments still, and somebody may have read it a
+//! moment after they were looked for. So a version is hidden only when so many of its fragments can
+//! never be written that nobody will ever read it.
 //!
 //! Rows are told last: whoever is interrupted before begins again and does the same.
 

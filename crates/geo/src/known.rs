@@ -110,7 +110,8 @@ impl Known {
         news
     }
 
-    /// The same with the newest few versions only, and nothing of those that are gone but the floor.
+    /// The same with the newest few versions only, and nothing of those that are gone but the
+    /// floor.
     #[must_use]
     pub fn newest(&self) -> Self {
         let newest = self.decided.iter().rev().take(limits::TOLD_VERSIONS);

@@ -1,9 +1,9 @@
-//! Several sites: which version of an object is the last one, agreed on with nothing but conditional
-//! writes (Giza, USENIX ATC 2017).
+//! Several sites: which version of an object is the last one, agreed on with nothing but
+//! conditional writes (Giza, USENIX ATC 2017).
 //!
 //! ```text
 //!  Proposer: a write or a reading          Get, Put, Heal, ...: with bytes
-//!     | Ask            ^ Answered              state machines without clock, thread, socket or store
+//!     | Ask            ^ Answered              state machines without clock, thread, socket, store
 //!     v                |                       (fulgurite_units::Controller)
 //!   site's row --step(row, request)--> row', verdict
 //!     one row an object and site, changed by a conditional write; every version is one instance

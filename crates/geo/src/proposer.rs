@@ -11,11 +11,11 @@
 //! ```
 //!
 //! A write is proposed for a version only when another one is known to be decided for the version
-//! before: proposed for both, it could be chosen twice, and removing one would take the bytes of the
-//! other. A value that is not ours and may have been chosen is proposed in our place.
+//! before: proposed for both, it could be chosen twice, and removing one would take the bytes of
+//! the other. A value that is not ours and may have been chosen is proposed in our place.
 //!
-//! Clocks order nothing. Not here: bytes (`put`, `get`), connections, retries of a site's conditional
-//! writes.
+//! Clocks order nothing. Not here: bytes (`put`, `get`), connections, retries of a site's
+//! conditional writes.
 
 mod round;
 mod writing;
@@ -52,8 +52,8 @@ pub enum Goal {
         /// A no-op.
         noop: Value,
     },
-    /// To have so many sites promise not to accept anything in earlier ballots for the version after
-    /// the last that a site which forgot its rows may vote again.
+    /// To have so many sites promise not to accept anything in earlier ballots for the version
+    /// after the last that a site which forgot its rows may vote again.
     Promise,
 }
 

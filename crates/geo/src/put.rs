@@ -1,7 +1,8 @@
 //! A write with its bytes: the version is agreed on while the fragments are on their way.
 //!
 //! Both begin at once, so a write that nobody contends with takes as long as the slower of the two:
-//! one round between sites, or the bytes to the farthest site. It is acknowledged when both are done.
+//! one round between sites, or the bytes to the farthest site. It is acknowledged when both are
+//! done.
 
 use std::collections::BTreeMap;
 
@@ -50,9 +51,9 @@ pub struct Write {
 }
 
 impl Write {
-    /// A write of a value whose fragments are not written yet, or which has none. It is acknowledged
-    /// with `needed` of them written, if the others cannot be within the time that terms leave for
-    /// a round.
+    /// A write of a value whose fragments are not written yet, or which has none. It is
+    /// acknowledged with `needed` of them written, if the others cannot be within the time that
+    /// terms leave for a round.
     #[must_use]
     pub fn new(
         terms: Terms,

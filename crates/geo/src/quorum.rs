@@ -1,7 +1,7 @@
 //! How many sites must agree, and the inequalities without which two values could be chosen.
 //!
-//! With N sites that vote, `q1` that must promise, `q2` that must accept in a classic round and `qf`
-//! in a fast one (Howard, Charapko and Mortier, "Fast Flexible Paxos", 2020):
+//! With N sites that vote, `q1` that must promise, `q2` that must accept in a classic round and
+//! `qf` in a fast one (Howard, Charapko and Mortier, "Fast Flexible Paxos", 2020):
 //!
 //! ```text
 //! q1 + q2     > N    whoever prepares meets every value that a classic round chose
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! With `q1 = q2 = N / 2 + 1` the second gives `qf = ceil(3N / 4)`: 3, 3, 4, 5, 6, 6, 7 for 3 to 9
-//! sites. "Two thirds", as it is often written, is too few for 7: 5 of them with 4 that promise lose
-//! an acknowledged value, which the models find (`tests/it/models`).
+//! sites. "Two thirds", as it is often written, is too few for 7: 5 of them with 4 that promise
+//! lose an acknowledged value, which the models find (`tests/it/models`).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Gives a site that has forgotten its rows the row of one object, so that it votes again.
 //!
-//! An empty table is an acceptor that has forgotten its votes: a value that it helped to choose could
-//! be replaced by another. So it does not vote on an object until so many *other* sites as any choice
-//! needs one of have said what they know, have decided what was open, and have promised to accept
-//! nothing more of the time before for the version after that.
+//! An empty table is an acceptor that has forgotten its votes: a value that it helped to choose
+//! could be replaced by another. So it does not vote on an object until so many *other* sites as
+//! any choice needs one of have said what they know, have decided what was open, and have promised
+//! to accept nothing more of the time before for the version after that.
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream};
 

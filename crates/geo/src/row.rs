@@ -16,8 +16,8 @@ pub struct Row {
     pub known: Known,
     /// Versions of which more is known than nothing, and not that they are decided.
     pub open: BTreeMap<Version, Instance>,
-    /// Whether the row votes. One that was made while its site forgot what it had promised does not,
-    /// until it was made whole by others.
+    /// Whether the row votes. One that was made while its site forgot what it had promised does
+    /// not, until it was made whole by others.
     pub silent: bool,
     /// Drawn for each write of it: makes every image of a row another one, so that a write whose
     /// outcome is unknown is known again by it.

@@ -1,8 +1,8 @@
 //! The acceptor: what a site's row becomes by a request, and what is answered.
 //!
 //! ```text
-//! row + request --step--> row' + verdict        pure; whoever keeps rows reads one, steps, and writes
-//!                                               it back on the condition that it is still the one read
+//! row + request --step--> row' + verdict     pure; whoever keeps rows reads one, steps, and writes
+//!                                            it back if it is still the one that was read
 //!
 //!              version v of a row
 //!     (nothing) --PreAccept x--> accepted x, fast
@@ -10,7 +10,7 @@
 //!         |   '--Prepare b--> promised b (what was accepted stays)
 //!         |                           |
 //!         '-------- Accept b x ------>'--> accepted x in b, when b is not below what was seen
-//!     and from anywhere: told that v is decided -> decided; a version that is decided is no longer open
+//!     and from anywhere: told that v is decided -> decided, and no longer open
 //! ```
 //!
 //! The same function serves rows at sites, the models, the simulation and the twin. A failed
@@ -199,8 +199,8 @@ fn restore(row: &mut Row, next: Version, ballot: Ballot) -> (bool, Verdict) {
         return (false, Verdict::Rejected);
     }
     row.silent = false;
-    // When `next` was decided meanwhile, it was after the others promised: nobody who counts on what
-    // this site had accepted before it forgot can know of a version after that.
+    // When `next` was decided meanwhile, it was after the others promised: nobody who counts on
+    // what this site had accepted before it forgot can know of a version after that.
     if !row.known.has(next) {
         let (_, verdict) = prepare(row, next, ballot);
         assert_eq!(verdict, Verdict::Ok, "a row that does not vote promises nothing");

@@ -1,9 +1,9 @@
 //! Several sites on one machine: coding, small objects beside bare conditional writes to the same
 //! tables, and one large object.
 //!
-//! Ours is the example `geo_speed` of the crate `geo-store`. Sites are directories on one disk, which
-//! each conditional write syncs twice. How long operations wait for rounds between far sites is held
-//! by tests (`crates/geo-store/tests/it/wan.rs`), in a time that machines do not slow.
+//! Ours is the example `geo_speed` of the crate `geo-store`. Sites are directories on one disk,
+//! which each conditional write syncs twice. How long operations wait for rounds between far sites
+//! is held by tests (`crates/geo-store/tests/it/wan.rs`), in a time that machines do not slow.
 
 use std::path::{Path, PathBuf};
 

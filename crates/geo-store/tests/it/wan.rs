@@ -231,7 +231,8 @@ async fn in_series_and_with_promises_first_it_takes_longer() {
     assert!(classic * 10 >= parallel * 15 && classic > parallel, "{classic} and {parallel}");
 }
 
-/// A program at the first site whose map begins writes with a promise. It has a namespace of its own.
+/// A program at the first site whose map begins writes with a promise. It has a namespace of its
+/// own.
 async fn classic() -> GeoStore {
     let mut shelf = shelf();
     shelf.map.fast = false;

@@ -1,10 +1,10 @@
-//! The simulation of several sites: the protocol's own step and operations over a world that delays,
-//! reorders, doubles and loses, whose sites fail, forget and are replaced, and whose clients die at
-//! any moment. Everything follows from one seed.
+//! The simulation of several sites: the protocol's own step and operations over a world that
+//! delays, reorders, doubles and loses, whose sites fail, forget and are replaced, and whose
+//! clients die at any moment. Everything follows from one seed.
 //!
 //! ```text
-//! Plan (drawn from the seed) --> World: clients run operations over sites --> healing with all sites up
-//!    --> every object is the same at all sites, nothing is open, no fragment is an orphan or missing
+//! Plan (drawn from the seed) --> World: clients run operations over sites --> healing, all up
+//!    --> every object is the same at all sites, nothing is open, no fragment orphaned or missing
 //!    --> History: every answer was right (an order of all operations exists that explains them)
 //! ```
 

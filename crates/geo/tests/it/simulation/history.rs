@@ -1,7 +1,7 @@
 //! What clients were told, held against what was decided.
 //!
-//! Every answer names a version, so that no search for an order is needed: the versions are one. What
-//! is left to hold is that the order agrees with time: nothing that was acknowledged before an
+//! Every answer names a version, so that no search for an order is needed: the versions are one.
+//! What is left to hold is that the order agrees with time: nothing that was acknowledged before an
 //! operation began is missing from what it saw, and nothing was seen before it was begun.
 
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ pub(super) struct Entry {
 
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Whether a site was lost for good: then a version that nobody was told of as written, and that
-    /// somebody read while it just could be, may be unreadable now.
+    /// Whether a site was lost for good: then a version that nobody was told of as written, and
+    /// that somebody read while it just could be, may be unreadable now.
     pub(super) lost_site: bool,
     entries: Vec<Entry>,
     /// What was decided, as anybody ever knew it.

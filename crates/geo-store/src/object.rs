@@ -1,0 +1,46 @@
+//! An object on its way in, and as it was found.
+
+use bytes::Bytes;
+use fulgurite_geo::{Put, Value, Version};
+use fulgurite_keyed::{Mode, put_result};
+use object_store::PutResult;
+use tokio::sync::oneshot;
+
+use crate::Result;
+
+/// What is to be put, beside its bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) key: String,
+    pub(crate) attributes: Vec<(String, String)>,
+}
+
+/// A version that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) version: Version,
+    pub(crate) value: Value,
+    /// Its first bytes, if they were wanted.
+    pub(crate) first: Option<Bytes>,
+}
+
+impl Found {
+    /// What was put; a version that is found is a put.
+    pub(crate) fn put(&self) -> Option<&Put> {
+        self.value.put()
+    }
+}
+
+/// A small object on its way into a stripe.
+#[derive(Debug)]
+pub(crate) struct Small {
+    pub(crate) object: Object,
+    pub(crate) bytes: Bytes,
+    pub(crate) mode: Mode,
+    pub(crate) answer: oneshot::Sender<Result<Version>>,
+}
+
+/// What a put of a version is answered: the version is its entity tag.
+pub(crate) fn answer(version: Version) -> PutResult {
+    PutResult { version: Some(version.to_string()), ..put_result(version.0) }
+}
