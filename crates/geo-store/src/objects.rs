@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_geo::{Data, Version, Wanted};
 use fulgurite_keyed::{
-    Entry, Mode, attributes, generic, mode, names, put_result, remove_all, told, told_of_none,
+    Entry, Mode, attributes, generic, mode, names, remove_all, told, told_of_none,
 };
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::{DELIMITER, Path};

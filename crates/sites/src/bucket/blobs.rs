@@ -26,6 +26,8 @@ use crate::{BlobError, Cause, Key};
 const SUFFIX: char = '!';
 /// The object that says that blobs are here.
 const MARK: &str = "fulgurite-blobs";
+/// What is said when it is missing.
+const NO_MARK: &str = "the mark of the place where blobs are is not there: is it mounted?";
 
 /// Blobs in a bucket, or in whatever `object_store` has.
 #[derive(Clone, Debug)]
@@ -92,10 +94,7 @@ impl BucketBlobs {
         }
         match self.store.head(&self.mark()).await {
             Ok(_) => error,
-            Err(_) => {
-                let what = "the mark of the place where blobs are is not there: is it mounted?";
-                BlobError::Unavailable(Cause::new(what))
-            }
+            Err(_) => BlobError::Unavailable(Cause::new(NO_MARK)),
         }
     }
 
@@ -128,6 +127,10 @@ impl Blob for BucketBlobs {
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
         if body.len() > BLOB_BYTES_MAX {
             return Err(BlobError::TooLarge(body.len()));
+        }
+        // A directory would be made anew, beside the disk that is not mounted.
+        if self.is_marked && self.store.head(&self.mark()).await.is_err() {
+            return Err(BlobError::Unavailable(Cause::new(NO_MARK)));
         }
         let options = PutOptions::from(PutMode::Create);
         let path = self.path(key);

@@ -1,6 +1,7 @@
 //! Each backend through the same: the conformance suite, transactions over bad connections, and the
 //! doctor, over two connections.
 
+use bytes::Bytes;
 use std::sync::Arc;
 
 use fulgurite_sites::doctor::{CheckName, DoctorError, Outcome, Report, examine, examine_blobs};
@@ -65,7 +66,7 @@ async fn check_table(name: &str, [table, second]: [Arc<dyn Table>; 2]) -> Report
     let again = examine(name, &*table, &*second, &at("doctor"), &entropy(4)).await.unwrap();
     assert_eq!(outcomes(&again), outcomes(&report), "{again:#?}");
     // And it does not touch what is there.
-    let image = bytes::Bytes::from_static(b"not the doctor's");
+    let image = Bytes::from_static(b"not the doctor's");
     let key = at("doctor/some/row");
     table.cas(&key, Expect::Absent, image.clone()).await.unwrap();
     let refused = examine(name, &*table, &*second, &at("doctor"), &entropy(5)).await.unwrap_err();
@@ -104,7 +105,7 @@ async fn memory_is_a_table() {
     check_blobs("memory", [blobs, opener.blobs(&site.address, true).await.unwrap()]).await;
     // Another name is another site.
     let other = opener.table(&"mem://there".parse().unwrap(), true).await.unwrap();
-    other.cas(&at("a"), Expect::Absent, bytes::Bytes::new()).await.unwrap();
+    other.cas(&at("a"), Expect::Absent, Bytes::new()).await.unwrap();
     assert_eq!(opener.table(&site.address, true).await.unwrap().read(&at("a")).await, Ok(None));
 }
 
@@ -142,6 +143,12 @@ async fn a_directory_is_a_table_and_has_blobs() {
     let error = blobs.head(&at("a")).await.unwrap_err();
     assert!(matches!(error, fulgurite_sites::BlobError::Unavailable(_)), "{error}");
     assert!(blobs.delete(&at("a")).await.is_err());
+    // Nor does one take any, and none is made where there is none.
+    let error = blobs.create(&at("a"), Bytes::from_static(b"lost")).await.unwrap_err();
+    assert!(matches!(error, fulgurite_sites::BlobError::Unavailable(_)), "{error}");
+    std::fs::remove_dir(&here).unwrap();
+    assert!(blobs.create(&at("a"), Bytes::from_static(b"lost")).await.is_err());
+    assert!(!here.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,7 +185,7 @@ async fn versitygw_is_a_table_and_has_blobs() {
     // A server that is not there was not asked.
     let [table, _] = site.tables().await;
     server.crash();
-    let error = table.cas(&at("a"), Expect::Absent, bytes::Bytes::new()).await.unwrap_err();
+    let error = table.cas(&at("a"), Expect::Absent, Bytes::new()).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
 }
 
