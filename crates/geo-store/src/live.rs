@@ -128,6 +128,26 @@ impl Live {
         &self.sites
     }
 
+    /// Stores of the map that could not be opened.
+    pub(crate) fn lacks_stores(&self) -> usize {
+        let sites = self.sites.iter().zip(&self.map.sites);
+        sites.map(|(site, entry)| lacking(site, entry)).sum()
+    }
+
+    /// Keeps sites of an earlier one of the same map that are whole there: what they know of their
+    /// stores is of use.
+    pub(crate) fn keep_sites_of(&mut self, before: &Self) {
+        if self.map != before.map {
+            return;
+        }
+        let entries = &self.map.sites;
+        for ((own, earlier), entry) in self.sites.iter_mut().zip(&before.sites).zip(entries) {
+            if lacking(earlier, entry) == 0 {
+                *own = Arc::clone(earlier);
+            }
+        }
+    }
+
     pub(crate) const fn quorums(&self) -> Quorums {
         self.quorums
     }
@@ -180,6 +200,13 @@ impl Live {
             patience: self.map.patience,
         }
     }
+}
+
+/// Stores of a site that could not be opened.
+fn lacking(site: &Site, entry: &SiteEntry) -> usize {
+    let table = site.table.is_some() != entry.table.is_some();
+    let blobs = site.blobs.is_some() != entry.blobs.is_some();
+    usize::from(table) + usize::from(blobs)
 }
 
 /// The first pause after a lost ballot, at least.

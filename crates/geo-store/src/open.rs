@@ -112,6 +112,7 @@ impl Inner {
                 return Err(GeoError::Invalid { what });
             }
             if map.epoch == live.map.epoch && map == live.map {
+                self.open_again(&live).await;
                 *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = asked;
                 return Ok(());
             }
@@ -119,6 +120,28 @@ impl Inner {
             self.take_in(map).await?;
         }
         Err(GeoError::OldMap { what: format!("there were {MAPS_MAX} maps one after the other") })
+    }
+
+    /// Opens what could not be opened with the map: a site that was away then may be back.
+    async fn open_again(&self, live: &Arc<Live>) {
+        let lacking = live.lacks_stores();
+        if lacking == 0 {
+            return;
+        }
+        let near = self.near.as_deref();
+        let again = Live::open(live.map.clone(), near, &*self.opener, (false, false)).await;
+        match again {
+            Ok(mut again) => {
+                again.keep_sites_of(live);
+                if again.lacks_stores() < lacking {
+                    self.adopt(again);
+                }
+            }
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::warn!(%error, "sites could not be opened again");
+            }
+        }
     }
 
     /// Opens another map and goes on with it.
@@ -185,7 +208,9 @@ impl Inner {
         };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or_else(|| Path::new("."));
-        let beside = file.with_extension("new");
+        // Several programs may have the same file.
+        let drawn = u128::from_le_bytes(self.means.entropy.draw());
+        let beside = file.with_extension(format!("{drawn:032x}.new"));
         let mut new = std::fs::File::create(&beside).map_err(failed("make a new"))?;
         new.write_all(map.text().as_bytes()).map_err(failed("write"))?;
         new.sync_all().map_err(failed("sync"))?;

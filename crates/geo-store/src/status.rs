@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+use crate::map::SiteEntry;
 use crate::store::GeoStore;
 
 /// A namespace over sites at a moment, as this program sees it.
@@ -107,7 +108,7 @@ impl GeoStore {
             code: (live.map.data, live.map.parity),
             quorums: (sizes.promise(), sizes.classic(), sizes.fast()),
             confirmed_seconds_ago: confirmed.elapsed().as_secs(),
-            sites: live.sites().iter().map(site).collect(),
+            sites: live.sites().iter().zip(&live.map.sites).map(site).collect(),
             writes_fast: get(&tally.fast),
             writes_slow: get(&tally.slow),
             writes_refused: get(&tally.refused),
@@ -127,13 +128,14 @@ impl GeoStore {
     }
 }
 
-fn site(site: &Arc<crate::site::Site>) -> SiteSnapshot {
+fn site((site, entry): (&Arc<crate::site::Site>, &SiteEntry)) -> SiteSnapshot {
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let open = site.table.is_some() || site.blobs.is_some();
+    let (votes, holds) = (entry.table.is_some(), entry.blobs.is_some());
+    let open = site.table.is_some() == votes && site.blobs.is_some() == holds;
     SiteSnapshot {
         name: site.name.clone(),
-        votes: site.table.is_some(),
-        holds: site.blobs.is_some(),
+        votes,
+        holds,
         rebuilding: site.standing.rebuilding,
         up: open && !site.is_down(),
         row_ms: site.distance() * 1000.0,

@@ -95,6 +95,15 @@ impl Shelf {
         self.down.lock().unwrap().remove(site);
     }
 
+    /// Whether the stores of a site can be opened.
+    fn check(&self, site: &str) -> Result<(), OpenError> {
+        if self.down.lock().unwrap().contains(site) {
+            let place = site.to_owned();
+            return Err(OpenError::Missing { what: "table", place });
+        }
+        Ok(())
+    }
+
     /// The blobs of a site, past whatever fails.
     pub(crate) async fn blobs_of(&self, site: usize) -> Arc<dyn Blob> {
         let address = self.map.sites[site].blobs.clone().unwrap();
@@ -116,6 +125,7 @@ impl OpenSites for Shelf {
         address: &Address,
         may_create: bool,
     ) -> Result<Arc<dyn Table>, OpenError> {
+        self.check(&site.name)?;
         let inner = self.opener.table(address, may_create).await?;
         Ok(Arc::new(Flaky { inner, name: site.name.clone(), down: Arc::clone(&self.down) }))
     }
@@ -126,6 +136,7 @@ impl OpenSites for Shelf {
         address: &Address,
         may_create: bool,
     ) -> Result<Arc<dyn Blob>, OpenError> {
+        self.check(&site.name)?;
         let inner = self.opener.blobs(address, may_create).await?;
         Ok(Arc::new(Flaky { inner, name: site.name.clone(), down: Arc::clone(&self.down) }))
     }

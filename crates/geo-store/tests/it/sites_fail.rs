@@ -87,6 +87,34 @@ async fn two_programs_see_each_other_at_once() {
 }
 
 #[tokio::test]
+async fn a_site_that_was_away_at_the_start_is_taken_in_when_it_is_back() {
+    let shelf = Shelf::new(3, 2, 1);
+    let one = bytes(1, 50_000);
+    put(&shelf.init().await, "one", &one).await.unwrap();
+    shelf.fail("site-1");
+    let store = GeoStore::open(shelf.options()).await.unwrap();
+    let up = |store: &GeoStore| -> Vec<bool> {
+        let sites = store.snapshot().sites;
+        assert!(sites.iter().all(|site| site.votes && site.holds), "{sites:?}");
+        sites.iter().map(|site| site.up).collect()
+    };
+    assert_eq!(up(&store), [true, false, true]);
+    assert_eq!(read(&store, "one").await.unwrap(), one);
+    shelf.mend("site-1");
+    // It is looked for within a third of the lease, which is 4 s here.
+    let within = std::time::Duration::from_secs(30);
+    let back = async {
+        while up(&store) != [true; 3] {
+            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(within, back).await.unwrap();
+    shelf.fail("site-0");
+    assert_eq!(read(&store, "one").await.unwrap(), one);
+}
+
+#[tokio::test]
 async fn of_many_who_create_one_does() {
     let shelf = Shelf::new(3, 2, 1);
     let one = shelf.init().await;
