@@ -5,7 +5,7 @@
 //! which each conditional write syncs twice. How long operations wait for rounds between far sites
 //! is held by tests (`crates/geo-store/tests/it/wan.rs`), in a time that machines do not slow.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn of(lines: &[Value], name: &str) -> Vec<f64> {
     lines.iter().filter_map(|line| line[name].as_f64()).collect()
 }
 
-fn coding(ours: &PathBuf) -> Result<Vec<Measured>> {
+fn coding(ours: &Path) -> Result<Vec<Measured>> {
     const ROWS: [[&str; 2]; 4] = [
         ["4 MiB encoded, 2+1", "4 MiB decoded with a lost one, 2+1"],
         ["4 MiB encoded, 4+1", "4 MiB decoded with a lost one, 4+1"],

@@ -250,7 +250,6 @@ fn every_statement_of_the_paper_holds_or_says_why() {
             "B4.rebuilds",
             "B4.protected",
             "B6.wakes",
-            "B12.wakes",
         ]
     "#]]
     .assert_debug_eq(&misses);
