@@ -10,8 +10,8 @@
 //!     of Fast Paxos over the rows of all sites that vote
 //! ```
 //!
-//! Live nodes, models, the simulation and the twin use the same [`step()`] and the same controllers.
-//! What it is not: it knows no stores, no connections and no bytes. Design note 0031.
+//! Live nodes, models, the simulation and the twin use the same [`step()`] and the same
+//! controllers. What it is not: it knows no stores, no connections and no bytes. Design note 0031.
 
 mod act;
 mod agreeing;
