@@ -76,6 +76,9 @@ def fail_points(crate: str) -> list[str]:
     return names
 
 
+# Steps that only puts pass that are acknowledged at a tier.
+BEFORE_ANSWER = ["put-named", "put-brought"]
+
 # What classes may be changed to from one start to the next: each object keeps the home it had.
 ON_GLASS = {"GLACIER": "glass"}
 IN_OBJECTS = [{"STANDARD": "cold"} | ON_GLASS, {"STANDARD": "cold", "GLACIER": "cold"}]
@@ -90,6 +93,10 @@ def change_classes(server: Server, rng: random.Random, point: str | None) -> Non
     on_glass = [ON_GLASS, *IN_OBJECTS, ON_RACK[0]]
     server.config["classes"] = rng.choice((tiers | {"rack": ON_RACK}).get(kind, on_glass))
     server.config["tiers"] = {"cold": {"url": f"file://{server.folder}/tier"}}
+    storage = dict(CONFIG["storage"])
+    if point in BEFORE_ANSWER or rng.random() < 0.5:
+        storage["acknowledged_at"] = "cold"
+    server.config["storage"] = storage
 
 
 def check_everything(server: Server, driver: Driver) -> None:

@@ -14,7 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import ACCESS_KEY, KEYS, MIB, REGION, SECRET_KEY, Server, binary, read, run, wait_until
+from botocore.exceptions import ClientError
+from harness import (
+    ACCESS_KEY,
+    KEYS,
+    MIB,
+    REGION,
+    SECRET_KEY,
+    Server,
+    binary,
+    read,
+    restore,
+    run,
+    wait_until,
+)
 from lying_store import lying_store
 
 BUCKET = "library"
@@ -268,3 +281,56 @@ def test_a_site_may_be_a_bucket_and_a_namespace_has_several_archives(
     assert third.status()["objects_staged"] == 1
     all_there(third, LATER)
     all_there(one, SIZES)
+
+
+def test_an_acknowledged_put_outlives_its_machine_and_a_site(make: Make, tmp_path: Path) -> None:
+    """Put, and lose the machine and a site at once: a copy of the keys and two sites are left."""
+    sites = write_map(tmp_path)
+    told(geo(sites, "init"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    tables = [str(tmp_path / "one" / "table"), str(elsewhere / "table")]
+    made = config(sites)
+    made["classes"]["DEEP_ARCHIVE"] = "glass"
+    made["storage"] = {"acknowledged_at": "geo"}
+    made["keys"] = {"master_key": str(elsewhere / "master.key"), "tables": tables}
+    server = make(tmp_path / "one", made).start()
+    s3 = server.s3()
+    s3.create_bucket(Bucket=BUCKET)
+    sizes = SIZES | {"deep": 70_000}
+    bodies = {name: random.Random(name).randbytes(size) for name, size in sizes.items()}
+    for name, value in bodies.items():
+        kind = {"deep": "DEEP_ARCHIVE"}.get(name, CLASSES.get(name, "STANDARD"))
+        s3.put_object(Bucket=BUCKET, Key=name, Body=b"of before", StorageClass=kind)
+        s3.put_object(Bucket=BUCKET, Key=name, Body=value, StorageClass=kind)
+    server.kill()
+    for lost in [tmp_path / "one", tmp_path / "oslo"]:
+        shutil.rmtree(lost)
+
+    (tmp_path / "two" / "data" / "platters").mkdir(parents=True)
+    made["keys"]["tables"] = [str(elsewhere / "table")]
+    server = make(tmp_path / "two", made)
+    server.command()  # Writes the configuration.
+    command = [str(binary()), "recover", "--data", str(server.data)]
+    command += ["--config", str(server.folder / "config.toml")]
+    done = run(command, 300, server.process_environment())
+    assert done.returncode == 0, done.stderr
+    server.start()
+    s3 = server.s3()
+    restore(s3, BUCKET, "deep")
+
+    def is_restored() -> bool:
+        return "expiry-date" in s3.head_object(Bucket=BUCKET, Key="deep").get("Restore", "")
+
+    wait_until("it is restored", is_restored)
+    for name, value in bodies.items():
+        assert read(s3, BUCKET, name) == value, name
+
+    # With one site of three nothing can be acknowledged: puts are refused, and none is half done.
+    shutil.move(tmp_path / "turin", tmp_path / "away")
+    with pytest.raises(ClientError, match="ServiceUnavailable"):
+        s3.put_object(Bucket=BUCKET, Key="small", Body=b"other")
+    shutil.move(tmp_path / "away", tmp_path / "turin")
+    assert read(s3, BUCKET, "small") == bodies["small"]
+    s3.put_object(Bucket=BUCKET, Key="small", Body=b"other")
+    assert read(s3, BUCKET, "small") == b"other"

@@ -44,6 +44,9 @@ pub struct ArchiveConfig {
     pub classes: Classes,
     /// Tiers of objects, by name.
     pub tiers: BTreeMap<TierName, TierOptions>,
+    /// The tier in which a copy of what is staged lies before its put is acknowledged, until it is
+    /// in its home; `None` acknowledges what is staged.
+    pub acknowledged_at: Option<TierName>,
     /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.
     pub log_capacity: ByteCount,
     /// What is kept free on the disk, and how soon deleted names are forgotten.

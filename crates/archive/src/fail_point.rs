@@ -1,9 +1,11 @@
 //! The names of all fail points of the program.
 
 /// Every fail point, in the order of an object's life.
-pub const FAIL_POINTS: [&str; 29] = [
+pub const FAIL_POINTS: [&str; 31] = [
     "put-written",
     "put-staged",
+    "put-named",
+    "put-brought",
     "put-committed",
     "part-committed",
     "complete-logged",

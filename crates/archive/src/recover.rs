@@ -178,6 +178,14 @@ pub fn recover(
                 .to_owned(),
         });
     }
+    if !paths.platters().exists() {
+        return Err(ArchiveError::Unusable {
+            path: paths.platters().display().to_string(),
+            reason: "the platters are not there: bring them; or, if there were none or they are \
+                     lost, make this folder, empty, and recover what logs and tiers hold"
+                .to_owned(),
+        });
+    }
     let mut report = RecoverReport::default();
     let mut salvaged = read_damaged(&paths, options.salvage, &mut report)?;
     report.steps.salvage = watch.lap();

@@ -17,6 +17,7 @@
 //! expiries    time, object id                       where the restored copy's object is
 //! moves       tier, sequence                        QueueRow: a staged body waiting for a tier
 //! removals    tier, body id                         key slot of a body to be removed from a tier
+//! copies      body id                               tier with a copy of a staged body
 //! ```
 //!
 //! Rows of sets and platters are the glass tier's.
@@ -64,11 +65,12 @@ pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
 pub(crate) const MOVES: Space = Space::new("moves");
 pub(crate) const REMOVALS: Space = Space::new("removals");
+pub(crate) const COPIES: Space = Space::new("copies");
 
 /// Spaces of rows that are here.
-const OWN_SPACES: [Space; 15] = [
+const OWN_SPACES: [Space; 16] = [
     META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS,
-    RESTORES, EXPIRIES, MOVES, REMOVALS,
+    RESTORES, EXPIRIES, MOVES, REMOVALS, COPIES,
 ];
 
 /// Every space, as the store is opened with: those of the glass tier, too.
@@ -540,6 +542,11 @@ pub(crate) fn parse_move_key(bytes: &[u8]) -> Result<u64> {
 /// Key of a body that is to be removed from a tier.
 pub(crate) fn removal_key(tier: &TierName, body: ObjectId) -> Vec<u8> {
     KeyWriter::new().string(tier.as_str()).fixed(&body.to_bytes()).finish()
+}
+
+/// Key of the copy of a staged body.
+pub(crate) fn copy_key(body: ObjectId) -> Vec<u8> {
+    body.to_bytes().to_vec()
 }
 
 /// What is to be removed from a tier.

@@ -14,6 +14,7 @@
 //! A tier answers when it can. What asks one says which one did not answer, and comes again: an
 //! archive starts and serves everything else without it.
 
+mod acknowledged;
 mod carried;
 mod claim;
 mod entry_file;
@@ -31,7 +32,9 @@ use std::sync::Arc;
 use fulgurite_units::ArchiveId;
 use tokio::runtime::Runtime;
 
+pub(crate) use self::acknowledged::{Acknowledged, leave_copies, warn_of_keys};
 use self::entry_file::EntryFile;
+use self::moves::note_taken;
 pub(crate) use self::moves::{Mover, enqueue, leave_moves};
 pub(crate) use self::objects::{InTier, ObjectTier};
 pub(crate) use self::reader::TierReader;
@@ -73,6 +76,13 @@ impl Tiers {
                 );
                 return Err(ArchiveError::InvalidArgument { what });
             }
+        }
+        if let Some(name) = &config.acknowledged_at
+            && !config.tiers.contains_key(name)
+        {
+            let what =
+                format!("puts are acknowledged at tier \"{name}\", and there is no such tier");
+            return Err(ArchiveError::InvalidArgument { what });
         }
         if config.tiers.is_empty() {
             return Ok(Self::default());

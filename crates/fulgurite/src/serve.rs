@@ -326,6 +326,9 @@ pub(crate) fn archive_config(
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         classes: config.effective_classes()?,
         tiers: tiers(config, cold)?,
+        acknowledged_at: config.acknowledged_at().map_err(|reason| {
+            Coded::new(Exit::Config, format!("setting storage.acknowledged_at: {reason}"))
+        })?,
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,

@@ -23,6 +23,7 @@ use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{account, leave_queue, queued_body, rows_in};
 use crate::rows::{self, BODIES, BodyRow, OBJECTS, QUEUE, QueueRow, Shard};
+use crate::tiers::leave_copies;
 
 /// The staged bodies of an archive.
 #[derive(Debug)]
@@ -215,6 +216,7 @@ fn release(
             account(tx, kind, &extents, false)?;
             debug_assert_eq!(kind, LogKind::Staging, "archived bodies are staged");
             freed = extents;
+            leave_copies(tx, &body)?;
         }
         body.queued = None;
         leave_queue(tx, place)?;

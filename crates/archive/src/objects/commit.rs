@@ -266,6 +266,7 @@ pub(crate) fn retire_body(
     if let Some((kind, extents)) = body.in_log() {
         account(tx, kind, &extents, false)?;
         retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
+        tiers::leave_copies(tx, body)?;
     }
     if let Some(extents) = &body.restored {
         account(tx, LogKind::Restored, extents, false)?;

@@ -37,7 +37,8 @@ use crate::objects::object::{
 };
 use crate::objects::put::check_meta;
 use crate::objects::read;
-use crate::rows::{self, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
+use crate::rows::{self, BodyRow, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
+use crate::tiers::Acknowledged;
 use crate::{ArchiveError, Result};
 
 /// The upload that a call names.
@@ -380,19 +381,31 @@ pub(crate) async fn complete(ground: &Arc<Ground>, completion: Completion) -> Re
 
 /// Tries until the parts do not change between the log and the commit.
 async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<ObjectRow> {
+    // What is brought in one turn stays for the next.
+    let mut stay_there = Vec::new();
     for _ in 0..COMPLETE_TRIES_MAX {
         let (shared, wanted) = (Arc::clone(&ground), Arc::clone(&join));
         let written =
             tokio::task::spawn_blocking(move || wanted.write_entries(&shared))
                 .await
                 .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })??;
-        let Some((entries, places)) = written else {
+        let Some(Written { entries, places, row, bodies }) = written else {
             // Asked again after it was done: the answer is the same.
             return join.find_done(&*ground.kv);
         };
         ground.fail.pass("complete-logged");
+        let name = &join.completion.name;
+        let name = ObjectName::new(&name.bucket, &name.key, row.version);
+        let acknowledged = Acknowledged::bring(&ground, &name, &row, &bodies).await?;
+        stay_there.extend(acknowledged.clone());
         let wanted = Arc::clone(&join);
-        let commit = move |tx: &mut Transaction<'_>| wanted.commit(tx, &places);
+        let commit = move |tx: &mut Transaction<'_>| {
+            let made = wanted.commit(tx, &places)?;
+            if let (Some((row, _)), Some(there)) = (&made, &acknowledged) {
+                there.settle(tx, &row.home)?;
+            }
+            Ok(made)
+        };
         let outcome = ground.committer.commit(commit).await;
         match &outcome {
             Ok(Some(_)) => entries.keep(),
@@ -424,6 +437,15 @@ struct Joined {
     row: ObjectRow,
     chosen: Vec<PartRow>,
     dropped: Vec<PartRow>,
+}
+
+/// What a log was told of an object made of parts.
+#[derive(Debug)]
+struct Written {
+    entries: EntryWriter,
+    places: BTreeMap<ObjectId, Extent>,
+    row: ObjectRow,
+    bodies: Vec<BodyRow>,
 }
 
 impl Join {
@@ -474,10 +496,7 @@ impl Join {
     }
 
     /// Writes what each body is of the object to the log, and syncs. Blocks.
-    fn write_entries(
-        &self,
-        ground: &Arc<Ground>,
-    ) -> Result<Option<(EntryWriter, BTreeMap<ObjectId, Extent>)>> {
+    fn write_entries(&self, ground: &Arc<Ground>) -> Result<Option<Written>> {
         let view = ground.kv.snapshot();
         let Some(Joined { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
         let name = &self.completion.name;
@@ -494,7 +513,8 @@ impl Join {
             places.insert(body.body_id, writer.write(body.body_id, &entry)?);
         }
         writer.sync_blocking()?;
-        Ok(Some((writer, places)))
+        let bodies = chosen.into_iter().map(|part| part.body).collect();
+        Ok(Some(Written { entries: writer, places, row, bodies }))
     }
 
     /// Makes the object, if its bodies are those at `places` in the log.

@@ -21,6 +21,7 @@ use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::objects::object::{ObjectInfo, ObjectMeta, PutOptions};
 use crate::objects::read;
 use crate::rows::ObjectRow;
+use crate::tiers::Acknowledged;
 use crate::{ArchiveError, Result};
 
 /// A body on its way in. Dropped before `finish`, it leaves nothing behind.
@@ -115,11 +116,16 @@ impl ObjectWriter {
         let (staged, row) = ingest.finish(trailer, describe).await?;
         let info_key = key.to_string();
         let (body, condition) = (staged.row.clone(), options.condition);
+        let name = ObjectName::new(&bucket, &key, row.version);
+        let bodies = std::slice::from_ref(&body);
+        let acknowledged = Acknowledged::bring(&ground, &name, &row, bodies).await?;
+        let _stay_there = acknowledged.clone();
         let commit = move |tx: &mut Transaction<'_>| -> Result<_> {
             require_bucket(tx, &bucket)?;
             let current = find_object(tx, &bucket, &key)?;
             check_condition(&condition, current.as_ref(), &key, &bucket)?;
             crate::objects::commit::account_bodies(tx, std::slice::from_ref(&body))?;
+            acknowledged.iter().try_for_each(|there| there.settle(tx, &row.home))?;
             let retired = insert_object(tx, &bucket, &key, row.clone(), vec![body])?;
             Ok((row, retired))
         };

@@ -28,8 +28,8 @@ pub(crate) struct Found {
     pub(crate) stretches: Vec<Stretch>,
     /// Headers, entries and pads in logs.
     pub(crate) framing: Vec<(LogKind, Extent)>,
-    /// The tier that holds all of it.
-    pub(crate) tier: Option<TierName>,
+    /// The tiers that hold all of it; the one at which puts are acknowledged behind others.
+    pub(crate) tiers: Vec<TierName>,
     /// Its row in the damaged catalog.
     pub(crate) row: Option<Box<BodyRow>>,
 }

@@ -23,6 +23,7 @@ use super::run::unbroken;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
 use crate::bodies::log::{Extent, LogKind};
+use crate::objects::classes::TierName;
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{BodyRow, Shard};
 
@@ -39,6 +40,8 @@ pub(super) struct WholeBody {
     pub(super) row: BodyRow,
     /// Its entry's last record.
     pub(super) written: Option<Written>,
+    /// Tiers that have it besides.
+    pub(super) copies: Vec<TierName>,
 }
 
 /// What tells which of two objects of one name is the later.
@@ -239,13 +242,14 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
     let is_safe = shards.iter().all(|shard| look.is_safe_on(shard.platter));
     let is_on_glass = !shards.is_empty() && (is_safe || logged.is_none());
     // Staged bytes are the surer copy: what is in a tier may not have been read back.
-    let tier = found.tier.clone().filter(|_| !is_on_glass && logged.is_none());
+    let tier = found.tiers.first().cloned().filter(|_| !is_on_glass && logged.is_none());
     let log = if is_on_glass || tier.is_some() { None } else { Some(logged?) };
     let framing = match &log {
         Some((kind, _)) if !found.framing.is_empty() => found.framing_in(*kind),
         Some(_) => row.map(|row| row.framing.clone()).unwrap_or_default(),
         None => Vec::new(),
     };
+    let copies = found.tiers.iter().skip(usize::from(tier.is_some())).cloned().collect();
     let restored = row.and_then(|row| row.restored.clone());
     let row = BodyRow {
         body_id,
@@ -259,7 +263,7 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
         framing,
         tier,
     };
-    Some(WholeBody { row, written: known.written })
+    Some(WholeBody { row, written: known.written, copies })
 }
 
 /// The shards of a body, if they are all there.

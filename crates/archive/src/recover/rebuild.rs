@@ -18,9 +18,9 @@ use crate::objects::classes::{Classes, Home};
 use crate::objects::names::ObjectName;
 use crate::objects::object::Residence;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META, MOVES,
-    OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, RESTORES, RestoreRow, Row, SEGMENTS, SHREDS,
-    Totals, UPLOADS,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, COPIES, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
+    MOVES, OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, REMOVALS, RESTORES, RestoreRow, Row,
+    SEGMENTS, SHREDS, Totals, UPLOADS,
 };
 use crate::{ArchiveError, Result};
 
@@ -149,6 +149,7 @@ fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) ->
         let entry = object.entry;
         sums.completed.extend(entry.upload_id);
         for body in object.bodies {
+            write_copies(writer, &body)?;
             let body = BodyRow { restored: None, ..body.row };
             sums.add(&body);
             let key = rows::doubt_key(&entry.name, body.body_id);
@@ -241,11 +242,26 @@ fn finish(
         }
         sums.add(body_row);
     }
+    bodies.iter().try_for_each(|body| write_copies(writer, body))?;
     sums.bytes += row.bytes;
     sums.completed.extend(row.upload_id);
     sums.objects.push(row.object_id);
     *sums.totals.objects(row.residence()) += 1;
     Ok(Finished { name: entry.name, row, bodies })
+}
+
+/// Writes what becomes of copies in tiers: one stays as long as its body is staged.
+fn write_copies(writer: &mut Writer<'_>, body: &WholeBody) -> Result<()> {
+    let WholeBody { row, copies, .. } = body;
+    let mut is_wanted = row.log.is_some();
+    for tier in copies.iter().filter(|tier| row.tier.as_ref() != Some(tier)) {
+        if std::mem::take(&mut is_wanted) {
+            writer.put(COPIES, rows::copy_key(row.body_id), tier)?;
+        } else {
+            writer.put(REMOVALS, rows::removal_key(tier, row.body_id), &row.key_slot)?;
+        }
+    }
+    Ok(())
 }
 
 /// Fills the spaces that have a row or more for each object, each in order of its keys. `objects`

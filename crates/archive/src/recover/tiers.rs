@@ -28,7 +28,10 @@ pub(super) fn read(
     report: &mut RecoverReport,
 ) -> Result<ReadTiers> {
     let mut read = ReadTiers::default();
-    for tier in opened.tiers.iter() {
+    // Where a body is acknowledged it is a copy, if another tier has it as well.
+    let mut tiers: Vec<_> = opened.tiers.iter().collect();
+    tiers.sort_by_key(|tier| opened.config.acknowledged_at.as_ref() == Some(tier.name()));
+    for tier in tiers {
         for found in tier.contents()? {
             match found {
                 Ok(found) => take(opened, tier.name(), &found, bodies, &mut read.scrap, report),
@@ -74,7 +77,7 @@ fn take(
             }
         }
     }
-    found.tier = Some(tier.clone());
+    found.tiers.push(tier.clone());
 }
 
 impl ReadTiers {

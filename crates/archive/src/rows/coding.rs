@@ -4,7 +4,8 @@ use fulgurite_catalog::row::{Read, Row, read_as};
 
 use super::{
     BodyRow, BucketRow, CatalogAge, DoubtRow, ExpiryRow, ForgettingRow, ObjectRow, PartRow,
-    QueueRow, RestoreRow, SettledRow, Totals, UploadRow, version1, version2, version3, version4,
+    QueueRow, RestoreRow, SettledRow, TierName, Totals, UploadRow, version1, version2, version3,
+    version4,
 };
 
 impl Row for ObjectRow {
@@ -99,6 +100,10 @@ impl Row for Totals {
     fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read_as::<version4::Totals3, _>(bytes)
     }
+}
+
+impl Row for TierName {
+    const VERSION: u8 = 5;
 }
 
 impl Row for CatalogAge {

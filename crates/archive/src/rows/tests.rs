@@ -157,6 +157,7 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
     check.row(&Totals { objects_online: 1, sequence: bytes, run: 7, ..Totals::default() });
     check.row(&CatalogAge { run: bytes, commits: 7 });
     check.row(&ForgettingRow { marked: bytes, forgotten: 7, tries: 3 });
+    check.row(&TierName::geo());
     check.row(&facts.small);
     check.row(&facts.large);
 }

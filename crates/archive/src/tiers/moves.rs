@@ -17,7 +17,7 @@ use fulgurite_units::{ByteCount, ErrorKind, Kin, error_chain};
 use futures::StreamExt as _;
 
 use super::objects::Cargo;
-use super::{EntryFile, ObjectTier};
+use super::{EntryFile, ObjectTier, leave_copies};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
 use crate::ground::Ground;
@@ -51,23 +51,12 @@ impl Mover {
         self.tier.name()
     }
 
-    /// Takes the tier for this archive, and has the catalog know it before anything is in it.
-    fn claim(&self, tier: &ObjectTier) -> Result<()> {
-        tier.wait(tier.claim())?;
-        if rows::is_tier_taken(&*self.ground.kv, tier.name())? {
-            return Ok(());
-        }
-        let name = tier.name().clone();
-        let note = move |tx: &mut Transaction<'_>| rows::note_tier_taken(tx, &name);
-        self.ground.committer.commit_blocking(note)
-    }
-
     /// Does the first of what waits; `begins` is told what that is. `false` when nothing waits that
     /// can be done now.
     pub(crate) fn work(&mut self, begins: &dyn Fn(&'static str)) -> Result<bool> {
         self.ground.check_stopping()?;
         let tier = Arc::clone(&self.tier);
-        self.claim(&tier)?;
+        tier.wait(note_taken(&self.ground, &tier))?;
         let moved = self.is_time()? && self.move_some(&tier, begins)?;
         self.is_moving = moved;
         let removed = self.remove_some(&tier, begins)?;
@@ -109,7 +98,7 @@ impl Mover {
         tier.wait(tier.confirm())?;
         let puts = futures::stream::iter(waiting).map(|body| async move {
             let put = match body.cargo {
-                Ok(Some(cargo)) => tier.put(cargo).await.map(|()| true),
+                Ok(Some(cargo)) => tier.move_in(cargo).await.map(|()| true),
                 Ok(None) => Ok(false),
                 Err(error) => Err(error),
             };
@@ -215,6 +204,17 @@ impl Mover {
     }
 }
 
+/// Takes a tier for this archive, and has the catalog know it before anything is in it.
+pub(super) async fn note_taken(ground: &Ground, tier: &ObjectTier) -> Result<()> {
+    tier.claim().await?;
+    if rows::is_tier_taken(&*ground.kv, tier.name())? {
+        return Ok(());
+    }
+    let name = tier.name().clone();
+    let note = move |tx: &mut Transaction<'_>| rows::note_tier_taken(tx, &name);
+    ground.committer.commit(note).await
+}
+
 /// A body is in its tier: its row says so. What waited for a body that is gone, waits no more.
 fn settle(
     tx: &mut Transaction<'_>,
@@ -239,6 +239,7 @@ fn settle(
     if let Some((kind, extents)) = body.leave_log() {
         account(tx, kind, &extents, false)?;
         retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
+        leave_copies(tx, &body)?;
     }
     body.queued = None;
     rows::put(tx, BODIES, body_key, &body)?;

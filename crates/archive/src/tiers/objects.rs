@@ -20,14 +20,12 @@ use tokio::sync::OnceCell;
 
 use super::store::Address;
 use super::{EntryFile, MoveWhen, TierOptions, claim, store};
-use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::log::LogReader;
 use crate::limits::{
-    TIER_BODIES_AT_ONCE, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE,
-    TIER_RESTORES_AT_ONCE,
+    TIER_BODIES_AT_ONCE, TIER_BROUGHT_MAX, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES,
+    TIER_PARTS_AT_ONCE, TIER_RESTORES_AT_ONCE,
 };
 use crate::objects::classes::TierName;
-use crate::rows::BodyRow;
 use crate::{ArchiveError, Result};
 
 /// A folder or a bucket with bodies in it.
@@ -41,8 +39,12 @@ pub(crate) struct ObjectTier {
     was_taken: AtomicBool,
     store: OnceCell<(Arc<dyn ObjectStore>, Path)>,
     claimed: OnceCell<()>,
-    /// How many read each body now: what is read is not removed.
+    /// How many read each body now, or bring it: what is pinned is not removed.
     pinned: Mutex<BTreeMap<ObjectId, usize>>,
+    /// Held while a body is removed.
+    removing: tokio::sync::Mutex<()>,
+    /// Bodies whose puts were acknowledged here by this run: they are read back, and not put again.
+    brought: Mutex<BTreeSet<ObjectId>>,
     when: MoveWhen,
     with_entries: bool,
     restores_at_once: usize,
@@ -60,7 +62,7 @@ pub(super) struct Cargo {
     pub(super) kin: Kin,
 }
 
-/// Keeps a body in its tier while somebody reads it.
+/// Keeps a body in its tier while somebody reads it or brings it.
 #[derive(Debug)]
 pub(super) struct Pin {
     tier: Arc<ObjectTier>,
@@ -95,6 +97,8 @@ impl ObjectTier {
             store: OnceCell::new(),
             claimed: OnceCell::new(),
             pinned: Mutex::default(),
+            removing: tokio::sync::Mutex::default(),
+            brought: Mutex::default(),
             when: options.when.clone(),
             with_entries: options.with_entries,
             restores_at_once: match options.restores_at_once {
@@ -160,6 +164,25 @@ impl ObjectTier {
         Pin { tier: Arc::clone(self), body }
     }
 
+    /// Pins a body that is to be brought; not while it is just being removed.
+    pub(super) async fn pin_to_bring(self: &Arc<Self>, body: ObjectId) -> Pin {
+        let _no_removal = self.removing.lock().await;
+        self.pin(body)
+    }
+
+    fn brought(&self) -> std::sync::MutexGuard<'_, BTreeSet<ObjectId>> {
+        self.brought.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A body whose put was acknowledged here need not be put again.
+    pub(super) fn note_brought(&self, body: ObjectId) {
+        let mut brought = self.brought();
+        // What does not fit is put twice.
+        if brought.len() < TIER_BROUGHT_MAX {
+            brought.insert(body);
+        }
+    }
+
     /// The store, and where in it the tier begins.
     pub(super) async fn store(&self) -> Result<(&dyn ObjectStore, &Path)> {
         let open = || async {
@@ -201,6 +224,11 @@ impl ObjectTier {
         }
     }
 
+    /// Whether it may be an empty folder from one moment to the next.
+    pub(super) const fn may_be_unmounted(&self) -> bool {
+        matches!(self.address, Address::Directory(_))
+    }
+
     /// Makes sure that the tier is this archive's. Asked of the store until it said so once.
     pub(super) async fn claim(&self) -> Result<()> {
         let take = || async {
@@ -228,18 +256,50 @@ impl ObjectTier {
         confirmed.map_err(|what| self.unavailable(what))
     }
 
+    /// Brings a body and its entry into the tier and does not read them back. Both at once: of a
+    /// put that was not acknowledged nothing has to be whole.
+    pub(super) async fn bring(&self, cargo: Cargo) -> Result<()> {
+        let Cargo { reader, file, kin } = cargo;
+        let entry = Bytes::from(file.encode());
+        let put_entry = self.put_entry(&file, entry, kin);
+        tokio::try_join!(self.put_body(reader, &file, kin), put_entry).map(drop)
+    }
+
+    /// Has a body and its entry in the tier, read back.
+    pub(super) async fn move_in(&self, cargo: Cargo) -> Result<()> {
+        let body = cargo.file.body;
+        if self.brought().contains(&body) {
+            let read = self.verify(body, cargo.file.bytes, cargo.file.digest).await;
+            self.brought().remove(&body);
+            match read {
+                Err(ArchiveError::Corrupt { what }) => {
+                    tracing::warn!(
+                        what,
+                        "a body is put once more: it was not read back as it was put"
+                    );
+                }
+                read => return read,
+            }
+        }
+        self.put(cargo).await
+    }
+
     /// Brings a body and its entry into the tier and reads both back. Again after a crash it does
     /// the same.
-    pub(super) async fn put(&self, cargo: Cargo) -> Result<()> {
+    async fn put(&self, cargo: Cargo) -> Result<()> {
         let Cargo { reader, file, kin } = cargo;
         self.put_body(reader, &file, kin).await?;
         let entry = Bytes::from(file.encode());
+        self.put_entry(&file, entry.clone(), kin).await?;
+        self.check(&file, &entry).await
+    }
+
+    async fn put_entry(&self, file: &EntryFile, entry: Bytes, kin: Kin) -> Result<()> {
         let (store, root) = self.store().await?;
         let options = PutOptions { extensions: extensions(kin), ..PutOptions::default() };
-        let payload = PutPayload::from(entry.clone());
+        let payload = PutPayload::from(entry);
         let put = store.put_opts(&entry_path(root, file.body), payload, options).await;
-        put.map_err(|error| self.unavailable(error))?;
-        self.check(&file, &entry).await
+        put.map(drop).map_err(|error| self.unavailable(error))
     }
 
     async fn put_body(&self, mut reader: LogReader, file: &EntryFile, kin: Kin) -> Result<()> {
@@ -321,25 +381,24 @@ impl ObjectTier {
     }
 
     /// Reads a body and its entry whole, and says what of them is not as the row says.
-    pub(super) async fn verify(&self, body: &BodyRow) -> Result<()> {
+    pub(super) async fn verify(&self, body: ObjectId, bytes: u64, digest: u64) -> Result<()> {
         let (store, root) = self.store().await?;
-        let bytes = cipher_bytes(body.bytes);
-        let path = entry_path(root, body.body_id);
+        let path = entry_path(root, body);
         let found = async { store.get(&path).await?.bytes().await };
         let entry = match found.await {
             Ok(found) => EntryFile::decode(&found).map_err(|why| self.other(&path, &why))?,
-            Err(error) => match self.carried(&body_path(root, body.body_id)).await? {
+            Err(error) => match self.carried(&body_path(root, body)).await? {
                 Some(entry) if matches!(error, Error::NotFound { .. }) => entry,
                 _ => return Err(self.lost(&path, 0, error).await),
             },
         };
         let told = (entry.archive, entry.body, entry.bytes, entry.digest);
-        if told != (self.archive, body.body_id, bytes, body.digest) {
+        if told != (self.archive, body, bytes, digest) {
             return Err(self.other(&path, "is of another body"));
         }
-        let path = body_path(root, body.body_id);
+        let path = body_path(root, body);
         match crc_of(store, &path).await {
-            Ok(read) if read == (bytes, body.digest) => Ok(()),
+            Ok(read) if read == (bytes, digest) => Ok(()),
             Ok((read, _)) if read < bytes => Err(self.other(&path, "is cut short")),
             Ok(_) => Err(self.other(&path, "is not what was brought there")),
             Err(error) => Err(self.lost(&path, bytes, error).await),
@@ -363,9 +422,11 @@ impl ObjectTier {
 
     /// Takes a body and its entry away; `false` while somebody reads it. What is not there is done.
     pub(super) async fn remove(&self, body: ObjectId) -> Result<bool> {
+        let _removing = self.removing.lock().await;
         if self.pinned().contains_key(&body) {
             return Ok(false);
         }
+        self.brought().remove(&body);
         // The entry first: a body without one is named by nothing.
         let (store, root) = self.store().await?;
         for path in [entry_path(root, body), body_path(root, body)] {

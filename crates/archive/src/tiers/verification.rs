@@ -59,7 +59,8 @@ fn verify(ground: &Ground, found: Confirmed, report: &mut VerifiedTier) -> Resul
         if rows::get::<BodyRow>(&*ground.kv, BODIES, &row_key)?.is_none() {
             return Ok(false);
         }
-        tier.wait(tier.verify(&body)).map(|()| true)
+        let bytes = cipher_bytes(body.bytes);
+        tier.wait(tier.verify(body.body_id, bytes, body.digest)).map(|()| true)
     });
     match read {
         Ok(false) => return Ok(()),

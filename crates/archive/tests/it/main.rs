@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "tests look until what they await is so")]
 
+mod acknowledged;
 mod conformance;
 mod copies;
 mod forget;

@@ -10,7 +10,7 @@ type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`,
 /// `[rack.places]`, `[tomes]` and `[geo]` stand in files only.
-const SETTINGS: [(&str, Setter); 43] = [
+const SETTINGS: [(&str, Setter); 44] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -22,6 +22,7 @@ const SETTINGS: [(&str, Setter); 43] = [
     ("FULGURITE_STORAGE_FREE_MIN", |c, v| set_some(&mut c.storage.free_min, v)),
     ("FULGURITE_STORAGE_RESERVE", |c, v| set_some(&mut c.storage.reserve, v)),
     ("FULGURITE_STORAGE_FORGET_WITHIN", |c, v| set(&mut c.storage.forget_within, v)),
+    ("FULGURITE_STORAGE_ACKNOWLEDGED_AT", |c, v| set_some(&mut c.storage.acknowledged_at, v)),
     ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
     ("FULGURITE_RESTORE_LOG", |c, v| set_some(&mut c.restore.log, v)),
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),

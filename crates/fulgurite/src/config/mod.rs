@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use fulgurite_archive::config::{Classes, EngineChoice, Home, QueueAddress, SHARD_SIZE_DEFAULT};
+use fulgurite_archive::config::{
+    Classes, EngineChoice, Home, QueueAddress, SHARD_SIZE_DEFAULT, TierName,
+};
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Movement, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
@@ -107,6 +109,9 @@ pub(crate) struct Storage {
     pub(crate) reserve: Option<ByteCount>,
     /// Time in which names and metadata of what was deleted leave every file.
     pub(crate) forget_within: Duration,
+    /// The tier in which what is staged lies as well before its put is acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) acknowledged_at: Option<String>,
 }
 
 /// `[restore]`
@@ -317,6 +322,7 @@ impl Default for Storage {
             free_min: None,
             reserve: None,
             forget_within: Duration::from_secs(3600),
+            acknowledged_at: None,
         }
     }
 }
@@ -426,6 +432,23 @@ impl Config {
         tiers::classes(&self.classes, has).map_err(reason)
     }
 
+    /// The tier at which puts are acknowledged; none where it is the log.
+    pub(crate) fn acknowledged_at(&self) -> Result<Option<TierName>, String> {
+        let Some(name) = &self.storage.acknowledged_at else { return Ok(None) };
+        match name.as_str() {
+            rack::TIER | tomes::TIER => Err(format!(
+                "disks of \"{name}\" sleep, and each put would wake some; name \"geo\", or one of \
+                 [tiers]"
+            )),
+            geo::TIER if self.geo.is_some() => Ok(Some(TierName::geo())),
+            geo::TIER => Err("there are no sites; name their map in [geo]".to_owned()),
+            name if self.tiers.contains_key(name) => {
+                TierName::new(name).map(Some).map_err(|error| error.to_string())
+            }
+            name => Err(format!("\"{name}\" is none of [tiers], and is not \"geo\"")),
+        }
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
         let geometry = self.effective_geometry()?;
@@ -443,6 +466,9 @@ impl Config {
         }
         if let Err(error) = tiers(&self.tiers, std::iter::empty()) {
             return refuse("tiers", error);
+        }
+        if let Err(error) = self.acknowledged_at() {
+            return refuse("storage.acknowledged_at", error);
         }
         self.rack.as_ref().map_or(Ok(()), Rack::validate)?;
         self.tomes.as_ref().map_or(Ok(()), Tomes::validate)?;

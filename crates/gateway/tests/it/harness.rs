@@ -36,6 +36,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
     let config = bench_support::config(data.path().join("archive")).unwrap();
     ArchiveConfig {
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), ..config.seal },
+        acknowledged_at: None,
         log_capacity: ByteCount::gib(4),
         ..config
     }

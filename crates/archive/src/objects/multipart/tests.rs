@@ -11,7 +11,7 @@ fn part(bytes: &[u8], algorithm: ChecksumAlgorithm) -> PartRow {
     let mut digest = BodyDigest::new(Some(algorithm));
     digest.update(bytes);
     let digests = digest.finish();
-    let body = rows::BodyRow { bytes: digests.bytes, ..testing::body_row(LogKind::Staging) };
+    let body = BodyRow { bytes: digests.bytes, ..testing::body_row(LogKind::Staging) };
     PartRow { body, md5: digests.md5, modified: testing::NOW, checksum: digests.checksum }
 }
 

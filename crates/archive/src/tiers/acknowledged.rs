@@ -1,0 +1,180 @@
+//! Bodies that lie in a tier before their client is answered, so that what is acknowledged does not
+//! hang on the disk of one machine (design note 0034).
+//!
+//! ```text
+//! PUT: log synced --> "removals" names the bodies --> put in the tier --> commit --> 200
+//!        commit:  the object is there, "removals" names them no more, and "copies" does, unless
+//!                 the tier is their home
+//! on glass, in its home, deleted: "copies" --> "removals" --> removed
+//! ```
+//!
+//! A crash before the commit leaves what the mover of the tier removes, and an object that was
+//! there before as it was. A put is then as it ever was: staged, queued, brought to its home.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+
+use fulgurite_catalog::Transaction;
+use fulgurite_units::{Kin, ObjectId};
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::objects::{Cargo, Pin};
+use super::{EntryFile, ObjectTier, note_taken};
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::entry::Entry;
+use crate::bodies::key_files::key_tables;
+use crate::config::ArchiveConfig;
+use crate::ground::Ground;
+use crate::objects::classes::{Home, TierName};
+use crate::objects::commit::require_bucket;
+use crate::objects::names::ObjectName;
+use crate::rows::{self, BodyRow, COPIES, ObjectRow, REMOVALS};
+use crate::{ArchiveError, Result};
+
+/// Bodies in a tier, of an object that is not committed yet. They stay there while this is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Acknowledged {
+    tier: Arc<ObjectTier>,
+    bodies: Vec<ObjectId>,
+    _pins: Arc<Vec<Pin>>,
+}
+
+impl Acknowledged {
+    /// Brings the bodies of an object to the tier at which puts are acknowledged. `None` when
+    /// there is no such tier, and for objects that lie online: those have no other home.
+    ///
+    /// # Errors
+    /// `TierUnavailable` when the tier does not take them. What it took is removed later.
+    pub(crate) async fn bring(
+        ground: &Arc<Ground>,
+        name: &ObjectName,
+        object: &ObjectRow,
+        bodies: &[BodyRow],
+    ) -> Result<Option<Self>> {
+        let Some(tier) = &ground.config.acknowledged_at else { return Ok(None) };
+        if object.home == Home::Online {
+            return Ok(None);
+        }
+        let tier = Arc::clone(ground.tiers.get(tier)?);
+        let brought = Self::bring_to(&tier, ground, name, object, bodies).await;
+        if let Err(error) = &brought {
+            tracing::warn!(
+                tier = %tier.name(), error = fulgurite_units::error_chain(error),
+                "a put is refused: it cannot be brought to where puts are acknowledged"
+            );
+        }
+        brought.map(Some)
+    }
+
+    async fn bring_to(
+        tier: &Arc<ObjectTier>,
+        ground: &Arc<Ground>,
+        name: &ObjectName,
+        object: &ObjectRow,
+        bodies: &[BodyRow],
+    ) -> Result<Self> {
+        let created = require_bucket(&*ground.kv, &name.bucket)?.created;
+        let mut cargoes = Vec::with_capacity(bodies.len());
+        for (index, body) in (0..).zip(bodies) {
+            let place = (index, body.bytes, body.digest);
+            let entry = Entry::of(name.clone(), created, object, place);
+            cargoes.push(cargo(ground, &entry, body)?);
+        }
+        let mut pins = Vec::with_capacity(bodies.len());
+        for body in bodies {
+            pins.push(tier.pin_to_bring(body.body_id).await);
+        }
+        note_taken(ground, tier).await?;
+        let named: Vec<_> = bodies
+            .iter()
+            .map(|body| (rows::removal_key(tier.name(), body.body_id), body.key_slot))
+            .collect();
+        let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+            named.into_iter().try_for_each(|(key, slot)| rows::put(tx, REMOVALS, key, &slot))
+        };
+        ground.committer.commit(note).await?;
+        ground.fail.pass("put-named");
+        // The threads of tiers may wait for a disk; those of clients may not.
+        let shared = Arc::clone(tier);
+        let brought = tier.runtime().spawn(async move {
+            let puts = futures::stream::iter(cargoes).map(|cargo| shared.bring(cargo));
+            let puts = puts.buffer_unordered(shared.bodies_at_once()).try_collect::<()>();
+            if shared.may_be_unmounted() {
+                shared.confirm().await?;
+                puts.await?;
+                return shared.confirm().await;
+            }
+            // Of a bucket it is asked at the same time: it is as far away as sites are.
+            tokio::try_join!(shared.confirm(), puts).map(drop)
+        });
+        brought
+            .await
+            .map_err(|error| ArchiveError::Internal { what: format!("a put died: {error}") })??;
+        ground.fail.pass("put-brought");
+        let bodies = bodies.iter().map(|body| body.body_id).collect();
+        Ok(Self { tier: Arc::clone(tier), bodies, _pins: Arc::new(pins) })
+    }
+
+    /// Has rows say that the bodies are there, in the transaction that makes their object.
+    pub(crate) fn settle(&self, tx: &mut Transaction<'_>, home: &Home) -> Result<()> {
+        let tier = self.tier.name();
+        for &body in &self.bodies {
+            tx.delete(REMOVALS, rows::removal_key(tier, body))?;
+            if is_home(home, tier) {
+                self.tier.note_brought(body);
+            } else {
+                rows::put(tx, COPIES, rows::copy_key(body), tier)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_home(home: &Home, tier: &TierName) -> bool {
+    matches!(home, Home::Tier(name) if name == tier)
+}
+
+fn cargo(ground: &Ground, entry: &Entry, body: &BodyRow) -> Result<Cargo> {
+    let Some((kind, extents)) = body.log.clone() else {
+        let what = format!("body {} is in no log before it is committed", body.body_id);
+        return Err(ArchiveError::Internal { what });
+    };
+    let reader = ground.log(kind).reader(extents);
+    let secret = ground.keys.load(body.key_slot, body.body_id)?;
+    let file = EntryFile {
+        archive: ground.archive,
+        body: body.body_id,
+        bytes: cipher_bytes(body.bytes),
+        digest: body.digest,
+        sealed: entry.record(&secret, body.body_id, ground.now())?.sealed,
+    };
+    let kin = Kin::of_key(entry.name.bucket.as_str(), entry.name.key.as_str());
+    Ok(Cargo { reader, file, kin })
+}
+
+/// A body is not staged any more: the copy of it that it was acknowledged with is removed.
+pub(crate) fn leave_copies(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<()> {
+    let key = rows::copy_key(body.body_id);
+    let Some(tier) = rows::get::<TierName>(tx, COPIES, &key)? else { return Ok(()) };
+    tx.delete(COPIES, key)?;
+    rows::put(tx, REMOVALS, rows::removal_key(&tier, body.body_id), &body.key_slot)
+}
+
+/// Warns of keys that are lost with the machine: then what was acknowledged at a tier is read by
+/// nobody.
+pub(crate) fn warn_of_keys(config: &ArchiveConfig) {
+    let Some(tier) = &config.acknowledged_at else { return };
+    let device = |path: &std::path::Path| {
+        let folder = path.parent().unwrap_or(path);
+        std::fs::metadata(folder).map(|found| found.dev()).ok()
+    };
+    let here = std::fs::metadata(&config.data).map(|found| found.dev()).ok();
+    if key_tables(config).iter().all(|table| device(table) == here) {
+        tracing::warn!(
+            %tier,
+            "puts are acknowledged at a tier, and all files of the keys lie on the disk of the \
+             data directory: what is acknowledged does not outlive that disk until [keys] tables \
+             has a file elsewhere"
+        );
+    }
+}

@@ -1,0 +1,349 @@
+//! Puts that are acknowledged at a tier: what was answered outlives the machine that answered.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fulgurite_archive::config::{ArchiveConfig, Home, TierName, TierOptions};
+use fulgurite_archive::limits::{JOB_TICK, TIER_REST};
+use fulgurite_archive::{
+    Archive, ArchiveError, BodyClaim, BucketName, CompletedPart, ManualClock, ObjectMeta,
+    RecoverOptions, StorageClass, UploadOptions, WriteCondition,
+};
+use fulgurite_units::UnixTime;
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Extensions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+use crate::harness::{Client, config, key, noise};
+use crate::tiers::moved;
+
+/// An archive whose puts are acknowledged at the tier "sites", a directory. STANDARD lies in it,
+/// GLACIER on glass, `GLACIER_IR` in another directory.
+struct Yard {
+    client: Client,
+    clock: ManualClock,
+    sites: PathBuf,
+    config: ArchiveConfig,
+    dirs: [tempfile::TempDir; 2],
+}
+
+fn acknowledged_at_sites(data: &std::path::Path, folders: &std::path::Path) -> ArchiveConfig {
+    let mut config = config(data);
+    for (name, class) in [("sites", StorageClass::Standard), ("warm", StorageClass::GlacierIr)] {
+        let url = format!("file://{}", folders.join(name).display());
+        let name = TierName::new(name).unwrap();
+        config.classes.assign(class, Home::Tier(name.clone()), None).unwrap();
+        config.tiers.insert(name, TierOptions { url, ..TierOptions::default() });
+    }
+    config.acknowledged_at = Some(TierName::new("sites").unwrap());
+    config
+}
+
+async fn open(config: ArchiveConfig, clock: &ManualClock) -> Client {
+    let archive = Archive::open_with_clock(config, clock.clock()).await.unwrap();
+    let bucket = BucketName::new("vault").unwrap();
+    match archive.create_bucket(&bucket).await {
+        Ok(_) | Err(ArchiveError::BucketAlreadyOwnedByYou { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+    Client { archive, bucket }
+}
+
+impl Yard {
+    async fn open() -> Self {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let config = acknowledged_at_sites(dirs[0].path(), dirs[1].path());
+        let clock = ManualClock::at(UnixTime::from_millis(1_767_609_000_250));
+        let client = open(config.clone(), &clock).await;
+        Self { client, clock, sites: dirs[1].path().join("sites"), config, dirs }
+    }
+
+    /// Names of bodies in the tier that have their entry.
+    fn at_sites(&self) -> BTreeSet<String> {
+        let Ok(found) = fs::read_dir(self.sites.join("bodies")) else {
+            return BTreeSet::new();
+        };
+        let names: BTreeSet<String> =
+            found.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.iter().filter_map(|name| name.strip_suffix(".entry")).map(str::to_owned).collect()
+    }
+
+    /// Waits until so many bodies are in the tier, and so many objects staged.
+    async fn until(&self, bodies: usize, staged: u64) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        loop {
+            let found = self.client.archive.status().await.unwrap().objects_staged;
+            if (self.at_sites().len(), found) == (bodies, staged) {
+                return;
+            }
+            let at_sites = self.at_sites();
+            assert!(std::time::Instant::now() < deadline, "{at_sites:?} and {found} staged");
+            // What is to be removed waits for the next look of its tier's job.
+            self.clock.advance(JOB_TICK);
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    /// An upload of two parts.
+    async fn put_parts(&self, name: &str, class: StorageClass, parts: [&[u8]; 2]) {
+        let Client { archive, bucket } = &self.client;
+        let (name, meta) = (key(name), ObjectMeta::default());
+        let options = UploadOptions { class, meta, algorithm: None, full_object: false };
+        let upload = archive.create_upload(bucket, &name, options).await.unwrap().upload_id;
+        let mut listed = Vec::new();
+        for (number, body) in (1..).zip(parts) {
+            let claim = BodyClaim { bytes: Some(body.len() as u64), ..BodyClaim::default() };
+            let mut part = archive.put_part(bucket, &name, upload, number, claim).await.unwrap();
+            part.write(Bytes::copy_from_slice(body)).await.unwrap();
+            let etag = part.finish(None).await.unwrap().etag;
+            listed.push(CompletedPart { number, etag, checksum: None });
+        }
+        let condition = WriteCondition::default();
+        archive.complete_upload(bucket, &name, upload, listed, condition, None).await.unwrap();
+    }
+
+    /// The machine is lost: its keys are kept elsewhere, and all else is made anew of the tiers.
+    async fn on_another_machine(&self) -> (Client, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("keys");
+        fs::create_dir(&keys).unwrap();
+        fs::create_dir(dir.path().join("platters")).unwrap();
+        for file in fs::read_dir(self.dirs[0].path().join("keys")).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), keys.join(file.file_name())).unwrap();
+        }
+        let config = acknowledged_at_sites(dir.path(), self.dirs[1].path());
+        let recovered = config.clone();
+        let work = move || {
+            fulgurite_archive::recover(recovered, RecoverOptions::default(), &|_| {}).unwrap()
+        };
+        tokio::task::spawn_blocking(work).await.unwrap();
+        (open(config, &self.clock).await, dir)
+    }
+}
+
+const LARGE: usize = 20 << 20;
+
+#[tokio::test]
+async fn what_was_answered_lies_at_the_tier_and_leaves_it_when_it_is_home() {
+    let yard = Yard::open().await;
+    let put = async |name, class| yard.client.put(name, class, &noise(1, 70_000)).await.unwrap();
+    put("glass", StorageClass::Glacier).await;
+    assert_eq!(yard.at_sites().len(), 1, "before anything else ran");
+    put("deleted", StorageClass::Glacier).await;
+    yard.put_parts("parts", StorageClass::DeepArchive, [&noise(2, 6 << 20), b"end"]).await;
+    assert_eq!(yard.at_sites().len(), 4);
+    yard.client.archive.delete(&yard.client.bucket, &key("deleted")).await.unwrap();
+    yard.until(3, 2).await;
+
+    // The tier is the home of one, and another tier that of another.
+    put("sites", StorageClass::Standard).await;
+    assert_eq!(yard.at_sites().len(), 4);
+    put("warm", StorageClass::GlacierIr).await;
+    yard.until(4, 2).await;
+    assert_eq!(yard.client.get("sites", None).await.unwrap(), noise(1, 70_000));
+    assert_eq!(yard.client.get("warm", None).await.unwrap(), noise(1, 70_000));
+
+    yard.client.archive.seal().await.unwrap();
+    yard.until(1, 0).await;
+    for name in ["glass", "parts"] {
+        yard.client.restore(name).await.unwrap();
+        yard.client.restored(name).await.unwrap();
+    }
+    assert_eq!(yard.client.get("glass", None).await.unwrap(), noise(1, 70_000));
+    yard.client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_brought_is_read_back_and_not_put_again() {
+    let yard = Yard::open().await;
+    // Larger than a part, so that it takes a while to be read back.
+    yard.client.put("one", StorageClass::Standard, &noise(1, LARGE)).await.unwrap();
+    let [body] = Vec::from_iter(yard.at_sites()).try_into().unwrap();
+    let made = |name: &str| {
+        fs::metadata(yard.sites.join("bodies").join(name)).unwrap().modified().unwrap()
+    };
+    let entry = format!("{body}.entry");
+    let before = (made(&body), made(&entry));
+    yard.until(1, 0).await;
+    assert_eq!((made(&body), made(&entry)), before);
+    yard.client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tier_that_is_away_refuses_puts_and_nothing_is_half_done() {
+    let yard = Yard::open().await;
+    let put = async |name, seed, class| yard.client.put(name, class, &noise(seed, 70_000)).await;
+    put("glass", 1, StorageClass::Glacier).await.unwrap();
+    put("sites", 1, StorageClass::Standard).await.unwrap();
+    yard.until(2, 1).await;
+    let away = yard.sites.with_extension("away");
+    for leaves_empty_folder in [false, true] {
+        fs::rename(&yard.sites, &away).unwrap();
+        if leaves_empty_folder {
+            fs::create_dir(&yard.sites).unwrap();
+        }
+        for (name, class) in [
+            ("glass", StorageClass::Glacier),
+            ("sites", StorageClass::Standard),
+            ("new", StorageClass::DeepArchive),
+        ] {
+            let refused = put(name, 2, class).await;
+            assert!(matches!(refused, Err(ArchiveError::TierUnavailable { .. })), "{refused:?}");
+        }
+        if leaves_empty_folder {
+            // Nothing was written beside a disk that is not mounted.
+            fs::remove_dir(&yard.sites).unwrap();
+        }
+        fs::rename(&away, &yard.sites).unwrap();
+    }
+    // What was there is there, and a name that was not acknowledged is not.
+    yard.clock.advance(TIER_REST + TIER_REST);
+    assert_eq!(yard.client.get("sites", None).await.unwrap(), noise(1, 70_000));
+    let missing = yard.client.get("new", None).await;
+    assert!(matches!(missing, Err(ArchiveError::NoSuchKey { .. })), "{missing:?}");
+    put("new", 3, StorageClass::Standard).await.unwrap();
+    yard.until(3, 1).await;
+    yard.client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_answered_outlives_the_machine() {
+    let yard = Yard::open().await;
+    let put = async |name, seed, class| {
+        yard.client.put(name, class, &noise(seed, 70_000)).await.unwrap();
+    };
+    put("staged", 1, StorageClass::Glacier).await;
+    put("over", 1, StorageClass::Glacier).await;
+    put("over", 2, StorageClass::Glacier).await;
+    put("at home", 3, StorageClass::Standard).await;
+    put("deleted", 4, StorageClass::Glacier).await;
+    yard.put_parts("parts", StorageClass::DeepArchive, [&noise(5, 6 << 20), b"end"]).await;
+    yard.client.archive.delete(&yard.client.bucket, &key("deleted")).await.unwrap();
+
+    // As it is at this moment, whatever waits to be moved or removed.
+    let (client, _dir) = yard.on_another_machine().await;
+    assert_eq!(client.get("at home", None).await.unwrap(), noise(3, 70_000));
+    let parts = [noise(5, 6 << 20), b"end".to_vec()].concat();
+    for (name, body) in [("staged", noise(1, 70_000)), ("over", noise(2, 70_000)), ("parts", parts)]
+    {
+        client.restore(name).await.unwrap();
+        client.restored(name).await.unwrap();
+        assert!(client.get(name, None).await.unwrap() == body, "{name}");
+    }
+    let missing = client.get("deleted", None).await;
+    assert!(matches!(missing, Err(ArchiveError::NoSuchKey { .. })), "{missing:?}");
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_recovery_keeps_copies_of_what_is_staged_and_removes_the_others() {
+    let yard = Yard::open().await;
+    let put = async |name, class| yard.client.put(name, class, &noise(1, 70_000)).await.unwrap();
+    put("glass", StorageClass::Glacier).await;
+    yard.client.archive.seal().await.unwrap();
+    yard.until(0, 0).await;
+    put("staged", StorageClass::Glacier).await;
+    put("warm", StorageClass::GlacierIr).await;
+    yard.client.archive.stop().await.unwrap();
+    let before = yard.at_sites();
+    let Yard { client, clock, sites, config, dirs } = yard;
+    drop(client);
+    fs::remove_dir_all(config.data.join("catalog")).unwrap();
+    let recovered = config.clone();
+    let work =
+        move || fulgurite_archive::recover(recovered, RecoverOptions::default(), &|_| {}).unwrap();
+    tokio::task::spawn_blocking(work).await.unwrap();
+    let client = open(config.clone(), &clock).await;
+    let yard = Yard { client, clock, sites, config, dirs };
+    assert!(before.len() >= 2 && yard.at_sites().is_superset(&before), "{before:?}");
+    yard.until(1, 1).await;
+    yard.client.archive.seal().await.unwrap();
+    yard.until(0, 0).await;
+    yard.client.archive.stop().await.unwrap();
+}
+
+/// Forgets the first bodies that are put into it, and says that it has them.
+#[derive(Debug)]
+struct Forgetful {
+    inside: InMemory,
+    forgets: AtomicUsize,
+}
+
+impl std::fmt::Display for Forgetful {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a forgetful store")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Forgetful {
+    async fn put_opts(&self, at: &Path, body: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let forgets = |left: usize| left.checked_sub(1);
+        let is_body = at.as_ref().contains("bodies/") && !at.as_ref().ends_with(".entry");
+        let order = Ordering::SeqCst;
+        if is_body && self.forgets.fetch_update(order, order, forgets).is_ok() {
+            return Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() });
+        }
+        self.inside.put_opts(at, body, opts).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.inside.put_multipart_opts(at, opts).await
+    }
+
+    async fn get_opts(&self, at: &Path, opts: GetOptions) -> Result<GetResult> {
+        self.inside.get_opts(at, opts).await
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.inside.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<object_store::ObjectMeta>> {
+        self.inside.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inside.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, opts: CopyOptions) -> Result<()> {
+        self.inside.copy_opts(from, to, opts).await
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_read_back_is_put_once_more_before_staging_frees_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Forgetful { inside: InMemory::new(), forgets: AtomicUsize::new(1) };
+    let store = Arc::new(store);
+    let mut config = config(dir.path());
+    let name = TierName::new("forgetful").unwrap();
+    config.classes.assign(StorageClass::Standard, Home::Tier(name.clone()), None).unwrap();
+    let (url, inside) = ("forgetful:it".to_owned(), Arc::clone(&store) as Arc<dyn ObjectStore>);
+    config.acknowledged_at = Some(name.clone());
+    config.tiers.insert(name, TierOptions { url, store: Some(inside), ..TierOptions::default() });
+    let client = Client::open(config).await;
+    client.put("a", StorageClass::Standard, &noise(1, 70_000)).await.unwrap();
+    moved(&client).await;
+    assert_eq!(store.forgets.load(Ordering::SeqCst), 0);
+    assert_eq!(client.get("a", None).await.unwrap(), noise(1, 70_000));
+    client.archive.stop().await.unwrap();
+}
