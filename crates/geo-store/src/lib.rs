@@ -40,6 +40,7 @@ mod status;
 mod store;
 mod tally;
 mod upload;
+mod watch;
 
 pub use error::{GeoError, Result};
 pub use keeper::Kept;
@@ -47,3 +48,4 @@ pub use live::OpenSites;
 pub use map::{All, Listing, SiteEntry, SiteMap, Versions};
 pub use status::{SiteSnapshot, Snapshot};
 pub use store::{GeoOptions, GeoStore};
+pub use watch::{GeoWatch, Happened, Seen, happened};

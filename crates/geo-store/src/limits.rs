@@ -58,4 +58,7 @@ pub const BLOB_TRIES: u32 = 4;
 /// Rest between them, doubled each time.
 pub const BLOB_REST: Duration = Duration::from_millis(50);
 
+/// Between two looks of who watches.
+pub const LOOK: Duration = Duration::from_secs(1);
+
 const _: () = assert!(CHUNK_BYTES_MIN < CHUNK_BYTES_MAX);

@@ -1,5 +1,6 @@
-//! `GET /-/events`, `/-/rack-events` and `/-/tomes-events`: what goes on in the library, in the
-//! rack of cold disks and in the set of tomes, as server-sent events (WHATWG HTML, 9.2).
+//! `GET /-/events`, `/-/rack-events`, `/-/tomes-events` and `/-/geo-events`: what goes on in the
+//! library, in the rack of cold disks, in the set of tomes and over several sites, as server-sent
+//! events (WHATWG HTML, 9.2).
 //!
 //! ```text
 //!   event: scene         all of it at one moment; comes first
@@ -13,7 +14,8 @@
 //!
 //! Nobody is waited for: whoever reads too slowly misses nothing in silence, but is let go with an
 //! `end` that says so, and begins anew with another scene. Of tomes it is told how much it missed,
-//! and the next scene in the same answer.
+//! and the next scene in the same answer; of sites what two looks
+//! a second apart tell apart.
 
 use std::convert::Infallible;
 use std::future::Future;

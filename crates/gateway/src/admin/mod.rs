@@ -6,7 +6,8 @@
 //!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
 //!   GET  /-/admin/orphans                  one JSON array
 //!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
-//!   GET  /-/events, rack-events, tomes-events    server-sent events: see `events`
+//!   GET  /-/events, rack-events, tomes-events, geo-events
+//!                                           server-sent events: see `events`
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
@@ -22,6 +23,7 @@
 //! and a nonce: see `operator`. What was begun is finished even if its caller leaves.
 
 mod events;
+mod geo_watch;
 mod operator;
 mod rack;
 mod rack_watch;
@@ -63,7 +65,7 @@ use self::operator::CallGate;
 pub(crate) use self::operator::reads_authorization;
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
-pub(crate) use self::routes::{EVENTS, RACK_EVENTS, TOMES_EVENTS};
+pub(crate) use self::routes::{EVENTS, GEO_EVENTS, RACK_EVENTS, TOMES_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::WholeStatus;
@@ -195,6 +197,7 @@ impl Admin {
             Call::Rack(call) => self.serve_rack(call, query, slot).await,
             Call::Tomes(call) => self.serve_tomes(call, query, slot).await,
             Call::Geo => self.geo(),
+            Call::GeoEvents => self.geo_events(),
         }
     }
 
@@ -208,6 +211,12 @@ impl Admin {
                 refuse(StatusCode::NOT_FOUND, "NotFound", message)
             }
         }
+    }
+
+    fn geo_events(&self) -> Response<Body> {
+        let Some(geo) = &self.cold.geo else { return self.geo() };
+        let Some(slot) = self.watcher() else { return too_many_watch() };
+        Events::new(geo.watch(), self.stopping.clone(), slot).response()
     }
 
     fn reclassify(&self, slot: OwnedSemaphorePermit, query: &str) -> Response<Body> {

@@ -17,6 +17,7 @@ pub(super) enum Call {
     Rack(RackCall),
     Tomes(TomesCall),
     Geo,
+    GeoEvents,
 }
 
 /// A call of the set of tomes.
@@ -51,9 +52,11 @@ pub(crate) const EVENTS: &str = "/-/events";
 pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
 /// Where the set of tomes is.
 pub(crate) const TOMES_EVENTS: &str = "/-/tomes-events";
+/// Where a namespace over several sites is.
+pub(crate) const GEO_EVENTS: &str = "/-/geo-events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 26] = [
+const ROUTES: [(Method, &str, Call); 27] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -80,6 +83,7 @@ const ROUTES: [(Method, &str, Call); 26] = [
     (Method::POST, "/-/admin/tomes-survey", Call::Tomes(TomesCall::Survey)),
     (Method::POST, "/-/admin/tomes-recover", Call::Tomes(TomesCall::Recover)),
     (Method::GET, "/-/admin/geo", Call::Geo),
+    (Method::GET, GEO_EVENTS, Call::GeoEvents),
 ];
 
 impl Call {

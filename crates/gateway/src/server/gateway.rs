@@ -132,7 +132,8 @@ impl Gateway {
         let mut slot = None;
         let response = if resource.starts_with(admin::PREFIX) {
             // These last as long as their client likes: they say nothing about the others' times.
-            let watched = [admin::EVENTS, admin::RACK_EVENTS, admin::TOMES_EVENTS];
+            let watched =
+                [admin::EVENTS, admin::RACK_EVENTS, admin::TOMES_EVENTS, admin::GEO_EVENTS];
             let is_watched = watched.contains(&resource.as_str());
             context.set_operation(if is_watched { "Events" } else { "Admin" });
             self.admin.answer(&parts, body, self.server_status()).await

@@ -11,7 +11,11 @@ use object_store::path::Path;
 use serde_json::{Value, json};
 
 use crate::admin::call;
+use crate::events::{Watching, events};
 use crate::harness::TestServer;
+use crate::openapi;
+
+const EVENTS: &str = "/-/geo-events";
 
 const MAP: &str = r#"
 name = "records"
@@ -80,11 +84,30 @@ async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
 }
 
 #[tokio::test]
-async fn the_call_of_sites_is_not_found_without_any() {
+async fn calls_of_sites_are_not_found_without_any() {
     let server = TestServer::start().await;
-    let answer = call(&server, "GET", "/-/admin/geo").await;
-    assert_eq!(answer.status, 404, "{}", answer.text());
-    assert!(answer.text().contains("[geo]"), "{}", answer.text());
+    for path in ["/-/admin/geo", EVENTS] {
+        let answer = call(&server, "GET", path).await;
+        assert_eq!(answer.status, 404, "{}", answer.text());
+        assert!(answer.text().contains("[geo]"), "{}", answer.text());
+    }
     let metrics = server.ask("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_geo"), "{metrics}");
+}
+
+#[tokio::test]
+async fn sites_are_watched_until_the_server_stops() {
+    let geo = sites().await;
+    let behind = geo.clone();
+    let server = TestServer::start_with(|config| config.cold.geo = Some(behind)).await;
+    let watching = Watching::begin_at(&server, EVENTS).await;
+    assert!(watching.is_let_in());
+    let (serving, _data) = server.begin_stop();
+    let answer = watching.rest().await;
+    serving.await.unwrap().unwrap();
+    openapi::check("GET", EVENTS, &answer);
+    let text = answer.text();
+    let [scene, end] = events(&text).try_into().unwrap();
+    assert_eq!((scene.0, &scene.1["geo"]["name"]), ("scene", &json!("records")), "{text}");
+    assert_eq!(end, ("end", json!({ "reason": "stopped" })));
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use fulgurite_geo_store::{GeoStore, SiteEntry};
+use fulgurite_geo_store::{GeoStore, Happened, Seen, SiteEntry};
 use fulgurite_units::Duration;
 use futures::TryStreamExt as _;
 use object_store::path::Path;
@@ -48,6 +48,32 @@ async fn one_site_may_fail_and_is_made_whole_when_it_is_back() {
         assert_eq!(read(&store, "during").await.unwrap(), during, "without {other}");
         assert_eq!(read(&store, "before").await.unwrap(), during, "without {other}");
         shelf.mend(other);
+    }
+}
+
+#[tokio::test]
+async fn who_watches_is_told_of_a_site_that_fails_and_of_what_it_lacks() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let mut watch = store.watch();
+    let Seen::Scene(scene) = watch.next().await else { panic!("the scene comes first") };
+    assert_eq!((scene.sites.len(), scene.hints), (3, 0));
+    shelf.fail("site-1");
+    put(&store, "one", &bytes(1, 100_000)).await.unwrap();
+    let mut wanted = vec![Happened::SlowWrites { writes: 1 }, Happened::Hints { hints: 1 }];
+    let mut count = 0;
+    while !wanted.is_empty() {
+        let Seen::Step(step, what) = watch.next().await else { panic!("one scene is enough") };
+        count += 1;
+        assert_eq!(step, count);
+        wanted.retain(|wanted| *wanted != what);
+    }
+    shelf.mend("site-1");
+    store.work_off_hints().await.unwrap();
+    let mut wanted = vec![Happened::Hints { hints: 0 }];
+    while !wanted.is_empty() {
+        let Seen::Step(_, what) = watch.next().await else { panic!("one scene is enough") };
+        wanted.retain(|wanted| *wanted != what);
     }
 }
 

@@ -1,0 +1,211 @@
+//! A namespace over sites as somebody watches it: how it is, then what becomes another.
+//!
+//! What happens is what two looks tell apart. Nothing is missed for good: counters say how much
+//! there was between the two, and a site that was down for less than a look was not noticed.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::LOOK;
+use crate::status::{SiteSnapshot, Snapshot};
+use crate::store::GeoStore;
+
+/// Something that happened to a namespace since the look before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Happened {
+    /// A site does not answer.
+    SiteDown {
+        /// Its name.
+        site: String,
+    },
+    /// It answers again.
+    SiteUp {
+        /// Its name.
+        site: String,
+    },
+    /// It was replaced, and is being made again.
+    SiteReplaced {
+        /// Its name.
+        site: String,
+    },
+    /// It was made again, and votes.
+    SiteMadeAgain {
+        /// Its name.
+        site: String,
+    },
+    /// The sites have another map.
+    Map {
+        /// Its epoch.
+        epoch: u32,
+    },
+    /// Versions that were acknowledged could not be read, for good.
+    VersionsLost {
+        /// Reads that met one.
+        reads: u64,
+    },
+    /// Reads found too few sites.
+    Unreadable {
+        /// How many.
+        reads: u64,
+    },
+    /// Writes took the slow path.
+    SlowWrites {
+        /// How many.
+        writes: u64,
+    },
+    /// Nobody knows whether writes were done.
+    Undecided {
+        /// How many.
+        writes: u64,
+    },
+    /// Objects that are incomplete at a site are more, or fewer.
+    Hints {
+        /// How many there are now.
+        hints: u64,
+    },
+    /// Fragments were made again.
+    FragmentsRebuilt {
+        /// How many.
+        fragments: u64,
+    },
+    /// Versions were removed that nobody can ask for.
+    VersionsCollected {
+        /// How many.
+        versions: u64,
+    },
+    /// Fragments were removed that belong to nothing.
+    FragmentsSwept {
+        /// How many.
+        fragments: u64,
+    },
+}
+
+/// What happened between two looks; sites first, then the worst.
+#[must_use]
+pub fn happened(before: &Snapshot, now: &Snapshot) -> Vec<Happened> {
+    let mut found = Vec::new();
+    if before.epoch != now.epoch {
+        found.push(Happened::Map { epoch: now.epoch });
+    }
+    for site in &now.sites {
+        let known = before.sites.iter().find(|other| other.name == site.name);
+        found.extend(known.into_iter().flat_map(|known| of_site(known, site)));
+    }
+    let more = |count: fn(&Snapshot) -> u64| {
+        Some(count(now).saturating_sub(count(before))).filter(|&more| more > 0)
+    };
+    let counted = [
+        more(|s| s.reads_lost).map(|reads| Happened::VersionsLost { reads }),
+        more(|s| s.reads_unavailable).map(|reads| Happened::Unreadable { reads }),
+        more(|s| s.writes_indeterminate).map(|writes| Happened::Undecided { writes }),
+        more(|s| s.writes_slow).map(|writes| Happened::SlowWrites { writes }),
+        (before.hints != now.hints).then_some(Happened::Hints { hints: now.hints }),
+        more(|s| s.fragments_rebuilt).map(|fragments| Happened::FragmentsRebuilt { fragments }),
+        more(|s| s.versions_collected).map(|versions| Happened::VersionsCollected { versions }),
+        more(|s| s.fragments_swept).map(|fragments| Happened::FragmentsSwept { fragments }),
+    ];
+    found.extend(counted.into_iter().flatten());
+    found
+}
+
+fn of_site(before: &SiteSnapshot, now: &SiteSnapshot) -> impl Iterator<Item = Happened> {
+    let site = || now.name.clone();
+    let up = (before.up != now.up).then(|| match now.up {
+        true => Happened::SiteUp { site: site() },
+        false => Happened::SiteDown { site: site() },
+    });
+    let made = (before.rebuilding != now.rebuilding).then(|| match now.rebuilding {
+        true => Happened::SiteReplaced { site: site() },
+        false => Happened::SiteMadeAgain { site: site() },
+    });
+    up.into_iter().chain(made)
+}
+
+/// What one who watches is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// All of it, first.
+    Scene(Box<Snapshot>),
+    /// Something happened; each with a number one more than that of the step before.
+    Step(u64, Happened),
+}
+
+/// Somebody watches. No site is asked.
+#[derive(Debug)]
+pub struct GeoWatch {
+    store: GeoStore,
+    last: Option<Snapshot>,
+    due: VecDeque<Happened>,
+    step: u64,
+}
+
+impl GeoWatch {
+    pub(crate) const fn new(store: GeoStore) -> Self {
+        Self { store, last: None, due: VecDeque::new(), step: 0 }
+    }
+
+    /// The next that is told. Waits until there is something; who gives up waiting misses nothing.
+    pub async fn next(&mut self) -> Seen {
+        let Some(mut last) = self.last.take() else {
+            let scene = self.store.snapshot();
+            self.last = Some(scene.clone());
+            return Seen::Scene(Box::new(scene));
+        };
+        loop {
+            if let Some(what) = self.due.pop_front() {
+                self.last = Some(last);
+                self.step += 1;
+                return Seen::Step(self.step, what);
+            }
+            self.last = Some(last.clone());
+            tokio::time::sleep(LOOK).await;
+            let now = self.store.snapshot();
+            self.due.extend(happened(&last, &now));
+            last = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(name: &str) -> SiteSnapshot {
+        SiteSnapshot { name: name.to_owned(), up: true, ..SiteSnapshot::default() }
+    }
+
+    #[test]
+    fn what_is_another_is_told_once_and_with_its_name() {
+        let before = Snapshot {
+            epoch: 1,
+            sites: vec![site("lisbon"), site("oslo")],
+            hints: 3,
+            writes_slow: 5,
+            ..Snapshot::default()
+        };
+        assert_eq!(happened(&before, &before), []);
+        let mut now = before.clone();
+        now.sites[1].up = false;
+        now.sites[0].rebuilding = true;
+        (now.epoch, now.hints, now.writes_slow, now.reads_lost) = (2, 1, 9, 1);
+        let told = vec![
+            Happened::Map { epoch: 2 },
+            Happened::SiteReplaced { site: "lisbon".to_owned() },
+            Happened::SiteDown { site: "oslo".to_owned() },
+            Happened::VersionsLost { reads: 1 },
+            Happened::SlowWrites { writes: 4 },
+            Happened::Hints { hints: 1 },
+        ];
+        assert_eq!(happened(&before, &now), told);
+        let back = [
+            Happened::Map { epoch: 1 },
+            Happened::SiteMadeAgain { site: "lisbon".to_owned() },
+            Happened::SiteUp { site: "oslo".to_owned() },
+            Happened::Hints { hints: 3 },
+        ];
+        assert_eq!(happened(&now, &before), back);
+    }
+}
