@@ -8,6 +8,7 @@
 )]
 
 mod conformance;
+mod history;
 mod shelf;
 mod sites_fail;
 mod wan;
