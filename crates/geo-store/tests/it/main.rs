@@ -9,6 +9,11 @@
 
 mod conformance;
 mod history;
+mod real;
+// The servers that tests of stores start.
+#[allow(dead_code, reason = "some are for those alone")]
+#[path = "../../../sites/tests/it/servers.rs"]
+mod servers;
 mod shelf;
 mod sites_fail;
 mod wan;

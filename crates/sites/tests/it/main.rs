@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "tests look until a server is there")]
 
+mod careless;
 mod chance;
 mod conformance;
 mod fragments;

@@ -77,7 +77,7 @@ fn resurrected(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
         let known = all
             .iter()
             .filter(|one| matches!(one.told, Told::Wrote(_)) && one.returned < delete.called);
-        let Some((tag, version)) = known.filter_map(Operation::knows).last() else { continue };
+        let Some((tag, version)) = known.rev().find_map(Operation::knows) else { continue };
         planted.push(with(all, get(delete.key, Told::Read(tag, version), delete.returned + 1)));
     }
 }

@@ -149,7 +149,8 @@ fn right(random: &mut RandomStream) -> Vec<Operation> {
             _ => {
                 // Of what had been told by then, most often the last.
                 let told = history.iter().filter(|one| one.returned < called);
-                let known = told.rev().filter_map(Operation::knows).nth(random.below(2) as usize);
+                let known =
+                    told.rev().filter_map(Operation::knows).nth(usize::from(random.below(2) == 0));
                 known.map_or(On::Always, |(tag, version)| On::Is(version, tag))
             }
         };

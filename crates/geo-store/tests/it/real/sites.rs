@@ -1,0 +1,198 @@
+//! The sites: a database, an etcd, and an S3 server, each behind a relay and, where the machine
+//! allows it, in a network of its own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fulgurite_geo_store::{GeoStore, SiteMap};
+use fulgurite_sites::{OpenError, TableError};
+use fulgurite_units::UnixTime;
+use futures::StreamExt as _;
+use tokio::runtime::Runtime;
+
+use super::client::Plan;
+use super::network::{Namespace, Relay, Traffic};
+use crate::servers::{self, ACCESS_KEY, POSTGRES_PASSWORD, Place, SECRET_KEY, Server};
+
+pub(crate) const NAMES: [&str; 3] = ["database", "etcd", "bucket"];
+
+/// Secrets, as the environment of who opens the sites has them.
+pub(crate) fn variables() -> Vec<(String, String)> {
+    let all = [
+        ("PGPASSWORD", POSTGRES_PASSWORD),
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+    ];
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
+/// A site. Its server ends before its network.
+struct Site {
+    /// None where it cannot be had: then the site is a directory.
+    server: Option<(Server, Relay)>,
+    /// Its own, if it has one.
+    namespace: Option<Namespace>,
+    /// Where it is, or its blobs, if they are in a directory.
+    folder: PathBuf,
+    /// Whether the kernel makes it late.
+    is_late: bool,
+}
+
+/// Three of them.
+pub(crate) struct Sites(Vec<Site>);
+
+impl Sites {
+    /// Starts the servers; none where one is missing that is needed.
+    pub(crate) fn start(folder: &Path, network: &Runtime) -> Option<Self> {
+        let mut sites = Vec::new();
+        for (number, namespace) in namespaces().into_iter().enumerate() {
+            let place = namespace.as_ref().map_or_else(Place::here, Namespace::place);
+            let server = match number {
+                0 => Some(servers::postgres(&place)?),
+                1 => Some(servers::etcd(&place)?),
+                _ => servers::versitygw(&place),
+            };
+            let server = server.map(|server| {
+                let address = format!("{}:{}", place.address, server.port).parse().unwrap();
+                let relay = network.block_on(Relay::start(address));
+                (server, relay)
+            });
+            let folder = folder.join(NAMES[number]);
+            sites.push(Site { server, namespace, folder, is_late: false });
+        }
+        Some(Self(sites))
+    }
+
+    /// The text of their map.
+    pub(crate) fn map(&self) -> String {
+        let times = "round = '300ms'\npatience = '3s'\nlease = '6s'\ngrace = '10s'";
+        let mut map = format!("name = 'real'\ndata = 2\nparity = 1\nchunk = '64KiB'\n{times}\n");
+        for (name, site) in NAMES.iter().zip(&self.0) {
+            let folder = format!("dir://{}", site.folder.display());
+            let port = site.server.as_ref().map(|(_, relay)| relay.port);
+            let s3 = |prefix: &str, port: u16| {
+                format!(
+                    "s3://bucket/{prefix}?endpoint=http://127.0.0.1:{port}&region=us-east-1\
+                     &access_key_id_env=AWS_ACCESS_KEY_ID\
+                     &secret_access_key_env=AWS_SECRET_ACCESS_KEY"
+                )
+            };
+            let (table, blobs) = match (*name, port) {
+                ("database", Some(port)) => {
+                    let address = format!("postgres://postgres@127.0.0.1:{port}/postgres");
+                    (format!("{address}?table=rows&connections=4"), folder)
+                }
+                ("etcd", Some(port)) => (format!("etcd://127.0.0.1:{port}/records"), folder),
+                (_, Some(port)) => (s3("rows", port), s3("fragments", port)),
+                (_, None) => (folder.clone(), folder),
+            };
+            map += &format!("[[sites]]\nname = '{name}'\ntable = '{table}'\nblobs = '{blobs}'\n");
+        }
+        map
+    }
+
+    /// Begins the namespace, when all are there.
+    pub(crate) async fn begin(&self, plan: &Plan) {
+        let map = SiteMap::parse(&plan.map).unwrap();
+        let database = map.sites[0].table.as_deref().unwrap().parse().unwrap();
+        // It listens before it answers.
+        for _ in 0..400 {
+            match plan.opener().table(&database, true).await {
+                Err(OpenError::Table { source: TableError::Unavailable(_), .. }) => {
+                    tokio::time::sleep(Duration::from_millis(25)).await;
+                }
+                Err(error) => panic!("{error:?}"),
+                Ok(_) => break,
+            }
+        }
+        GeoStore::init(plan.options()).await.unwrap();
+    }
+
+    pub(crate) fn crash(&mut self, site: usize) {
+        match &mut self.0[site].server {
+            Some((server, _)) => server.crash(),
+            None => self.take_folder(site, true),
+        }
+    }
+
+    pub(crate) fn start_again(&mut self, site: usize) {
+        match &mut self.0[site].server {
+            Some((server, _)) => server.start_until_it_answers(),
+            None => self.take_folder(site, false),
+        }
+    }
+
+    /// Takes a folder away, or brings it back.
+    pub(crate) fn take_folder(&self, site: usize, away: bool) {
+        let folder = &self.0[site].folder;
+        let elsewhere = folder.with_extension("away");
+        let (from, to) = if away { (folder, &elsewhere) } else { (&elsewhere, folder) };
+        std::fs::rename(from, to).unwrap();
+    }
+
+    /// Has nothing get to a site, or all again.
+    pub(crate) fn set_link(&self, site: usize, is_up: bool) {
+        match (&self.0[site].namespace, &self.0[site].server) {
+            (Some(namespace), Some(_)) => namespace.set_link(is_up),
+            _ => self.relay(site, |traffic| traffic.is_held = !is_up),
+        }
+    }
+
+    /// Has all take longer: in the kernel, if it can, or in the relay.
+    pub(crate) fn set_late(&mut self, site: usize, delay_ms: Option<u64>) {
+        let Site { namespace, is_late, .. } = &mut self.0[site];
+        if let Some(namespace) = namespace
+            && (delay_ms.is_some() || *is_late)
+        {
+            let delay = delay_ms.map(|delay| format!("{delay}ms"));
+            match namespace.delay(delay.as_deref()) {
+                Ok(()) => *is_late = delay_ms.is_some(),
+                Err(why) => {
+                    eprintln!("skipped: delays by the kernel ({why}); a relay delays instead");
+                }
+            }
+            if *is_late {
+                return;
+            }
+        }
+        self.relay(site, |traffic| traffic.delay_ms = delay_ms.unwrap_or(0));
+    }
+
+    /// Changes how bytes pass to and from a server.
+    pub(crate) fn relay(&self, site: usize, change: impl FnOnce(&mut Traffic)) {
+        if let Some((_, relay)) = &self.0[site].server {
+            relay.change(change);
+        }
+    }
+
+    pub(crate) fn cut(&self, site: usize) {
+        if let Some((_, relay)) = &self.0[site].server {
+            relay.cut();
+        }
+    }
+
+    /// Fragments that lie at all sites.
+    pub(crate) async fn fragments(&self, plan: &Plan) -> usize {
+        let mut found = 0;
+        for site in SiteMap::parse(&plan.map).unwrap().sites {
+            let blobs = plan.opener().blobs(&site.blobs.unwrap().parse().unwrap(), false).await;
+            let blobs = blobs.unwrap();
+            let all = blobs.list(None, UnixTime::from_millis(u64::MAX / 2));
+            let all: Vec<_> = all.collect().await;
+            found += all.iter().map(|blob| blob.as_ref().unwrap()).count();
+        }
+        found
+    }
+}
+
+/// Three networks, or none where the machine does not allow it.
+fn namespaces() -> Vec<Option<Namespace>> {
+    let made: Result<Vec<_>, _> = (0..3).map(Namespace::new).collect();
+    match made {
+        Ok(made) => made.into_iter().map(Some).collect(),
+        Err(why) => {
+            eprintln!("skipped: a network for each server ({why}); relays are held instead");
+            vec![None, None, None]
+        }
+    }
+}
