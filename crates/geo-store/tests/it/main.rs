@@ -6,6 +6,10 @@
     clippy::print_stderr,
     reason = "tests say what they saw"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests of servers look until they are there, and how long is the caller's wish"
+)]
 
 mod conformance;
 mod history;

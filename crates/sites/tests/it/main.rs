@@ -8,5 +8,7 @@ mod chance;
 mod conformance;
 mod fragments;
 mod liars;
+// Tests of several sites start them too.
+#[allow(dead_code, reason = "some are for those alone")]
 mod servers;
 mod stores;

@@ -53,7 +53,7 @@ impl Fault {
     fn all() -> Vec<Self> {
         let of_each: [fn(usize) -> Self; 4] =
             [Self::Kill, Self::Partition, Self::Delay, Self::LostReplies];
-        let each = of_each.iter().flat_map(|fault| (0..3).map(|site| fault(site)));
+        let each = of_each.iter().flat_map(|fault| (0..3).map(fault));
         each.chain([Self::KillTwo(0), Self::Blobs(0), Self::Blobs(1), Self::Client, Self::Client])
             .collect()
     }
@@ -64,7 +64,6 @@ fn use_ring() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long to search is the caller's wish")]
 fn wish(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().map_or(usual, |value| value.parse().unwrap())
 }
@@ -73,7 +72,6 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test itself waits on no runtime")]
 fn rest(random: &mut RandomStream, least_ms: u64, more_ms: u64) {
     std::thread::sleep(Duration::from_millis(least_ms + random.below(more_ms)));
 }
@@ -196,7 +194,7 @@ impl Clients {
         let plan = Plan {
             client: self.count,
             history: folder.join(self.count.to_string()),
-            near: [None, Some("etcd".to_owned())][usize::from(self.count % 2 == 0)].clone(),
+            near: self.count.is_multiple_of(2).then(|| "etcd".to_owned()),
             ..self.plan.clone()
         };
         let file = folder.join(format!("{}.json", self.count));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fulgurite_geo_store::{GeoStore, SiteMap};
 use fulgurite_sites::{OpenError, TableError};
 use fulgurite_units::UnixTime;
-use futures::StreamExt as _;
+use futures::TryStreamExt as _;
 use tokio::runtime::Runtime;
 
 use super::client::Plan;
@@ -126,8 +126,13 @@ impl Sites {
     pub(crate) fn take_folder(&self, site: usize, away: bool) {
         let folder = &self.0[site].folder;
         let elsewhere = folder.with_extension("away");
-        let (from, to) = if away { (folder, &elsewhere) } else { (&elsewhere, folder) };
-        std::fs::rename(from, to).unwrap();
+        if away {
+            return std::fs::rename(folder, elsewhere).unwrap();
+        }
+        // What was being written when it went may have made it anew; a mount would hide that.
+        while std::fs::rename(&elsewhere, folder).is_err() {
+            std::fs::remove_dir_all(folder).unwrap();
+        }
     }
 
     /// Has nothing get to a site, or all again.
@@ -178,8 +183,8 @@ impl Sites {
             let blobs = plan.opener().blobs(&site.blobs.unwrap().parse().unwrap(), false).await;
             let blobs = blobs.unwrap();
             let all = blobs.list(None, UnixTime::from_millis(u64::MAX / 2));
-            let all: Vec<_> = all.collect().await;
-            found += all.iter().map(|blob| blob.as_ref().unwrap()).count();
+            let all: Vec<_> = all.try_collect().await.unwrap();
+            found += all.len();
         }
         found
     }
