@@ -115,6 +115,24 @@ async fn a_site_that_was_away_at_the_start_is_taken_in_when_it_is_back() {
 }
 
 #[tokio::test]
+async fn what_may_have_been_written_is_not_said_to_be_absent() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let one = bytes(1, 50_000);
+    for site in ["site-0", "site-1"] {
+        shelf.lose_answers(site);
+    }
+    let failed = put(&store, "one", &one).await.unwrap_err();
+    assert!(failed.to_string().contains("it may be, or become, version 1"), "{failed}");
+    assert_eq!(read(&store, "one").await.unwrap(), one);
+    for site in ["site-0", "site-1"] {
+        shelf.mend(site);
+    }
+    assert!(store.work_off_hints().await.unwrap().missing == 0);
+    assert_eq!(read(&store, "one").await.unwrap(), one);
+}
+
+#[tokio::test]
 async fn of_many_who_create_one_does() {
     let shelf = Shelf::new(3, 2, 1);
     let one = shelf.init().await;
