@@ -47,13 +47,33 @@ impl Plan {
         Seed::new(self.seed).child(&self.client.to_le_bytes()).child(what.as_bytes()).stream()
     }
 
+    /// Another one each time: nothing that was drawn comes again.
     fn entropy(&self, what: &str) -> Entropy {
-        let random = Mutex::new(self.stream(what));
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let random = Mutex::new(self.stream(&format!("{what} {count}")));
         Entropy::new(move || {
             let mut bytes = [0; 16];
             random.lock().unwrap().fill(&mut bytes);
             bytes
         })
+    }
+
+    /// The same for another client, whose clock is some days ahead: what is left for those who read
+    /// may go then.
+    pub(crate) fn at(&self, client: u64, days: u64) -> Self {
+        Self { client, ahead_ms: days * 86_400_000, ..self.clone() }
+    }
+
+    /// The store, as soon as enough sites answer.
+    pub(crate) async fn open(&self) -> GeoStore {
+        for _ in 0..super::TRIES {
+            if let Ok(store) = GeoStore::open(self.options()).await {
+                return store;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        panic!("too few sites answer");
     }
 
     pub(crate) fn opener(&self) -> Opener {

@@ -148,13 +148,12 @@ impl Namespace {
     }
 
     /// Has all that goes to the server take longer; not every kernel can.
-    pub(crate) fn delay(&self, delay: Option<&str>) -> Result<(), String> {
-        let qdisc = ["qdisc", if delay.is_some() { "add" } else { "del" }, "dev", &self.link];
-        let netem: &[&str] = match &delay {
-            Some(delay) => &["root", "netem", "delay", delay],
-            None => &["root"],
+    pub(crate) fn delay(&self, delay_ms: Option<u64>) -> Result<(), String> {
+        let Some(delay_ms) = delay_ms else {
+            return said("tc", &["qdisc", "delete", "dev", &self.link, "root"]);
         };
-        said("tc", &[&qdisc[..], netem].concat())
+        let delay = format!("{delay_ms}ms");
+        said("tc", &["qdisc", "add", "dev", &self.link, "root", "netem", "delay", &delay])
     }
 }
 

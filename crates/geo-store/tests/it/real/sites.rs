@@ -34,12 +34,14 @@ struct Site {
     namespace: Option<Namespace>,
     /// Where it is, or its blobs, if they are in a directory.
     folder: PathBuf,
-    /// Whether the kernel makes it late.
-    is_late: bool,
 }
 
 /// Three of them.
-pub(crate) struct Sites(Vec<Site>);
+pub(crate) struct Sites {
+    all: Vec<Site>,
+    /// Whether the kernel can make what is sent to them late.
+    can_be_late: bool,
+}
 
 impl Sites {
     /// Starts the servers; none where one is missing that is needed.
@@ -57,17 +59,17 @@ impl Sites {
                 let relay = network.block_on(Relay::start(address));
                 (server, relay)
             });
-            let folder = folder.join(NAMES[number]);
-            sites.push(Site { server, namespace, folder, is_late: false });
+            sites.push(Site { server, namespace, folder: folder.join(NAMES[number]) });
         }
-        Some(Self(sites))
+        let can_be_late = sites.iter().filter_map(|site| site.namespace.as_ref()).all(can_be_late);
+        Some(Self { all: sites, can_be_late })
     }
 
     /// The text of their map.
     pub(crate) fn map(&self) -> String {
         let times = "round = '300ms'\npatience = '3s'\nlease = '6s'\ngrace = '10s'";
         let mut map = format!("name = 'real'\ndata = 2\nparity = 1\nchunk = '64KiB'\n{times}\n");
-        for (name, site) in NAMES.iter().zip(&self.0) {
+        for (name, site) in NAMES.iter().zip(&self.all) {
             let folder = format!("dir://{}", site.folder.display());
             let port = site.server.as_ref().map(|(_, relay)| relay.port);
             let s3 = |prefix: &str, port: u16| {
@@ -109,14 +111,14 @@ impl Sites {
     }
 
     pub(crate) fn crash(&mut self, site: usize) {
-        match &mut self.0[site].server {
+        match &mut self.all[site].server {
             Some((server, _)) => server.crash(),
             None => self.take_folder(site, true),
         }
     }
 
     pub(crate) fn start_again(&mut self, site: usize) {
-        match &mut self.0[site].server {
+        match &mut self.all[site].server {
             Some((server, _)) => server.start_until_it_answers(),
             None => self.take_folder(site, false),
         }
@@ -124,7 +126,7 @@ impl Sites {
 
     /// Takes a folder away, or brings it back.
     pub(crate) fn take_folder(&self, site: usize, away: bool) {
-        let folder = &self.0[site].folder;
+        let folder = &self.all[site].folder;
         let elsewhere = folder.with_extension("away");
         if away {
             return std::fs::rename(folder, elsewhere).unwrap();
@@ -137,41 +139,29 @@ impl Sites {
 
     /// Has nothing get to a site, or all again.
     pub(crate) fn set_link(&self, site: usize, is_up: bool) {
-        match (&self.0[site].namespace, &self.0[site].server) {
+        match (&self.all[site].namespace, &self.all[site].server) {
             (Some(namespace), Some(_)) => namespace.set_link(is_up),
             _ => self.relay(site, |traffic| traffic.is_held = !is_up),
         }
     }
 
     /// Has all take longer: in the kernel, if it can, or in the relay.
-    pub(crate) fn set_late(&mut self, site: usize, delay_ms: Option<u64>) {
-        let Site { namespace, is_late, .. } = &mut self.0[site];
-        if let Some(namespace) = namespace
-            && (delay_ms.is_some() || *is_late)
-        {
-            let delay = delay_ms.map(|delay| format!("{delay}ms"));
-            match namespace.delay(delay.as_deref()) {
-                Ok(()) => *is_late = delay_ms.is_some(),
-                Err(why) => {
-                    eprintln!("skipped: delays by the kernel ({why}); a relay delays instead");
-                }
-            }
-            if *is_late {
-                return;
-            }
+    pub(crate) fn set_late(&self, site: usize, delay_ms: Option<u64>) {
+        match &self.all[site].namespace {
+            Some(namespace) if self.can_be_late => namespace.delay(delay_ms).unwrap(),
+            _ => self.relay(site, |traffic| traffic.delay_ms = delay_ms.unwrap_or(0)),
         }
-        self.relay(site, |traffic| traffic.delay_ms = delay_ms.unwrap_or(0));
     }
 
     /// Changes how bytes pass to and from a server.
     pub(crate) fn relay(&self, site: usize, change: impl FnOnce(&mut Traffic)) {
-        if let Some((_, relay)) = &self.0[site].server {
+        if let Some((_, relay)) = &self.all[site].server {
             relay.change(change);
         }
     }
 
     pub(crate) fn cut(&self, site: usize) {
-        if let Some((_, relay)) = &self.0[site].server {
+        if let Some((_, relay)) = &self.all[site].server {
             relay.cut();
         }
     }
@@ -200,4 +190,13 @@ fn namespaces() -> Vec<Option<Namespace>> {
             vec![None, None, None]
         }
     }
+}
+
+/// Whether the kernel can delay what is sent.
+fn can_be_late(namespace: &Namespace) -> bool {
+    let tried = namespace.delay(Some(1)).and_then(|()| namespace.delay(None));
+    if let Err(why) = &tried {
+        eprintln!("skipped: delays by the kernel ({why}); relays delay instead");
+    }
+    tried.is_ok()
 }
