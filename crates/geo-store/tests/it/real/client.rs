@@ -221,7 +221,8 @@ fn failed(error: &object_store::Error, asked: Asked) -> Told {
                 Some(
                     GeoError::Unavailable { .. }
                     | GeoError::Unwritten { .. }
-                    | GeoError::Unconfirmed { .. },
+                    | GeoError::Unconfirmed { .. }
+                    | GeoError::OldMap { .. },
                 ) => Told::Failed,
                 _ => panic!("{asked:?}: {source:?}"),
             }

@@ -7,6 +7,9 @@
 //!    '--> histories --> both checks; then all heals, and nothing is left behind
 //! ```
 //!
+//! In the end the third site is taken for lost, and a directory takes its place, while clients go
+//! on; and then another server is killed.
+//!
 //! How long anything takes decides nothing. `FULGURITE_TEST_REAL_SEED` is another course of events,
 //! `FULGURITE_TEST_REAL_ROUNDS` is how often each fault comes (once).
 
@@ -15,10 +18,11 @@ mod network;
 mod sites;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fulgurite_geo_store::{GeoStore, Kept};
+use fulgurite_geo_store::{GeoStore, Kept, SiteEntry};
 use fulgurite_units::{RandomStream, Seed};
 use tokio::runtime::Runtime;
 
@@ -94,7 +98,7 @@ fn what_clients_of_real_servers_are_told_is_right() {
     let folder = tempfile::tempdir().unwrap();
     let network = runtime();
     let Some(mut sites) = Sites::start(folder.path(), &network) else { return };
-    let plan = Plan {
+    let mut plan = Plan {
         map: sites.map(),
         near: None,
         seed,
@@ -126,6 +130,9 @@ fn what_clients_of_real_servers_are_told_is_right() {
         rest(&mut random, 200, 300);
         bring(*fault, &mut sites, &mut clients, &mut random);
     }
+    keeper.block_on(replace(&store, &folder.path().join("another")));
+    plan.map = store.map().text();
+    bring(Fault::Kill(0), &mut sites, &mut clients, &mut random);
     rest(&mut random, 500, 500);
     let mut history = clients.stop();
     drop(store);
@@ -187,6 +194,25 @@ fn bring(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut Ra
             sites.relay(site, |traffic| traffic.is_mute = false);
         }
     }
+}
+
+/// Puts a directory in the place of the third site.
+async fn replace(store: &GeoStore, folder: &Path) {
+    let place = Some(format!("dir://{}", folder.display()));
+    let (name, rebuilding) = (sites::NAMES[2].to_owned(), false);
+    let entry = SiteEntry { name, table: place.clone(), blobs: place, rebuilding };
+    let mut kept = Err("it was not tried".to_owned());
+    for _ in 0..TRIES {
+        let replaced = store.replace_site(sites::NAMES[2], entry.clone(), &|_, _| {}).await;
+        kept = replaced.map_err(|error| fulgurite_units::error_chain(&error));
+        if kept.as_ref().is_ok_and(|kept| kept.problems.is_empty()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let kept = kept.unwrap();
+    assert_eq!((kept.problems, kept.lost), (vec![], vec![]));
+    assert!(store.map().sites.iter().all(|site| !site.rebuilding), "it votes again");
 }
 
 /// Clients, each a process.

@@ -1,8 +1,8 @@
 //! The ways from clients to a server, which fail when a test likes.
 //!
 //! ```text
-//! client -- relay: late, held, or ended in the middle -- link, down or late -- server
-//!           (on each machine)                            (a network namespace, where it may be had)
+//! client -- relay: late, held, ended in the middle -- link: down, or late -- server
+//!           on each machine                           of a network namespace, if one may be had
 //! ```
 
 use std::net::SocketAddr;
