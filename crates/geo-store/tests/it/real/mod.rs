@@ -99,7 +99,9 @@ fn what_clients_of_real_servers_are_told_is_right() {
     let network = runtime();
     let Some(mut sites) = Sites::start(folder.path(), &network) else { return };
     let mut plan = Plan {
-        map: sites.map(),
+        // Alone, several in a stripe, and with promises first.
+        map: sites
+            .map(["fast = false", "", "batch = '10ms'"][usize::from(seed.to_le_bytes()[0] % 3)]),
         near: None,
         seed,
         client: 0,
@@ -357,12 +359,12 @@ async fn nothing_is_left(plan: &Plan, sites: &Sites) {
     for key in 0..KEYS {
         certainly(&store, key, Asked::Delete).await;
     }
-    // When what was just deleted may go as well.
-    let later = plan.at(SWEEPER, 3);
-    let store = later.open().await;
     let hour = fulgurite_units::Duration::from_secs(3600);
     let mut last = (Vec::new(), 0);
-    for _ in 0..TRIES {
+    for turn in 1..=TRIES as u64 {
+        // What was deleted in the turn before may go: stripes are when they are empty.
+        let later = plan.at(SWEEPER + turn, 1 + turn);
+        let store = later.open().await;
         let kept = [
             store.heal(&|_| {}).await.unwrap(),
             store.collect(&|_| {}).await.unwrap(),

@@ -65,10 +65,11 @@ impl Sites {
         Some(Self { all: sites, can_be_late })
     }
 
-    /// The text of their map.
-    pub(crate) fn map(&self) -> String {
+    /// The text of their map, with more that it says.
+    pub(crate) fn map(&self, more: &str) -> String {
         let times = "round = '300ms'\npatience = '3s'\nlease = '6s'\ngrace = '10s'";
-        let mut map = format!("name = 'real'\ndata = 2\nparity = 1\nchunk = '64KiB'\n{times}\n");
+        let mut map =
+            format!("name = 'real'\ndata = 2\nparity = 1\nchunk = '64KiB'\n{times}\n{more}\n");
         for (name, site) in NAMES.iter().zip(&self.all) {
             let folder = format!("dir://{}", site.folder.display());
             let port = site.server.as_ref().map(|(_, relay)| relay.port);
