@@ -67,7 +67,7 @@ impl Sites {
 
     /// The text of their map, with more that it says.
     pub(crate) fn map(&self, more: &str) -> String {
-        let times = "round = '300ms'\npatience = '3s'\nlease = '6s'\ngrace = '10s'";
+        let times = "round = '500ms'\npatience = '4s'\nlease = '6s'\ngrace = '10s'";
         let mut map =
             format!("name = 'real'\ndata = 2\nparity = 1\nchunk = '64KiB'\n{times}\n{more}\n");
         for (name, site) in NAMES.iter().zip(&self.all) {
