@@ -148,6 +148,25 @@ impl Live {
         }
     }
 
+    /// Takes stores of an earlier map that could not be opened again now, where both have them in
+    /// one place.
+    pub(crate) fn take_stores_of(&mut self, before: &Self) {
+        for (own, entry) in self.sites.iter_mut().zip(&self.map.sites) {
+            let Some(index) = before.map.site(&entry.name) else { continue };
+            let (then, Some(earlier)) = (&before.map.sites[index.index()], before.site(index))
+            else {
+                continue;
+            };
+            let Some(own) = Arc::get_mut(own) else { continue };
+            if own.table.is_none() && then.table == entry.table {
+                own.table.clone_from(&earlier.table);
+            }
+            if own.blobs.is_none() && then.blobs == entry.blobs {
+                own.blobs.clone_from(&earlier.blobs);
+            }
+        }
+    }
+
     pub(crate) const fn quorums(&self) -> Quorums {
         self.quorums
     }

@@ -101,8 +101,15 @@ impl Inner {
         // Each map may lead to a later one; never for long.
         for _ in 0..MAPS_MAX {
             let asked = tokio::time::Instant::now();
-            let live = self.any_live();
-            let map = self.read_map(&live).await?;
+            let mut live = self.any_live();
+            let map = match self.read_map(&live).await {
+                // Those that were away when they were to be opened may be the ones that answer.
+                Err(GeoError::Unavailable { .. }) if self.open_again(&live).await => {
+                    live = self.any_live();
+                    self.read_map(&live).await?
+                }
+                read => read?,
+            };
             if map.name != live.map.name {
                 let (ours, theirs) = (&live.map.name, &map.name);
                 let what = format!(
@@ -122,24 +129,28 @@ impl Inner {
         Err(GeoError::OldMap { what: format!("there were {MAPS_MAX} maps one after the other") })
     }
 
-    /// Opens what could not be opened with the map: a site that was away then may be back.
-    async fn open_again(&self, live: &Arc<Live>) {
+    /// Opens what could not be opened with the map: a site that was away then may be back. Whether
+    /// one is.
+    async fn open_again(&self, live: &Arc<Live>) -> bool {
         let lacking = live.lacks_stores();
         if lacking == 0 {
-            return;
+            return false;
         }
         let near = self.near.as_deref();
         let again = Live::open(live.map.clone(), near, &*self.opener, (false, false)).await;
         match again {
             Ok(mut again) => {
                 again.keep_sites_of(live);
-                if again.lacks_stores() < lacking {
+                let is_better = again.lacks_stores() < lacking;
+                if is_better {
                     self.adopt(again);
                 }
+                is_better
             }
             Err(error) => {
                 let error = error_chain(&error);
                 tracing::warn!(%error, "sites could not be opened again");
+                false
             }
         }
     }
@@ -147,7 +158,8 @@ impl Inner {
     /// Opens another map and goes on with it.
     pub(crate) async fn take_in(&self, map: SiteMap) -> Result<()> {
         let near = self.near.as_deref().filter(|near| map.site(near).is_some());
-        let live = Live::open(map.clone(), near, &*self.opener, (false, false)).await?;
+        let mut live = Live::open(map.clone(), near, &*self.opener, (false, false)).await?;
+        live.take_stores_of(&self.any_live());
         self.adopt(live);
         self.keep_map(&map)
     }

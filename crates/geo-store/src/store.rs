@@ -268,16 +268,13 @@ impl Inner {
             }
             Wrote::Refused => Ok(None),
             Wrote::Unavailable => Err(GeoError::Unavailable { key: key() }),
-            Wrote::Indeterminate(version) => {
+            // Of fragments whose writes were not answered some may be there, or come: then the
+            // version, once decided, can be read after all.
+            Wrote::Indeterminate(version) | Wrote::Unwritten(Some(version)) => {
                 self.hint(live, &work.object).await;
                 Err(GeoError::Indeterminate { key: key(), version })
             }
-            Wrote::Unwritten(decided) => {
-                if decided.is_some() {
-                    self.hint(live, &work.object).await;
-                }
-                Err(GeoError::Unwritten { key: key() })
-            }
+            Wrote::Unwritten(None) => Err(GeoError::Unwritten { key: key() }),
         }
     }
 

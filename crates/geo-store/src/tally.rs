@@ -35,8 +35,8 @@ impl Tally {
             Wrote::Done { .. } if slow => &self.slow,
             Wrote::Done { .. } => &self.fast,
             Wrote::Refused => &self.refused,
-            Wrote::Indeterminate(_) => &self.indeterminate,
-            Wrote::Unavailable | Wrote::Unwritten(_) => &self.failed,
+            Wrote::Indeterminate(_) | Wrote::Unwritten(Some(_)) => &self.indeterminate,
+            Wrote::Unavailable | Wrote::Unwritten(None) => &self.failed,
         };
         add(counter, 1_u64);
     }

@@ -6,8 +6,18 @@
     clippy::print_stderr,
     reason = "tests say what they saw"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests of servers look until they are there, and how long is the caller's wish"
+)]
 
 mod conformance;
+mod history;
+mod real;
+// The servers that tests of stores start.
+#[allow(dead_code, reason = "some are for those alone")]
+#[path = "../../../sites/tests/it/servers.rs"]
+mod servers;
 mod shelf;
 mod sites_fail;
 mod wan;

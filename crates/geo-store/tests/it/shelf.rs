@@ -32,6 +32,8 @@ fn entropy() -> Entropy {
 pub(crate) struct Shelf {
     opener: Arc<Opener>,
     down: Arc<Mutex<BTreeSet<String>>>,
+    /// Sites that write fragments and do not say so.
+    mute: Arc<Mutex<BTreeSet<String>>>,
     /// The time of day, in milliseconds.
     pub(crate) now: Arc<AtomicU64>,
     pub(crate) map: SiteMap,
@@ -65,6 +67,7 @@ impl Shelf {
         Self {
             opener: Arc::new(Opener::new(entropy(), [])),
             down: Arc::default(),
+            mute: Arc::default(),
             now: Arc::new(AtomicU64::new(1_800_000_000_000)),
             map,
         }
@@ -91,8 +94,14 @@ impl Shelf {
         self.down.lock().unwrap().insert(site.to_owned());
     }
 
+    /// Has a site write fragments and not say so.
+    pub(crate) fn lose_answers(&self, site: &str) {
+        self.mute.lock().unwrap().insert(site.to_owned());
+    }
+
     pub(crate) fn mend(&self, site: &str) {
         self.down.lock().unwrap().remove(site);
+        self.mute.lock().unwrap().remove(site);
     }
 
     /// Whether the stores of a site can be opened.
@@ -102,6 +111,11 @@ impl Shelf {
             return Err(OpenError::Missing { what: "table", place });
         }
         Ok(())
+    }
+
+    fn flaky<S: ?Sized>(&self, inner: Arc<S>, site: &SiteEntry) -> Arc<Flaky<S>> {
+        let (down, mute) = (Arc::clone(&self.down), Arc::clone(&self.mute));
+        Arc::new(Flaky { inner, name: site.name.clone(), down, mute })
     }
 
     /// The blobs of a site, past whatever fails.
@@ -127,7 +141,7 @@ impl OpenSites for Shelf {
     ) -> Result<Arc<dyn Table>, OpenError> {
         self.check(&site.name)?;
         let inner = self.opener.table(address, may_create).await?;
-        Ok(Arc::new(Flaky { inner, name: site.name.clone(), down: Arc::clone(&self.down) }))
+        Ok(self.flaky(inner, site))
     }
 
     async fn blobs(
@@ -138,7 +152,7 @@ impl OpenSites for Shelf {
     ) -> Result<Arc<dyn Blob>, OpenError> {
         self.check(&site.name)?;
         let inner = self.opener.blobs(address, may_create).await?;
-        Ok(Arc::new(Flaky { inner, name: site.name.clone(), down: Arc::clone(&self.down) }))
+        Ok(self.flaky(inner, site))
     }
 }
 
@@ -147,6 +161,7 @@ struct Flaky<S: ?Sized> {
     inner: Arc<S>,
     name: String,
     down: Arc<Mutex<BTreeSet<String>>>,
+    mute: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl<S: ?Sized> Flaky<S> {
@@ -207,7 +222,11 @@ impl Table for Flaky<dyn Table> {
 impl Blob for Flaky<dyn Blob> {
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
         self.blob()?;
-        self.inner.create(key, body).await
+        self.inner.create(key, body).await?;
+        if self.mute.lock().unwrap().contains(&self.name) {
+            return Err(BlobError::Unknown(Cause::new("its answer is lost")));
+        }
+        Ok(())
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {

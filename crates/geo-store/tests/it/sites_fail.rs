@@ -141,6 +141,44 @@ async fn a_site_that_was_away_at_the_start_is_taken_in_when_it_is_back() {
 }
 
 #[tokio::test]
+async fn a_site_that_was_away_at_the_start_makes_a_quorum_when_another_is_lost() {
+    let shelf = Shelf::new(3, 2, 1);
+    let one = bytes(1, 50_000);
+    put(&shelf.init().await, "one", &one).await.unwrap();
+    shelf.fail("site-1");
+    let store = GeoStore::open(shelf.options()).await.unwrap();
+    shelf.fail("site-0");
+    assert!(read(&store, "one").await.is_err());
+    shelf.mend("site-1");
+    // The map cannot be confirmed without the site that has to be opened first.
+    let within = std::time::Duration::from_secs(60);
+    let back = async {
+        while read(&store, "one").await.ok().as_ref() != Some(&one) {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(within, back).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_may_have_been_written_is_not_said_to_be_absent() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let one = bytes(1, 50_000);
+    for site in ["site-0", "site-1"] {
+        shelf.lose_answers(site);
+    }
+    let failed = put(&store, "one", &one).await.unwrap_err();
+    assert!(failed.to_string().contains("it may be, or become, version 1"), "{failed}");
+    assert_eq!(read(&store, "one").await.unwrap(), one);
+    for site in ["site-0", "site-1"] {
+        shelf.mend(site);
+    }
+    assert!(store.work_off_hints().await.unwrap().missing == 0);
+    assert_eq!(read(&store, "one").await.unwrap(), one);
+}
+
+#[tokio::test]
 async fn of_many_who_create_one_does() {
     let shelf = Shelf::new(3, 2, 1);
     let one = shelf.init().await;

@@ -1,8 +1,8 @@
 //! Blobs in a bucket or a directory.
 //!
 //! A directory that is not mounted is empty and says of every blob that there is none. So there a
-//! mark is looked for before that is believed. Buckets say themselves when they are gone, but only
-//! to a GET: a HEAD has no body to say it in.
+//! mark is looked for, before and after what is believed: it may be away for a moment. Buckets say
+//! themselves when they are gone, but only to a GET: a HEAD has no body to say it in.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -81,21 +81,41 @@ impl BucketBlobs {
     }
 
     async fn ask(&self, key: &Key, options: GetOptions) -> Result<GetResult, BlobError> {
-        match self.store.get_opts(&self.path(key), options).await {
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.believed(told::of_blob_read(&error)).await),
+        let path = self.path(key);
+        let get = async || {
+            let answer = self.store.get_opts(&path, options.clone()).await;
+            answer.map_err(|error| told::of_blob_read(&error))
+        };
+        match get().await {
+            Err(BlobError::NotFound) if self.is_marked => {}
+            answer => return answer,
         }
+        // The place may have been away just then: what is absent is so between two looks.
+        self.look_for_mark().await?;
+        let again = get().await;
+        if matches!(again, Err(BlobError::NotFound)) {
+            self.look_for_mark().await?;
+        }
+        again
     }
 
-    /// An error of which absence is only left when the place is the right one.
-    async fn believed(&self, error: BlobError) -> BlobError {
-        if !self.is_marked || error != BlobError::NotFound {
-            return error;
+    /// Whether the place is the right one, where that may be another.
+    async fn look_for_mark(&self) -> Result<(), BlobError> {
+        if self.is_marked && self.store.head(&self.mark()).await.is_err() {
+            return Err(BlobError::Unavailable(Cause::new(NO_MARK)));
         }
-        match self.store.head(&self.mark()).await {
-            Ok(_) => error,
-            Err(_) => BlobError::Unavailable(Cause::new(NO_MARK)),
-        }
+        Ok(())
+    }
+
+    /// Whether what was just written is where it is read from: a directory that goes away while it
+    /// is written to is made anew, beside the disk that is not mounted.
+    async fn is_in_place(&self, key: &Key) -> Result<(), BlobError> {
+        let looked = match self.look_for_mark().await {
+            Ok(()) if self.is_marked => self.store.head(&self.path(key)).await.is_ok(),
+            looked => looked.is_ok(),
+        };
+        let what = "the place was away while it was written";
+        if looked { Ok(()) } else { Err(BlobError::Unknown(Cause::new(what))) }
     }
 
     /// An error of a read of a part: stores refuse a part that begins behind the end in ways of
@@ -128,15 +148,12 @@ impl Blob for BucketBlobs {
         if body.len() > BLOB_BYTES_MAX {
             return Err(BlobError::TooLarge(body.len()));
         }
-        // A directory would be made anew, beside the disk that is not mounted.
-        if self.is_marked && self.store.head(&self.mark()).await.is_err() {
-            return Err(BlobError::Unavailable(Cause::new(NO_MARK)));
-        }
+        self.look_for_mark().await?;
         let options = PutOptions::from(PutMode::Create);
         let path = self.path(key);
         let put = self.store.put_opts(&path, PutPayload::from(body.clone()), options);
         let error = match put.await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return self.is_in_place(key).await,
             Err(error) => told::of_blob(&error),
         };
         if error == BlobError::NotFound {
@@ -147,7 +164,7 @@ impl Blob for BucketBlobs {
             return Err(error);
         }
         match self.is_same(key, &body).await {
-            Ok(true) => Ok(()),
+            Ok(true) => self.is_in_place(key).await,
             Ok(false) => Err(BlobError::Exists),
             // Another write was on its way and did not land, or it was removed since.
             Err(BlobError::NotFound) => {
@@ -195,11 +212,18 @@ impl Blob for BucketBlobs {
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BlobError> {
-        let error = match self.store.delete(&self.path(key)).await {
-            Ok(()) => return Ok(()),
-            Err(error) => self.believed(told::of_blob(&error)).await,
-        };
-        if error == BlobError::NotFound { Ok(()) } else { Err(error) }
+        let path = self.path(key);
+        let delete = async || self.store.delete(&path).await.map_err(|it| told::of_blob(&it));
+        match delete().await {
+            Err(BlobError::NotFound) => {}
+            done => return done,
+        }
+        // As with a read: it may have been away.
+        self.look_for_mark().await?;
+        match delete().await {
+            Err(BlobError::NotFound) => self.look_for_mark().await,
+            done => done,
+        }
     }
 
     fn list(
@@ -219,3 +243,6 @@ impl Blob for BucketBlobs {
         found.boxed()
     }
 }
+
+#[cfg(test)]
+mod tests;

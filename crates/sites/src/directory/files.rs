@@ -123,10 +123,17 @@ impl Files {
     /// The row as it is.
     pub(super) fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
         let path = self.path(key);
-        let file = match File::open(&path) {
+        let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let mut opened = File::open(&path);
+        // A folder of the row is not there, either, or the whole directory was away just then: what
+        // is absent is so between two looks at the mark.
+        if opened.as_ref().is_err_and(absent) {
+            self.look_for_mark()?;
+            opened = File::open(&path);
+        }
+        let file = match opened {
             Ok(file) => file,
-            // A folder of the row is not there, either.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if absent(&error) => return self.look_for_mark().map(|()| None),
             Err(error) => return Err(away(&error)),
         };
         let mut bytes = Vec::new();
@@ -170,11 +177,28 @@ impl Files {
         self.change(guard, key, |path| fs::rename(&image, path))
     }
 
+    /// Whether the directory is there, and is the table.
+    pub(super) fn look_for_mark(&self) -> Result<(), TableError> {
+        fs::metadata(self.root.join(MARK)).map(drop).map_err(|error| away(&error))
+    }
+
+    /// Makes the folders of a row, but none above: a directory that is away is not made anew.
+    fn make_folders(&self, row: &Path) -> io::Result<()> {
+        let rows = self.rows();
+        let folders = row.ancestors().skip(1);
+        let below: Vec<&Path> = folders.take_while(|folder| **folder != rows).collect();
+        for folder in below.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     fn write_image(&self, image: &Path, key: &Key, row: &Row) -> io::Result<()> {
         self.pass(DirectoryStep::MakeFolders)?;
-        if let Some(folder) = self.path(key).parent() {
-            fs::create_dir_all(folder)?;
-        }
+        self.make_folders(&self.path(key))?;
         self.pass(DirectoryStep::WriteImage)?;
         let mut file = File::create(image)?;
         file.write_all(&encode(key, row))?;

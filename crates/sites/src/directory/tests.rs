@@ -3,6 +3,8 @@
 use std::fs;
 use std::sync::Mutex;
 
+use futures::StreamExt as _;
+
 use super::*;
 use crate::tests::entropy;
 use crate::{Decision, Guess, NoRests, transact};
@@ -175,4 +177,33 @@ fn the_file_of_a_row_stays_as_it_is() {
     .assert_eq(&hex::encode(&file[..file.len() - 8]));
     assert_eq!(decode(&at("a/b"), &file), Ok(row));
     assert!(decode(&at("a/c"), &file).unwrap_err().contains("a/b"));
+}
+
+#[tokio::test]
+async fn a_directory_that_goes_away_has_no_rows_and_is_not_made_anew() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (folder, away) = (temporary.path().join("table"), temporary.path().join("away"));
+    let table = DirectoryTable::open(&folder, true, entropy(1)).unwrap();
+    table.cas(&at("a/b"), Expect::Absent, Bytes::from_static(b"row")).await.unwrap();
+    // In the middle of a change.
+    let (from, to) = (folder.clone(), away.clone());
+    let goes = Obstacle::new(move |step| {
+        if step == DirectoryStep::MakeFolders { fs::rename(&from, &to) } else { Ok(()) }
+    });
+    let written = table.clone().with_obstacle(goes);
+    let error = written.cas(&at("c/d"), Expect::Absent, Bytes::new()).await.unwrap_err();
+    assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
+    assert!(!folder.exists());
+    // Behind the lock, which was had while it was there.
+    for key in ["a/b", "c/d"] {
+        let error = table.files.read(&at(key)).unwrap_err();
+        assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
+    }
+    for prefix in [None, Some(at("a")), Some(at("x"))] {
+        let first = table.scan(prefix.as_ref(), None).next().await;
+        assert!(matches!(first, Some(Err(TableError::Unavailable(_)))), "{prefix:?}: {first:?}");
+    }
+    fs::rename(&away, &folder).unwrap();
+    assert_eq!(table.read(&at("a/b")).await.unwrap().unwrap().bytes, "row");
+    assert_eq!(table.read(&at("c/d")).await, Ok(None));
 }

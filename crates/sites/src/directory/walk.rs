@@ -33,6 +33,8 @@ pub(super) fn page(
         None => walk.folder(&folder, "")?,
         Some(prefix) => walk.folder(&folder.join(prefix.as_str()), prefix.as_str())?,
     };
+    // A folder that is not there has no rows, unless all of them are away.
+    files.look_for_mark()?;
     Ok(Page { rows: walk.rows, is_last: !is_full })
 }
 

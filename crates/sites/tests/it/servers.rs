@@ -1,5 +1,5 @@
 //! Servers that tests start for themselves. Where a program is missing its test skips and says so,
-//! or fails where none may be missing.
+//! or fails where none may be missing. Tests of several sites have this file too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,11 +10,41 @@ use tempfile::TempDir;
 /// Where what is built once is kept.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sites-tools");
 
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The network namespace that it is in, if it has one of its own.
+    pub(crate) namespace: Option<String>,
+    /// Its address, as the test reaches it.
+    pub(crate) address: String,
+}
+
+impl Place {
+    /// Where the test is.
+    pub(crate) fn here() -> Self {
+        Self { namespace: None, address: "127.0.0.1".to_owned() }
+    }
+
+    /// A program that runs there.
+    fn command(&self, program: &Path) -> Command {
+        let Some(namespace) = &self.namespace else { return Command::new(program) };
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace]).arg(program);
+        command
+    }
+
+    fn answers(&self, port: u16) -> bool {
+        let address = format!("{}:{port}", self.address).parse().unwrap();
+        std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+    }
+}
+
 /// A server of one test. It ends with it.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
     pub(crate) folder: TempDir,
+    pub(crate) place: Place,
     start: Start,
 }
 
@@ -36,6 +66,20 @@ impl Server {
 
     pub(crate) fn start_again(&mut self) {
         self.child = (self.start)(self.folder.path(), self.port);
+    }
+
+    /// Starts it again, until it answers: what a killed one has left may be in the way at first.
+    pub(crate) fn start_until_it_answers(&mut self) {
+        for _ in 0..2400 {
+            if self.child.try_wait().unwrap().is_some() {
+                self.start_again();
+            }
+            std::thread::sleep(Duration::from_millis(25));
+            if self.child.try_wait().unwrap().is_none() && self.place.answers(self.port) {
+                return;
+            }
+        }
+        panic!("the server does not start again");
     }
 }
 
@@ -71,23 +115,24 @@ fn free_port() -> u16 {
 /// ends, and is started at another.
 fn started(
     folder: TempDir,
+    place: &Place,
     start: impl Fn(&Path, u16) -> Child + Clone + Send + Sync + 'static,
-    is_ready: impl Fn(u16) -> bool,
 ) -> Server {
     let mut server: Option<Server> = None;
     let mut folder = Some(folder);
     for _ in 0..5 {
         let port = free_port();
-        let place = server.take().map(|mut failed| {
+        let own = server.take().map(|mut failed| {
             failed.crash();
             std::mem::replace(&mut failed.folder, tempfile::tempdir().unwrap())
         });
-        let place = place.or_else(|| folder.take()).unwrap();
-        let child = start(place.path(), port);
+        let own = own.or_else(|| folder.take()).unwrap();
+        let child = start(own.path(), port);
         let start: Start = Box::new(start.clone());
-        let starting = server.insert(Server { child, port, folder: place, start });
+        let place = place.clone();
+        let starting = server.insert(Server { child, port, folder: own, place, start });
         for _ in 0..1200 {
-            if is_ready(port) {
+            if starting.place.answers(port) {
                 return server.unwrap();
             }
             if starting.child.try_wait().unwrap().is_some() {
@@ -99,15 +144,11 @@ fn started(
     panic!("the server does not start");
 }
 
-fn answers(port: u16) -> bool {
-    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-}
-
 pub(crate) const POSTGRES_PASSWORD: &str = "a password";
 
 /// A `PostgreSQL` with a user `postgres`, its password, and a certificate for `localhost` by an
 /// authority in `ca.pem`.
-pub(crate) fn postgres() -> Option<Server> {
+pub(crate) fn postgres(place: &Place) -> Option<Server> {
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let installed: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
     let (Some(initdb), Some(server)) =
@@ -139,13 +180,19 @@ pub(crate) fn postgres() -> Option<Server> {
     init.args(["--username=postgres", "--auth=scram-sha-256", "--pwfile=password", "--no-sync"]);
     init.args(["--encoding=UTF8", "--locale=C"]).arg("--pgdata").arg(&data);
     assert!(init.status().unwrap().success(), "initdb");
-    let mut options = vec!["listen_addresses=127.0.0.1".to_owned(), "ssl=on".to_owned()];
-    let place = folder.path().display();
-    options.push(format!("ssl_cert_file={place}/own.pem"));
-    options.push(format!("ssl_key_file={place}/own.key"));
-    options.push(format!("unix_socket_directories={place}"));
+    if place.namespace.is_some() {
+        let rules = data.join("pg_hba.conf");
+        let mut rules = std::fs::OpenOptions::new().append(true).open(rules).unwrap();
+        std::io::Write::write_all(&mut rules, b"host all all samenet scram-sha-256\n").unwrap();
+    }
+    let mut options = vec![format!("listen_addresses={}", place.address), "ssl=on".to_owned()];
+    let own = folder.path().display();
+    options.push(format!("ssl_cert_file={own}/own.pem"));
+    options.push(format!("ssl_key_file={own}/own.key"));
+    options.push(format!("unix_socket_directories={own}"));
+    let at = place.clone();
     let start = move |folder: &Path, port: u16| {
-        let mut command = Command::new(if is_root { Path::new("setpriv") } else { &server });
+        let mut command = at.command(if is_root { Path::new("setpriv") } else { &server });
         if is_root {
             command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(&server);
         }
@@ -157,7 +204,7 @@ pub(crate) fn postgres() -> Option<Server> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    Some(started(folder, start, answers))
+    Some(started(folder, place, start))
 }
 
 /// An authority, and a certificate of it for `localhost`.
@@ -181,14 +228,15 @@ fn certify(folder: &Path) {
 }
 
 /// An etcd of one member.
-pub(crate) fn etcd() -> Option<Server> {
+pub(crate) fn etcd(place: &Place) -> Option<Server> {
     let Some(program) = program("etcd", &[]) else {
         return skip("etcd is not installed", false);
     };
+    let at = place.clone();
     let start = move |folder: &Path, port: u16| {
-        let (client, peer) =
-            (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{}", free_port()));
-        let mut command = Command::new(&program);
+        let client = format!("http://{}:{port}", at.address);
+        let peer = format!("http://127.0.0.1:{}", free_port());
+        let mut command = at.command(&program);
         command.arg("--data-dir").arg(folder.join("data"));
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
@@ -196,14 +244,14 @@ pub(crate) fn etcd() -> Option<Server> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    Some(started(tempfile::tempdir().unwrap(), start, answers))
+    Some(started(tempfile::tempdir().unwrap(), place, start))
 }
 
 pub(crate) const ACCESS_KEY: &str = "an-access-key";
 pub(crate) const SECRET_KEY: &str = "a-secret-key";
 
 /// A versitygw with a bucket called `bucket`: an S3 server that obeys conditions.
-pub(crate) fn versitygw() -> Option<Server> {
+pub(crate) fn versitygw(place: &Place) -> Option<Server> {
     let Some(gateway) = program("versitygw", &[TOOLS.into()]) else {
         let how = "versitygw is not there: GOBIN=$PWD/target/sites-tools go install \
                    github.com/versity/versitygw/cmd/versitygw@v1.8.0";
@@ -212,34 +260,14 @@ pub(crate) fn versitygw() -> Option<Server> {
     };
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("data/bucket")).unwrap();
+    let at = place.clone();
     let start = move |folder: &Path, port: u16| {
-        let mut command = Command::new(&gateway);
+        let mut command = at.command(&gateway);
+        let port = format!("{}:{port}", at.address);
         command.args(["--access", ACCESS_KEY, "--secret", SECRET_KEY]);
-        command.args(["--port", &format!("127.0.0.1:{port}"), "posix"]).arg(folder.join("data"));
+        command.args(["--port", &port, "posix"]).arg(folder.join("data"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    Some(started(folder, start, answers))
-}
-
-/// s3s-fs in this process, with a bucket called `bucket`: it takes conditions, looks, and then
-/// writes whatever happened in between. Its port.
-pub(crate) async fn s3s_fs(folder: &Path) -> u16 {
-    use hyper_util::rt::TokioIo;
-    std::fs::create_dir_all(folder.join("bucket")).unwrap();
-    let mut builder = s3s::service::S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder).unwrap());
-    builder.set_auth(s3s::auth::SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
-    let service = builder.build();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let server = hyper::server::conn::http1::Builder::new();
-            let connection = server.serve_connection(TokioIo::new(stream), service.clone());
-            tokio::spawn(async move {
-                let _ = connection.await;
-            });
-        }
-    });
-    port
+    Some(started(folder, place, start))
 }

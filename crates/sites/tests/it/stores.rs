@@ -11,8 +11,8 @@ use fulgurite_sites::{
 use fulgurite_units::ErrorKind;
 
 use crate::chance::entropy;
-use crate::conformance;
-use crate::servers::{self, ACCESS_KEY, POSTGRES_PASSWORD, SECRET_KEY};
+use crate::servers::{self, ACCESS_KEY, POSTGRES_PASSWORD, Place, SECRET_KEY};
+use crate::{careless, conformance};
 
 /// Two openers, as of two processes.
 struct Site {
@@ -153,7 +153,7 @@ async fn a_directory_is_a_table_and_has_blobs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn versitygw_is_a_table_and_has_blobs() {
-    let Some(mut server) = servers::versitygw() else { return };
+    let Some(mut server) = servers::versitygw(&Place::here()) else { return };
     let address = |bucket: &str, secret: &str| {
         format!(
             "s3://{bucket}/a/prefix?endpoint=http://127.0.0.1:{}&region=us-east-1\
@@ -192,7 +192,7 @@ async fn versitygw_is_a_table_and_has_blobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn s3s_fs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let port = servers::s3s_fs(folder.path()).await;
+    let port = careless::s3s_fs(folder.path()).await;
     let site = Site::new(&format!(
         "s3://bucket/rows?endpoint=http://127.0.0.1:{port}&region=us-east-1\
          &access_key_id_env=AN_ID&secret_access_key_env=A_SECRET"
@@ -212,7 +212,7 @@ async fn s3s_fs_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_is_a_table() {
-    let Some(mut server) = servers::postgres() else { return };
+    let Some(mut server) = servers::postgres(&Place::here()) else { return };
     let ca = server.folder.path().join("ca.pem");
     let address = |host: &str, options: &str| {
         format!("postgres://postgres@{host}:{}/postgres?{options}", server.port)
@@ -276,7 +276,7 @@ async fn goes_on(table: &dyn Table, tag: fulgurite_sites::Tag, start_again: impl
 
 #[tokio::test(flavor = "multi_thread")]
 async fn etcd_is_a_table() {
-    let Some(mut server) = servers::etcd() else { return };
+    let Some(mut server) = servers::etcd(&Place::here()) else { return };
     let port = server.port;
     // The first member is not there: the second is asked.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

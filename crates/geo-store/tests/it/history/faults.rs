@@ -1,0 +1,113 @@
+//! Faults planted in a history that was right: what a store that is wrong would have told.
+
+use super::{Asked, Moment, On, Operation, Told, by_key};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A get is told a value that another had replaced before the get was called.
+    Stale,
+    /// A put on the condition of a version that was replaced is told that it was done.
+    LostUpdate,
+    /// A get is told a value that was deleted before the get was called.
+    Resurrected,
+    /// Two gets are told each other's value.
+    Swapped,
+    /// A get is told that there is nothing, though a put had been acknowledged and nothing deletes.
+    Vanished,
+}
+
+impl Fault {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Stale, Self::LostUpdate, Self::Resurrected, Self::Swapped, Self::Vanished];
+
+    /// The history with the fault in it, where it has room for it. Each place that has is one more.
+    pub(crate) fn plant(self, history: &[Operation]) -> Vec<Vec<Operation>> {
+        let mut planted = Vec::new();
+        for all in by_key(history).values() {
+            match self {
+                Self::Stale => stale(all, &mut planted),
+                Self::LostUpdate => lost_update(all, &mut planted),
+                Self::Resurrected => resurrected(all, &mut planted),
+                Self::Swapped => swapped(all, &mut planted),
+                Self::Vanished => vanished(all, &mut planted),
+            }
+        }
+        planted
+    }
+}
+
+/// Each put that was acknowledged, with its version, and the one that was acknowledged after it.
+fn replaced(all: &[Operation]) -> impl Iterator<Item = (&Operation, &Operation)> {
+    let puts = || all.iter().filter(|one| matches!(one.told, Told::Wrote(_)));
+    puts().filter_map(move |put| Some((put, puts().find(|by| by.called > put.returned)?)))
+}
+
+fn with(all: &[Operation], what: Operation) -> Vec<Operation> {
+    [all, &[what]].concat()
+}
+
+/// A get that takes no time.
+fn get(key: u64, told: Told, at: Moment) -> Operation {
+    Operation { client: u64::MAX, key, asked: Asked::Get, told, called: at, returned: at }
+}
+
+fn stale(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
+    for (put, by) in replaced(all) {
+        let Some((tag, version)) = put.knows() else { continue };
+        planted.push(with(all, get(put.key, Told::Read(tag, version), by.returned + 1)));
+    }
+}
+
+fn lost_update(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
+    let known = all.iter().filter_map(Operation::knows);
+    let Some((_, last)) = known.max_by_key(|(_, version)| *version) else { return };
+    let ended = all.iter().map(|one| one.returned).filter(|at| *at < Moment::MAX).max();
+    let after = ended.map_or(0, |at| at + 1);
+    for (put, _) in replaced(all) {
+        let Some((tag, version)) = put.knows() else { continue };
+        let asked = Asked::Put(u64::MAX, On::Is(version, tag));
+        let told = Told::Wrote(last + 1);
+        planted.push(with(all, Operation { asked, told, ..get(put.key, told, after) }));
+    }
+}
+
+fn resurrected(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
+    for delete in all.iter().filter(|one| one.told == Told::Deleted) {
+        let known = all
+            .iter()
+            .filter(|one| matches!(one.told, Told::Wrote(_)) && one.returned < delete.called);
+        let Some((tag, version)) = known.rev().find_map(Operation::knows) else { continue };
+        planted.push(with(all, get(delete.key, Told::Read(tag, version), delete.returned + 1)));
+    }
+}
+
+fn swapped(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
+    let reads: Vec<usize> =
+        (0..all.len()).filter(|at| matches!(all[*at].told, Told::Read(..))).collect();
+    for pair in reads.windows(2) {
+        let [(a, first), (b, second)] = [pair[0], pair[1]].map(|at| (at, all[at].knows()));
+        let (Some((one, v)), Some((other, w))) = (first, second) else { continue };
+        // Somebody else was told which value the first version has.
+        let others = all.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
+        let told = others.filter_map(|(_, one)| one.knows()).any(|(_, version)| version == v);
+        if v != w && told {
+            let mut all = all.to_vec();
+            all[a].told = Told::Read(other, v);
+            all[b].told = Told::Read(one, w);
+            planted.push(all);
+        }
+    }
+}
+
+fn vanished(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
+    for put in all.iter().filter(|one| matches!(one.told, Told::Wrote(_))) {
+        let at = put.returned + 1;
+        let may_be = |one: &Operation| {
+            one.is_delete_that_may_have_been() && one.called <= at && one.returned >= put.called
+        };
+        if !all.iter().any(may_be) {
+            planted.push(with(all, get(put.key, Told::Nothing, at)));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The checks against histories that are right, and that are not.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::{RandomStream, Seed};
+
+use super::faults::Fault;
+use super::{Asked, Line, Moment, On, Operation, Told, read, versions, windows};
+
+/// An operation of the one object: what, what was told, from when until when.
+fn did(asked: Asked, told: Told, (called, returned): (Moment, Moment)) -> Operation {
+    let returned = if told == Told::Unknown { Moment::MAX } else { returned };
+    Operation { client: 0, key: 0, asked, told, called, returned }
+}
+
+fn put(tag: u64, version: u64, at: (Moment, Moment)) -> Operation {
+    did(Asked::Put(tag, On::Always), Told::Wrote(version), at)
+}
+
+fn get(tag: u64, version: u64, at: (Moment, Moment)) -> Operation {
+    did(Asked::Get, Told::Read(tag, version), at)
+}
+
+fn nothing(at: (Moment, Moment)) -> Operation {
+    did(Asked::Get, Told::Nothing, at)
+}
+
+fn deleted(at: (Moment, Moment)) -> Operation {
+    did(Asked::Delete, Told::Deleted, at)
+}
+
+/// What both checks say of a history: of the versions, and of the windows.
+#[track_caller]
+fn check(history: &[Operation], expected: (bool, bool)) {
+    let (whole, search) = (versions::check(history), windows::check(history));
+    assert_eq!((whole.is_ok(), search.is_ok()), expected, "{whole:?} {search:?} {history:#?}");
+}
+
+const RIGHT: (bool, bool) = (true, true);
+const WRONG: (bool, bool) = (false, false);
+
+#[test]
+fn what_may_be_is_right() {
+    check(&[], RIGHT);
+    check(&[nothing((0, 1)), put(1, 1, (2, 5)), get(1, 1, (3, 4)), get(1, 1, (6, 7))], RIGHT);
+    // Two at once: either may be the last.
+    let both = [put(1, 2, (0, 9)), put(2, 1, (1, 8))];
+    check(&[both[0], both[1], get(1, 2, (10, 11))], RIGHT);
+    // A delete at the same time as a get, which sees it or does not.
+    let put_and_delete = [put(1, 1, (0, 1)), deleted((2, 9))];
+    check(&[put_and_delete[0], put_and_delete[1], get(1, 1, (3, 4)), nothing((5, 6))], RIGHT);
+    check(&[put_and_delete[0], put_and_delete[1], nothing((10, 11))], RIGHT);
+}
+
+#[test]
+fn what_nobody_knows_is_done_late_or_never() {
+    let unknown = did(Asked::Put(2, On::Always), Told::Unknown, (2, 3));
+    let first = put(1, 1, (0, 1));
+    check(&[first, unknown, get(1, 1, (4, 5))], RIGHT);
+    check(&[first, unknown, get(1, 1, (4, 5)), get(2, 2, (6, 7))], RIGHT);
+    // Seen and then not any more.
+    check(&[first, unknown, get(2, 2, (4, 5)), get(1, 1, (6, 7))], WRONG);
+    let unknown = did(Asked::Delete, Told::Unknown, (2, 3));
+    check(&[first, unknown, get(1, 1, (4, 5)), nothing((6, 7))], RIGHT);
+    check(&[first, unknown, nothing((4, 5)), get(1, 1, (6, 7))], (true, false));
+    // Not seen, but in the way.
+    let unknown = did(Asked::Put(2, On::Absent), Told::Unknown, (0, 1));
+    let refused = did(Asked::Put(3, On::Absent), Told::Refused, (4, 5));
+    check(&[unknown, nothing((2, 3)), refused], RIGHT);
+    check(&[nothing((2, 3)), refused], (true, false));
+    // What failed was not done.
+    let failed = did(Asked::Put(2, On::Always), Told::Failed, (2, 3));
+    check(&[first, failed, get(1, 1, (4, 5))], RIGHT);
+    check(&[first, failed, get(2, 2, (4, 5))], WRONG);
+}
+
+#[test]
+fn stale_reads_are_refused() {
+    let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 3))];
+    check(&[puts[0], puts[1], get(1, 1, (4, 5))], WRONG);
+    // A get saw the second while it was put: a later one must.
+    let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 9))];
+    check(&[puts[0], puts[1], get(2, 2, (3, 4)), get(1, 1, (5, 6))], WRONG);
+    check(&[puts[0], nothing((2, 3))], WRONG);
+    check(&[get(1, 1, (0, 1)), put(1, 1, (2, 3))], WRONG);
+}
+
+#[test]
+fn lost_updates_are_refused() {
+    let first = put(1, 1, (0, 1));
+    let update = |tag, version, at| did(Asked::Put(tag, On::Is(1, 1)), Told::Wrote(version), at);
+    check(&[first, update(2, 2, (2, 5)), get(2, 2, (6, 7))], RIGHT);
+    check(&[first, update(2, 2, (2, 5)), update(3, 3, (3, 6))], WRONG);
+    let create = |tag, version, at| did(Asked::Put(tag, On::Absent), Told::Wrote(version), at);
+    check(&[first, create(2, 2, (2, 3))], WRONG);
+    check(&[first, deleted((2, 3)), create(2, 3, (4, 5)), get(2, 3, (6, 7))], RIGHT);
+    let refused = did(Asked::Put(2, On::Is(1, 1)), Told::Refused, (2, 3));
+    check(&[first, refused], (true, false));
+}
+
+#[test]
+fn resurrected_and_swapped_values_are_refused() {
+    let there = [put(1, 1, (0, 1)), deleted((2, 3))];
+    check(&[there[0], there[1], get(1, 1, (4, 5))], WRONG);
+    check(&[there[0], there[1], nothing((4, 5)), put(2, 3, (6, 7)), get(1, 1, (8, 9))], WRONG);
+    let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 3))];
+    check(&[puts[0], puts[1], get(1, 2, (4, 5))], WRONG);
+    // The values are in order, and of other versions than was said.
+    check(&[puts[0], puts[1], get(2, 3, (4, 5))], (false, true));
+    check(&[put(1, 2, (0, 1)), put(2, 1, (2, 3))], (false, true));
+}
+
+#[test]
+fn objects_and_clients_do_not_mix() {
+    let of = |key, one| Operation { key, ..one };
+    check(&[of(0, put(1, 1, (0, 1))), of(1, nothing((2, 3)))], RIGHT);
+    let begun = Line::Begun { number: 0, key: 3, asked: Asked::Delete, at: 5 };
+    let line = serde_json::to_string(&begun).unwrap();
+    // It was killed while it wrote that the call had ended.
+    let all = read(7, &format!("{line}\n{{\"Ended\":"));
+    let expected = Operation { client: 7, key: 3, ..did(Asked::Delete, Told::Unknown, (5, 0)) };
+    assert_eq!(all, [expected]);
+}
+
+/// What clients of an object are told that is as it should be: each call takes effect at a moment
+/// between its call and its answer, or, if the answer is lost, at any time since or never.
+fn right(random: &mut RandomStream) -> Vec<Operation> {
+    let mut calls = Vec::new();
+    for tag in 1..=10 + random.below(30) {
+        let called = random.below(400);
+        let returned = called + 1 + random.below(60);
+        let is_lost = random.below(8) == 0;
+        let latest = if is_lost { 200 } else { returned - called };
+        let effect = called + random.below(latest);
+        calls.push((effect, tag, called, (!is_lost).then_some(returned)));
+    }
+    calls.sort_unstable();
+    let (mut is, mut version) = (None, 0);
+    let mut history: Vec<Operation> = Vec::new();
+    let mut write = |is: &mut Option<(u64, u64)>, tag: Option<u64>| {
+        version += 1;
+        *is = tag.map(|tag| (version, tag));
+        Told::Wrote(version)
+    };
+    for (_, tag, called, returned) in calls {
+        let on = match random.below(3) {
+            0 => On::Always,
+            1 => On::Absent,
+            _ => {
+                // Of what had been told by then, most often the last.
+                let told = history.iter().filter(|one| one.returned < called);
+                let known =
+                    told.rev().filter_map(Operation::knows).nth(usize::from(random.below(2) == 0));
+                known.map_or(On::Always, |(tag, version)| On::Is(version, tag))
+            }
+        };
+        let (asked, told) = match random.below(5) {
+            0 if is.is_none() => (Asked::Delete, Told::Nothing),
+            0 => {
+                write(&mut is, None);
+                (Asked::Delete, Told::Deleted)
+            }
+            1 | 2 => {
+                (Asked::Get, is.map_or(Told::Nothing, |(version, tag)| Told::Read(tag, version)))
+            }
+            _ => {
+                let met = match on {
+                    On::Always => true,
+                    On::Absent => is.is_none(),
+                    On::Is(version, tag) => is == Some((version, tag)),
+                };
+                let told = if met { write(&mut is, Some(tag)) } else { Told::Refused };
+                (Asked::Put(tag, on), told)
+            }
+        };
+        let told = if returned.is_some() { told } else { Told::Unknown };
+        history.push(did(asked, told, (called, returned.unwrap_or(0))));
+    }
+    history
+}
+
+#[test]
+fn the_checks_agree_on_histories_that_are_right_and_on_planted_faults() {
+    let mut noticed = BTreeMap::new();
+    for seed in 0..300 {
+        let history = right(&mut Seed::new(seed).stream());
+        versions::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        windows::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        for fault in Fault::ALL {
+            for planted in fault.plant(&history).into_iter().take(3) {
+                assert!(versions::check(&planted).is_err(), "seed {seed}: {fault:?} {planted:#?}");
+                let searched = windows::check(&planted);
+                // By values alone a swap can be right.
+                let must = fault != Fault::Swapped;
+                assert!(!must || searched.is_err(), "seed {seed}: {fault:?} {planted:#?}");
+                let all: &mut usize = noticed.entry(format!("{fault:?}")).or_default();
+                *all += usize::from(searched.is_err());
+            }
+        }
+    }
+    println!("{noticed:?}");
+    assert!(noticed.len() == Fault::ALL.len() && noticed.values().all(|count| *count > 50));
+}

@@ -1,0 +1,134 @@
+//! The check of a whole history by the numbers of versions, which are the order in which an object
+//! was changed: what is left to hold is that this order agrees with time, and with what each call
+//! was told. A history of any length is checked at once.
+
+use std::collections::BTreeMap;
+
+use super::{Asked, Moment, On, Operation, Tag, Told, by_key};
+
+/// Whether every answer was right.
+pub(crate) fn check(history: &[Operation]) -> Result<(), String> {
+    by_key(history).values().try_for_each(|all| Object::of(all)?.check())
+}
+
+/// The operations of one object, as they were called.
+struct Object<'a> {
+    all: &'a [Operation],
+    puts: BTreeMap<Tag, &'a Operation>,
+    /// The value of each version that anybody was told of.
+    versions: BTreeMap<u64, Tag>,
+    /// Moments, each with the newest version that anybody had been told of by then.
+    newest: Vec<(Moment, u64)>,
+    /// Ends of deletes that were acknowledged, each with the newest version that was known when it
+    /// or an earlier one was called: nobody may see it any more.
+    hidden: Vec<(Moment, u64)>,
+    deletes: Vec<&'a Operation>,
+}
+
+impl<'a> Object<'a> {
+    fn of(all: &'a [Operation]) -> Result<Self, String> {
+        let mut puts = BTreeMap::new();
+        for one in all {
+            if let Asked::Put(tag, _) = one.asked
+                && let Some(other) = puts.insert(tag, one)
+            {
+                return Err(format!("{one:?} and {other:?} put the same value"));
+            }
+        }
+        let (mut versions, mut values) = (BTreeMap::new(), BTreeMap::new());
+        for (one, (tag, version)) in all.iter().filter_map(|one| Some((one, one.knows()?))) {
+            let value = versions.insert(version, tag);
+            let number = values.insert(tag, version);
+            if value.is_some_and(|value| value != tag) || number.is_some_and(|it| it != version) {
+                return Err(format!("{one:?}, but version {version} is of {value:?}, {number:?}"));
+            }
+        }
+        let ends = |one: &'a Operation| Some((one.returned, one.knows()?.1));
+        let newest = growing(all.iter().filter_map(ends).collect());
+        let ended = all.iter().filter(|one| one.told == Told::Deleted);
+        let hides = ended.map(|one| (one.returned, before(&newest, one.called)));
+        let hidden = growing(hides.collect());
+        let deletes = all.iter().filter(|one| one.is_delete_that_may_have_been()).collect();
+        Ok(Self { all, puts, versions, newest, hidden, deletes })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.all.iter().try_for_each(|one| match one.told {
+            Told::Wrote(version) => self.check_write(one, version),
+            Told::Read(tag, version) => self.check_read(one, tag, version),
+            Told::Nothing => self.check_nothing(one),
+            Told::Refused | Told::Deleted | Told::Failed | Told::Unknown => Ok(()),
+        })
+    }
+
+    fn check_write(&self, one: &Operation, version: u64) -> Result<(), String> {
+        let known = before(&self.newest, one.called);
+        if version <= known {
+            return Err(format!("{one:?} comes after version {known} in time"));
+        }
+        let Asked::Put(_, on) = one.asked else { return Err(format!("{one:?}")) };
+        let last = self.versions.range(..version).next_back();
+        match (on, last) {
+            // The expected one itself may be of a put whose client was not answered.
+            (On::Is(expected, _), last) if last.is_some_and(|(last, _)| *last > expected) => {
+                Err(format!("{one:?} does not see {last:?}"))
+            }
+            (On::Absent, Some((last, _))) if !self.may_be_deleted(*last, one) => {
+                Err(format!("{one:?} does not see {last:?}"))
+            }
+            (On::Always | On::Absent | On::Is(..), _) => Ok(()),
+        }
+    }
+
+    fn check_read(&self, one: &Operation, tag: Tag, version: u64) -> Result<(), String> {
+        let Some(put) = self.puts.get(&tag) else {
+            return Err(format!("{one:?} reads what nobody put"));
+        };
+        if put.called > one.returned || matches!(put.told, Told::Refused | Told::Failed) {
+            return Err(format!("{one:?} reads {put:?}"));
+        }
+        let known = before(&self.newest, one.called);
+        if version < known {
+            return Err(format!("{one:?} is older than version {known}"));
+        }
+        let hidden = before(&self.hidden, one.called);
+        if version <= hidden {
+            return Err(format!("{one:?}, and version {hidden} was deleted"));
+        }
+        Ok(())
+    }
+
+    /// Nothing is there: what had been acknowledged was deleted by something that had begun.
+    fn check_nothing(&self, one: &Operation) -> Result<(), String> {
+        let known = before(&self.newest, one.called);
+        if known > 0 && !self.may_be_deleted(known, one) {
+            return Err(format!("{one:?} does not see version {known}"));
+        }
+        Ok(())
+    }
+
+    /// Whether a version may have been deleted by the time an operation had ended. Whatever deleted
+    /// it came after all versions before, too.
+    fn may_be_deleted(&self, version: u64, by: &Operation) -> bool {
+        let puts = self.versions.range(..=version).filter_map(|(_, tag)| self.puts.get(tag));
+        let begun = puts.map(|put| put.called).max().unwrap_or(0);
+        self.deletes.iter().any(|one| one.returned > begun && one.called < by.returned)
+    }
+}
+
+/// The largest number of each moment and before.
+fn growing(mut all: Vec<(Moment, u64)>) -> Vec<(Moment, u64)> {
+    all.sort_unstable();
+    let mut most = 0;
+    for (_, number) in &mut all {
+        most = most.max(*number);
+        *number = most;
+    }
+    all
+}
+
+/// The number of the last moment before one.
+fn before(all: &[(Moment, u64)], moment: Moment) -> u64 {
+    let earlier = all.partition_point(|(at, _)| *at < moment);
+    all[..earlier].last().map_or(0, |(_, number)| *number)
+}

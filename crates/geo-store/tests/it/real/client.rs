@@ -1,0 +1,232 @@
+//! A client of several sites: a process of its own, which does what chance says to a few objects
+//! and writes down what it was told.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fulgurite_geo_store::{GeoError, GeoOptions, GeoStore, SiteMap};
+use fulgurite_sites::{Entropy, Opener};
+use fulgurite_units::{Clock, Instant, RandomStream, Seed, UnixTime};
+use object_store::path::Path;
+use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion};
+use serde::{Deserialize, Serialize};
+
+use crate::history::{Asked, Line, On, Tag, Told, now};
+
+/// The variable that names the file of a client's plan.
+pub(crate) const VARIABLE: &str = "FULGURITE_TEST_GEO_CLIENT";
+
+/// Calls of one client that are under way at once.
+const AT_ONCE: u64 = 3;
+
+/// What a client is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) map: String,
+    pub(crate) near: Option<String>,
+    pub(crate) seed: u64,
+    /// No two have the same number.
+    pub(crate) client: u64,
+    pub(crate) keys: u64,
+    /// Where it writes what it was told.
+    pub(crate) history: PathBuf,
+    /// It goes on until this file is there.
+    pub(crate) stop: PathBuf,
+    pub(crate) variables: Vec<(String, String)>,
+    /// How far its time of day is ahead.
+    pub(crate) ahead_ms: u64,
+}
+
+impl Plan {
+    fn stream(&self, what: &str) -> RandomStream {
+        Seed::new(self.seed).child(&self.client.to_le_bytes()).child(what.as_bytes()).stream()
+    }
+
+    /// Another one each time: nothing that was drawn comes again.
+    fn entropy(&self, what: &str) -> Entropy {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let random = Mutex::new(self.stream(&format!("{what} {count}")));
+        Entropy::new(move || {
+            let mut bytes = [0; 16];
+            random.lock().unwrap().fill(&mut bytes);
+            bytes
+        })
+    }
+
+    /// The same for another client, whose clock is some days ahead: what is left for those who read
+    /// may go then.
+    pub(crate) fn at(&self, client: u64, days: u64) -> Self {
+        Self { client, ahead_ms: days * 86_400_000, ..self.clone() }
+    }
+
+    /// The store, as soon as enough sites answer.
+    pub(crate) async fn open(&self) -> GeoStore {
+        for _ in 0..super::TRIES {
+            if let Ok(store) = GeoStore::open(self.options()).await {
+                return store;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        panic!("too few sites answer");
+    }
+
+    pub(crate) fn opener(&self) -> Opener {
+        Opener::new(self.entropy("tags"), self.variables.clone())
+    }
+
+    pub(crate) fn options(&self) -> GeoOptions {
+        let ahead_ms = self.ahead_ms;
+        let wall = move || {
+            let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+            UnixTime::from_millis(u64::try_from(since).unwrap() + ahead_ms)
+        };
+        GeoOptions {
+            map: SiteMap::parse(&self.map).unwrap(),
+            file: None,
+            near: self.near.clone(),
+            clock: Clock::new(wall, || Instant::from_nanos(0)),
+            entropy: self.entropy("ids"),
+            opener: Arc::new(self.opener()),
+        }
+    }
+}
+
+/// No test, but a client, when it is started as one.
+#[test]
+fn is_one_process_of_another_test() {
+    let Some(file) = std::env::var_os(VARIABLE) else { return };
+    let plan: Plan = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    super::use_ring();
+    super::runtime().block_on(run(plan));
+}
+
+async fn run(plan: Plan) {
+    let log = Log { file: Mutex::new(File::create(&plan.history).unwrap()), count: 0.into() };
+    let store = loop {
+        match GeoStore::open(plan.options()).await {
+            Ok(store) => break store,
+            // Too few sites answer now.
+            Err(_) if !plan.stop.exists() => tokio::time::sleep(Duration::from_millis(100)).await,
+            Err(_) => return,
+        }
+    };
+    let (plan, log) = (Arc::new(plan), Arc::new(log));
+    let all = (0..AT_ONCE).map(|one| {
+        let (store, plan, log) = (store.clone(), Arc::clone(&plan), Arc::clone(&log));
+        tokio::spawn(async move { work(&store, &plan, &log, one).await })
+    });
+    futures::future::try_join_all(all).await.unwrap();
+}
+
+/// Lines are written whole: what a killed client had begun is known.
+struct Log {
+    file: Mutex<File>,
+    count: AtomicU64,
+}
+
+impl Log {
+    fn write(&self, line: &Line) {
+        let mut text = serde_json::to_vec(line).unwrap();
+        text.push(b'\n');
+        self.file.lock().unwrap().write_all(&text).unwrap();
+    }
+}
+
+async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
+    let mut random = plan.stream(&format!("work {one}"));
+    // The version of each object that it saw last.
+    let mut seen = vec![None; usize::try_from(plan.keys).unwrap()];
+    let mut values = 0;
+    while !plan.stop.exists() {
+        let key = random.below(plan.keys);
+        let seen = &mut seen[usize::try_from(key).unwrap()];
+        values += 1;
+        let tag = (plan.client * AT_ONCE + one) << 32 | values;
+        let asked = match (random.below(100), *seen) {
+            (0..20, _) => Asked::Put(tag, On::Always),
+            (20..30, _) => Asked::Put(tag, On::Absent),
+            (30..50, Some((version, of))) => Asked::Put(tag, On::Is(version, of)),
+            (50..60, _) => Asked::Delete,
+            _ => Asked::Get,
+        };
+        let number = log.count.fetch_add(1, Ordering::Relaxed);
+        log.write(&Line::Begun { number, key, asked, at: now() });
+        let told = ask(store, key, asked).await;
+        log.write(&Line::Ended { number, told, at: now() });
+        *seen = match (told, asked) {
+            (Told::Wrote(version), Asked::Put(tag, _)) => Some((version, tag)),
+            (Told::Read(tag, version), _) => Some((version, tag)),
+            _ => *seen,
+        };
+        tokio::time::sleep(Duration::from_millis(random.below(40))).await;
+    }
+}
+
+/// Asks the store, and says what it told.
+pub(crate) async fn ask(store: &GeoStore, key: u64, asked: Asked) -> Told {
+    let path = Path::from(format!("object/{key}"));
+    let told = match asked {
+        Asked::Put(tag, on) => put(store, &path, tag, on).await,
+        Asked::Delete => store.delete(&path).await.map(|()| Told::Deleted),
+        Asked::Get => get(store, &path).await,
+    };
+    told.unwrap_or_else(|error| failed(&error, asked))
+}
+
+async fn put(store: &GeoStore, path: &Path, tag: Tag, on: On) -> Result<Told, object_store::Error> {
+    let mode = match on {
+        On::Always => PutMode::Overwrite,
+        On::Absent => PutMode::Create,
+        On::Is(version, _) => {
+            PutMode::Update(UpdateVersion { e_tag: Some(version.to_string()), version: None })
+        }
+    };
+    let put = store.put_opts(path, PutPayload::from(value(tag)), mode.into()).await?;
+    Ok(Told::Wrote(put.version.unwrap().parse().unwrap()))
+}
+
+async fn get(store: &GeoStore, path: &Path) -> Result<Told, object_store::Error> {
+    let got = store.get(path).await?;
+    let version = got.meta.version.clone().unwrap().parse().unwrap();
+    let bytes = got.bytes().await?;
+    let tag = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    assert!(bytes == value(tag), "the value of {path}, version {version}, is torn");
+    Ok(Told::Read(tag, version))
+}
+
+/// The bytes that are a value: in rows, in fragments of one chunk, or of several.
+pub(crate) fn value(tag: Tag) -> Bytes {
+    let length = [300, 5_000, 60_000, 150_000][usize::try_from(tag % 4).unwrap()];
+    let mut bytes = vec![0; length];
+    Seed::new(tag).stream().fill(&mut bytes);
+    bytes[..8].copy_from_slice(&tag.to_le_bytes());
+    Bytes::from(bytes)
+}
+
+/// What an error says of what was done.
+fn failed(error: &object_store::Error, asked: Asked) -> Told {
+    match (error, asked) {
+        (object_store::Error::AlreadyExists { .. }, Asked::Put(_, On::Absent))
+        | (object_store::Error::Precondition { .. }, Asked::Put(_, On::Is(..))) => Told::Refused,
+        (object_store::Error::NotFound { .. }, Asked::Get | Asked::Delete) => Told::Nothing,
+        (object_store::Error::Generic { source, .. }, _) => {
+            match source.downcast_ref::<GeoError>() {
+                Some(GeoError::Indeterminate { .. }) => Told::Unknown,
+                Some(
+                    GeoError::Unavailable { .. }
+                    | GeoError::Unwritten { .. }
+                    | GeoError::Unconfirmed { .. }
+                    | GeoError::OldMap { .. },
+                ) => Told::Failed,
+                _ => panic!("{asked:?}: {source:?}"),
+            }
+        }
+        _ => panic!("{asked:?}: {error:?}"),
+    }
+}

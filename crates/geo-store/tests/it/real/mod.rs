@@ -1,0 +1,381 @@
+//! Several sites of real servers, clients in processes of their own, and everything that fails.
+//!
+//! ```text
+//! clients (processes) --> relays --> PostgreSQL, etcd, an S3 server (their own networks)
+//!    |                      ^           ^
+//!    |                 late, held, cut  killed, links down, folders of blobs away
+//!    '--> histories --> both checks; then all heals, and nothing is left behind
+//! ```
+//!
+//! In the end the third site is taken for lost, and a directory takes its place, while clients go
+//! on; and then another server is killed.
+//!
+//! How long anything takes decides nothing. `FULGURITE_TEST_REAL_SEED` is another course of events,
+//! `FULGURITE_TEST_REAL_ROUNDS` is how often each fault comes (once).
+
+mod client;
+mod network;
+mod sites;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fulgurite_geo_store::{GeoStore, Kept, SiteEntry};
+use fulgurite_units::{RandomStream, Seed};
+use tokio::runtime::Runtime;
+
+use crate::history::faults::Fault as Planted;
+use crate::history::{self, Asked, Operation, Told, now, versions, windows};
+use client::{Plan, VARIABLE, ask};
+use sites::Sites;
+
+const CLIENTS: usize = 3;
+const KEYS: u64 = 5;
+
+/// How often something that has to come to pass is looked for.
+const TRIES: usize = 60;
+
+// Clients that are this process, one after the other. No two draw the same ids.
+const KEEPER: u64 = 1 << 20;
+const HEALER: u64 = KEEPER + 1;
+const REMOVER: u64 = KEEPER + 2;
+const SWEEPER: u64 = KEEPER + 3;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    /// A server is killed.
+    Kill(usize),
+    /// Two of three are.
+    KillTwo(usize),
+    /// The blobs of a site are away.
+    Blobs(usize),
+    /// A client is killed in the middle of what it does.
+    Client,
+    /// Nothing gets to a server or from it.
+    Partition(usize),
+    /// All takes longer at a server.
+    Delay(usize),
+    /// What a server does is not told, and then connections end.
+    LostReplies(usize),
+}
+
+impl Fault {
+    fn all() -> Vec<Self> {
+        let of_each: [fn(usize) -> Self; 4] =
+            [Self::Kill, Self::Partition, Self::Delay, Self::LostReplies];
+        let each = of_each.iter().flat_map(|fault| (0..3).map(fault));
+        each.chain([Self::KillTwo(0), Self::Blobs(0), Self::Blobs(1), Self::Client, Self::Client])
+            .collect()
+    }
+}
+
+/// Whoever speaks HTTP chooses who does its TLS, spoken or not.
+fn use_ring() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn wish(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().map_or(usual, |value| value.parse().unwrap())
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+fn rest(random: &mut RandomStream, least_ms: u64, more_ms: u64) {
+    std::thread::sleep(Duration::from_millis(least_ms + random.below(more_ms)));
+}
+
+#[test]
+fn what_clients_of_real_servers_are_told_is_right() {
+    use_ring();
+    let seed = wish("FULGURITE_TEST_REAL_SEED", 1);
+    println!("seed {seed}");
+    let mut random = Seed::new(seed).stream();
+    let folder = tempfile::tempdir().unwrap();
+    let network = runtime();
+    let Some(mut sites) = Sites::start(folder.path(), &network) else { return };
+    let mut plan = Plan {
+        // With the fast round, and with promises first.
+        map: sites.map(if seed.is_multiple_of(2) { "fast = false" } else { "" }),
+        near: None,
+        seed,
+        client: 0,
+        keys: KEYS,
+        history: folder.path().join("0"),
+        stop: folder.path().join("stop"),
+        variables: sites::variables(),
+        ahead_ms: 0,
+    };
+    let began = now();
+    let keeper = runtime();
+    keeper.block_on(sites.begin(&plan));
+    let mut clients = Clients { plan: plan.clone(), running: Vec::new(), count: 0 };
+    (0..CLIENTS).for_each(|_| clients.add());
+    // It heals and collects while others work.
+    let store = keeper.block_on(plan.at(KEEPER, 0).open());
+    let hints = fulgurite_units::Duration::from_secs(1);
+    keeper.block_on(async { store.keep(hints, fulgurite_units::Duration::from_secs(3)) });
+    let mut faults = Vec::new();
+    for _ in 0..wish("FULGURITE_TEST_REAL_ROUNDS", 1) {
+        let mut round = Fault::all();
+        while !round.is_empty() {
+            let one = random.below(round.len() as u64);
+            faults.push(round.swap_remove(usize::try_from(one).unwrap()));
+        }
+    }
+    for fault in &faults {
+        rest(&mut random, 200, 300);
+        bring(*fault, &mut sites, &mut clients, &mut random);
+    }
+    keeper.block_on(replace(&store, &folder.path().join("another")));
+    plan.map = store.map().text();
+    bring(Fault::Kill(0), &mut sites, &mut clients, &mut random);
+    rest(&mut random, 500, 500);
+    let mut history = clients.stop();
+    drop(store);
+    keeper.shutdown_background();
+    let worked_ms = (now() - began) / 1_000_000;
+
+    let end = runtime();
+    history.extend(end.block_on(all_heals(&plan)));
+    let (whole, searched) = checked(&history);
+    println!(
+        "seed {seed}: {} operations {:?}, {} faults in {worked_ms} ms; {searched:?}, {whole}",
+        history.len(),
+        told(&history),
+        faults.len()
+    );
+    end.block_on(nothing_is_left(&plan, &sites));
+    println!("{} ms in all", (now() - began) / 1_000_000);
+}
+
+/// Brings a fault, lets clients meet it, and ends it.
+fn bring(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut RandomStream) {
+    match fault {
+        Fault::Kill(site) => {
+            sites.crash(site);
+            rest(random, 200, 800);
+            sites.start_again(site);
+        }
+        Fault::KillTwo(site) => {
+            sites.crash(site);
+            sites.crash(site + 1);
+            rest(random, 200, 800);
+            sites.start_again(site + 1);
+            sites.start_again(site);
+        }
+        Fault::Blobs(site) => {
+            sites.take_folder(site, true);
+            rest(random, 200, 800);
+            sites.take_folder(site, false);
+        }
+        Fault::Client => {
+            clients.kill(random);
+            clients.add();
+        }
+        Fault::Partition(site) => {
+            sites.set_link(site, false);
+            rest(random, 400, 800);
+            sites.set_link(site, true);
+        }
+        Fault::Delay(site) => {
+            let delay_ms = 10 + random.below(90);
+            sites.set_late(site, Some(delay_ms));
+            rest(random, 400, 600);
+            sites.set_late(site, None);
+        }
+        Fault::LostReplies(site) => {
+            sites.relay(site, |traffic| traffic.is_mute = true);
+            rest(random, 20, 200);
+            sites.cut(site);
+            sites.relay(site, |traffic| traffic.is_mute = false);
+        }
+    }
+}
+
+/// Puts a directory in the place of the third site.
+async fn replace(store: &GeoStore, folder: &Path) {
+    let place = Some(format!("dir://{}", folder.display()));
+    let (name, rebuilding) = (sites::NAMES[2].to_owned(), false);
+    let entry = SiteEntry { name, table: place.clone(), blobs: place, rebuilding };
+    let mut kept = Err("it was not tried".to_owned());
+    for _ in 0..TRIES {
+        let replaced = store.replace_site(sites::NAMES[2], entry.clone(), &|_, _| {}).await;
+        kept = replaced.map_err(|error| fulgurite_units::error_chain(&error));
+        if kept.as_ref().is_ok_and(|kept| kept.problems.is_empty()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let kept = kept.unwrap();
+    assert_eq!((kept.problems, kept.lost), (vec![], vec![]));
+    assert!(store.map().sites.iter().all(|site| !site.rebuilding), "it votes again");
+}
+
+/// Clients, each a process.
+struct Clients {
+    plan: Plan,
+    running: Vec<(Child, Plan)>,
+    count: u64,
+}
+
+impl Clients {
+    fn add(&mut self) {
+        self.count += 1;
+        let folder = self.plan.stop.parent().unwrap();
+        let plan = Plan {
+            client: self.count,
+            history: folder.join(self.count.to_string()),
+            near: self.count.is_multiple_of(2).then(|| "etcd".to_owned()),
+            ..self.plan.clone()
+        };
+        let file = folder.join(format!("{}.json", self.count));
+        std::fs::write(&file, serde_json::to_vec(&plan).unwrap()).unwrap();
+        let own = std::env::current_exe().unwrap();
+        let mut command = Command::new(own);
+        command.args(["--exact", "real::client::is_one_process_of_another_test", "--nocapture"]);
+        command.env(VARIABLE, file).stdin(Stdio::null()).stdout(Stdio::null());
+        self.running.push((command.spawn().unwrap(), plan));
+    }
+
+    fn kill(&mut self, random: &mut RandomStream) {
+        let one = usize::try_from(random.below(self.running.len() as u64)).unwrap();
+        let (client, _) = &mut self.running[one];
+        assert!(client.try_wait().unwrap().is_none(), "a client has ended by itself");
+        client.kill().unwrap();
+        client.wait().unwrap();
+        self.running.remove(one);
+    }
+
+    /// Has all come to their ends, and reads what they and those that were killed were told.
+    fn stop(&mut self) -> Vec<Operation> {
+        std::fs::write(&self.plan.stop, "").unwrap();
+        for (mut client, plan) in self.running.drain(..) {
+            let end = client.wait().unwrap();
+            assert!(end.success(), "client {} ended with {end}", plan.client);
+        }
+        let folder = self.plan.stop.parent().unwrap();
+        let read = |client: u64| {
+            // Who was killed before it began has none.
+            let lines = std::fs::read_to_string(folder.join(client.to_string()));
+            history::read(client, &lines.unwrap_or_default())
+        };
+        (1..=self.count).flat_map(read).collect()
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        for (client, _) in &mut self.running {
+            let _ = client.kill();
+            let _ = client.wait();
+        }
+    }
+}
+
+/// Everything answers: all is whole soon. Says what is read then.
+async fn all_heals(plan: &Plan) -> Vec<Operation> {
+    let store = plan.at(HEALER, 1).open().await;
+    let is_whole = |kept: &Kept| {
+        assert_eq!(kept.lost, Vec::<String>::new());
+        kept.problems.is_empty() && kept.whole == kept.objects && kept.objects > 0
+    };
+    let mut kept = store.heal(&|_| {}).await;
+    for _ in 0..TRIES {
+        if kept.as_ref().is_ok_and(is_whole) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        kept = store.heal(&|_| {}).await;
+    }
+    assert!(kept.as_ref().is_ok_and(is_whole), "{kept:?}");
+    let mut read = Vec::new();
+    for key in 0..KEYS {
+        read.extend(certainly(&store, key, Asked::Get).await);
+    }
+    read
+}
+
+/// Asks until it is certain what came of it, which it is soon on a machine that is not too busy.
+async fn certainly(store: &GeoStore, key: u64, asked: Asked) -> Vec<Operation> {
+    let mut all = Vec::new();
+    for _ in 0..TRIES {
+        let called = now();
+        let told = ask(store, key, asked).await;
+        let returned = if told == Told::Unknown { history::Moment::MAX } else { now() };
+        all.push(Operation { client: HEALER, key, asked, told, called, returned });
+        if !matches!(told, Told::Failed | Told::Unknown) {
+            return all;
+        }
+    }
+    panic!("{all:?}");
+}
+
+/// Both checks, and that they notice what is not so.
+fn checked(history: &[Operation]) -> (&'static str, windows::Searched) {
+    versions::check(history).unwrap();
+    let searched = windows::check(history).unwrap();
+    for fault in Planted::ALL {
+        let planted = fault.plant(history);
+        // Where the load is high, a client may have done little; where there is room it is noticed.
+        let some = planted.len().div_ceil(8).max(1);
+        for planted in planted.into_iter().step_by(some) {
+            let noticed = [versions::check(&planted).is_err(), windows::check(&planted).is_err()];
+            assert!(noticed[0] && (noticed[1] || fault == Planted::Swapped), "{fault:?}");
+        }
+    }
+    let did = |told: fn(&Told) -> bool| history.iter().filter(|one| told(&one.told)).count();
+    assert!(did(|told| matches!(told, Told::Wrote(_))) > 0, "nothing was put");
+    assert!(did(|told| matches!(told, Told::Read(..))) > 0, "nothing was read");
+    ("right", searched)
+}
+
+/// How often each was told.
+fn told(history: &[Operation]) -> BTreeMap<&'static str, usize> {
+    let mut all = BTreeMap::new();
+    for one in history {
+        let name = match one.told {
+            Told::Wrote(_) => "wrote",
+            Told::Refused => "refused",
+            Told::Deleted => "deleted",
+            Told::Read(..) => "read",
+            Told::Nothing => "nothing",
+            Told::Failed => "failed",
+            Told::Unknown => "unknown",
+        };
+        *all.entry(name).or_default() += 1;
+    }
+    all
+}
+
+/// All is deleted, collected and swept: no site has a fragment or a hint.
+async fn nothing_is_left(plan: &Plan, sites: &Sites) {
+    let store = plan.at(REMOVER, 1).open().await;
+    for key in 0..KEYS {
+        certainly(&store, key, Asked::Delete).await;
+    }
+    let hour = fulgurite_units::Duration::from_secs(3600);
+    let mut last = (Vec::new(), 0);
+    for turn in 1..=TRIES as u64 {
+        // What was deleted in the turn before may go: stripes are when they are empty.
+        let later = plan.at(SWEEPER + turn, 1 + turn);
+        let store = later.open().await;
+        let kept = [
+            store.heal(&|_| {}).await.unwrap(),
+            store.collect(&|_| {}).await.unwrap(),
+            store.sweep(hour, &|_| {}).await.unwrap(),
+            store.work_off_hints().await.unwrap(),
+        ];
+        assert!(kept.iter().all(|kept| kept.lost.is_empty()), "{kept:?}");
+        let left = sites.fragments(&later).await;
+        if left == 0 && kept[3].objects == 0 && kept.iter().all(|it| it.problems.is_empty()) {
+            return;
+        }
+        last = (kept.to_vec(), left);
+    }
+    panic!("this is left: {last:?}");
+}

@@ -1,0 +1,180 @@
+//! The ways from clients to a server, which fail when a test likes.
+//!
+//! ```text
+//! client -- relay: late, held, ended in the middle -- link: down, or late -- server
+//!           on each machine                           of a network namespace, if one may be had
+//! ```
+
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::servers::Place;
+
+/// How bytes pass a relay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// Each piece takes so long, each way.
+    pub(crate) delay_ms: u64,
+    /// Nothing passes.
+    pub(crate) is_held: bool,
+    /// What the server answers does not pass: it is done, and nobody is told.
+    pub(crate) is_mute: bool,
+    /// How often all connections were ended.
+    cuts: u64,
+}
+
+/// A relay to a server. It ends with the runtime that it was started on.
+#[derive(Clone, Debug)]
+pub(crate) struct Relay {
+    pub(crate) port: u16,
+    traffic: Arc<watch::Sender<Traffic>>,
+}
+
+impl Relay {
+    pub(crate) async fn start(server: SocketAddr) -> Self {
+        let (traffic, _) = watch::channel(Traffic::default());
+        let traffic = Arc::new(traffic);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let of = Arc::clone(&traffic);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(pass(client, server, of.subscribe()));
+            }
+        });
+        Self { port, traffic }
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Traffic)) {
+        self.traffic.send_modify(change);
+    }
+
+    /// Ends all connections: what is under way is lost.
+    pub(crate) fn cut(&self) {
+        self.change(|traffic| traffic.cuts += 1);
+    }
+}
+
+/// Passes the bytes of a connection until it ends at one side, or is cut.
+async fn pass(client: TcpStream, server: SocketAddr, mut traffic: watch::Receiver<Traffic>) {
+    let cuts = traffic.borrow().cuts;
+    let (asking, answering) = (traffic.clone(), traffic.clone());
+    let passed = async {
+        let Ok(server) = TcpStream::connect(server).await else { return };
+        for stream in [&client, &server] {
+            let _ = stream.set_nodelay(true);
+        }
+        let ((asks, answers), (reads, writes)) = (client.into_split(), server.into_split());
+        tokio::select! {
+            () = pump(asks, writes, asking, |traffic| traffic.is_held) => {}
+            () = pump(reads, answers, answering, |it| it.is_held || it.is_mute) => {}
+        }
+    };
+    tokio::select! {
+        () = passed => {}
+        _ = traffic.wait_for(|traffic| traffic.cuts != cuts) => {}
+    }
+}
+
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut traffic: watch::Receiver<Traffic>,
+    is_held: fn(&Traffic) -> bool,
+) {
+    let mut bytes = vec![0; 64 << 10];
+    while let Ok(length @ 1..) = from.read(&mut bytes).await {
+        let delay_ms = traffic.borrow().delay_ms;
+        if delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
+        if traffic.wait_for(|traffic| !is_held(traffic)).await.is_err() {
+            return;
+        }
+        if to.write_all(&bytes[..length]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A network of one server, with a link to it that can be down.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    name: String,
+    /// The end of the link that is here.
+    link: String,
+    inside: String,
+}
+
+impl Namespace {
+    /// A new one; `number` is another for each of a process.
+    pub(crate) fn new(number: u32) -> Result<Self, String> {
+        let process = std::process::id();
+        let (name, link) = (format!("fg{process}-{number}"), format!("fg{process}o{number}"));
+        let network = format!("10.{}.{}", 64 + process / 250 % 64, process % 250);
+        let (here, inside) =
+            (format!("{network}.{}", 4 * number + 1), format!("{network}.{}", 4 * number + 2));
+        let peer = format!("fg{process}i{number}");
+        ip(&["netns", "add", &name])?;
+        let made = Self { name, link, inside };
+        let Self { name, link, inside } = &made;
+        ip(&["link", "add", link, "type", "veth", "peer", "name", &peer, "netns", name])?;
+        ip(&["address", "add", &format!("{here}/30"), "dev", link])?;
+        ip(&["link", "set", "dev", link, "up"])?;
+        let inner: [&[&str]; 3] = [
+            &["address", "add", &format!("{inside}/30"), "dev", &peer],
+            &["link", "set", "dev", &peer, "up"],
+            &["link", "set", "dev", "lo", "up"],
+        ];
+        for arguments in inner {
+            ip(&[&["-netns", name], arguments].concat())?;
+        }
+        Ok(made)
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place { namespace: Some(self.name.clone()), address: self.inside.clone() }
+    }
+
+    pub(crate) fn set_link(&self, is_up: bool) {
+        ip(&["link", "set", "dev", &self.link, if is_up { "up" } else { "down" }]).unwrap();
+    }
+
+    /// Has all that goes to the server take longer; not every kernel can.
+    pub(crate) fn delay(&self, delay_ms: Option<u64>) -> Result<(), String> {
+        let Some(delay_ms) = delay_ms else {
+            return said("tc", &["qdisc", "delete", "dev", &self.link, "root"]);
+        };
+        let delay = format!("{delay_ms}ms");
+        said("tc", &["qdisc", "add", "dev", &self.link, "root", "netem", "delay", &delay])
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // The link goes with it.
+        let _ = ip(&["netns", "delete", &self.name]);
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<(), String> {
+    said("ip", arguments)
+}
+
+/// Runs a program; what it said when it failed.
+fn said(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(program);
+    let done = command.args(arguments).stdin(Stdio::null()).output();
+    let done = done.map_err(|error| format!("{program}: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&done.stderr).trim().to_owned())
+}

@@ -1,0 +1,146 @@
+//! Blobs in a directory that goes away, and is back, between any two calls.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use object_store::local::LocalFileSystem;
+use object_store::{CopyOptions, ListResult, MultipartUpload, PutMultipartOptions, PutResult};
+
+use super::*;
+
+/// What happens to the directory before a call: it goes, or is back; and so on.
+#[derive(Debug)]
+struct Flapping {
+    inner: LocalFileSystem,
+    folder: PathBuf,
+    /// For each call that comes: whether the directory is there.
+    there: Mutex<Vec<bool>>,
+}
+
+impl fmt::Display for Flapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Flapping")
+    }
+}
+
+impl Flapping {
+    fn call(&self) {
+        let mut there = self.there.lock().unwrap();
+        if there.is_empty() {
+            return;
+        }
+        let is_there = there.remove(0);
+        drop(there);
+        let away = self.folder.with_extension("away");
+        let (from, to) = if is_there { (&away, &self.folder) } else { (&self.folder, &away) };
+        if from.exists() && (is_there || !away.exists()) {
+            // As a disk that is mounted over whatever was written meanwhile.
+            let _ = std::fs::remove_dir_all(to);
+            std::fs::rename(from, to).unwrap();
+        }
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Flapping {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        self.call();
+        self.inner.put_opts(location, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(
+        &self,
+        location: &Path,
+        options: GetOptions,
+    ) -> object_store::Result<GetResult> {
+        self.call();
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        self.call();
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: CopyOptions,
+    ) -> object_store::Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_is_away_between_any_two_calls_says_nothing_of_what_is_in_it() {
+    // Each course of four calls, of which some in a row find the place away.
+    let courses = (0..4).flat_map(|from| (from..=4).map(move |to| (from, to)));
+    for (from, to) in courses {
+        let course = format!("away for calls {from} to {to}");
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("place");
+        std::fs::create_dir(&folder).unwrap();
+        let inner = LocalFileSystem::new_with_prefix(&folder).unwrap();
+        let store = Flapping { inner, folder, there: Mutex::default() };
+        let store = Arc::new(store);
+        let blobs = BucketBlobs::new(Arc::clone(&store) as Arc<dyn ObjectStore>, Path::default());
+        let blobs = blobs.marked(true).await.unwrap();
+        let (there, new) = (Key::new("there").unwrap(), Key::new("a/new").unwrap());
+        blobs.create(&there, Bytes::from_static(b"bytes")).await.unwrap();
+
+        let set = |there: Vec<bool>| *store.there.lock().unwrap() = there;
+        let flaps = || set((0..4).map(|call| !(from..to).contains(&call)).collect());
+        let back = || {
+            set(vec![true]);
+            store.call();
+        };
+        flaps();
+        let got = blobs.get(&there, None).await;
+        assert_ne!(got, Err(BlobError::NotFound), "{course}");
+        back();
+        flaps();
+        let head = blobs.head(&there).await.map(drop);
+        assert_ne!(head, Err(BlobError::NotFound), "{course}");
+        back();
+
+        flaps();
+        let created = blobs.create(&new, Bytes::from_static(b"new")).await;
+        back();
+        let is_there = blobs.get(&new, None).await.is_ok();
+        assert!(is_there || created.is_err(), "{course}: {created:?}");
+        let is_certain = matches!(created, Err(BlobError::Unavailable(_)));
+        assert!(!is_there || !is_certain, "{course}: {created:?}");
+
+        flaps();
+        let deleted = blobs.delete(&there).await;
+        back();
+        let is_there = blobs.get(&there, None).await.is_ok();
+        assert_eq!(deleted.is_ok(), !is_there, "{course}: {deleted:?}");
+    }
+}
