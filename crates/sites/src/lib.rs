@@ -4,6 +4,7 @@
 //! ```text
 //! table       rows that are written only if they are as expected
 //! transact    read, decide, write, again on a conflict
+//! beside      whole transactions in one trip, where somebody stands at the table
 //! memory      a table for tests and simulations
 //! directory   one of a machine, for any number of processes
 //! bucket      in S3, Azure, Google, by conditional puts; blobs, too
@@ -21,6 +22,7 @@
 //! the caller's back.
 
 mod address;
+mod beside;
 mod blob;
 mod bucket;
 mod directory;
@@ -42,6 +44,7 @@ mod table;
 mod transact;
 
 pub use address::{Address, AddressError};
+pub use beside::{Asked, Beside, NodePlace, Nodes};
 pub use blob::{Blob, BlobMeta};
 pub use bucket::{BucketBlobs, BucketTable, Statuses};
 pub use directory::{DirectoryStep, DirectoryTable, Obstacle};
