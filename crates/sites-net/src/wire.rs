@@ -54,6 +54,7 @@ pub(crate) struct OpenRequest {
 
 /// What there is to be asked.
 #[derive(Clone, PartialEq, Message)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct OpenReply {
     #[prost(uint32, tag = "1")]
     pub(crate) version: u32,
@@ -198,8 +199,8 @@ pub(crate) struct Meta {
     pub(crate) key: String,
     #[prost(uint64, tag = "2")]
     pub(crate) bytes: u64,
-    #[prost(int64, tag = "3")]
-    pub(crate) written_ms: i64,
+    #[prost(uint64, tag = "3")]
+    pub(crate) written_ms: u64,
 }
 
 /// The same of some blobs.
@@ -216,6 +217,6 @@ pub(crate) struct MetasReply {
 pub(crate) struct ListRequest {
     #[prost(string, optional, tag = "1")]
     pub(crate) prefix: Option<String>,
-    #[prost(int64, tag = "2")]
-    pub(crate) before_ms: i64,
+    #[prost(uint64, tag = "2")]
+    pub(crate) before_ms: u64,
 }
