@@ -22,7 +22,7 @@ use crate::calls::{Client, OPEN};
 use crate::dial::{NoConnection, dial, ended};
 use crate::limits::VERSION;
 use crate::tls::TlsFiles;
-use crate::told::{blob_error, is_missing, is_stranger, table_error};
+use crate::told::{blob_error, is_missing, is_not_served, is_stranger, table_error};
 use crate::wire::{Failure, OpenReply, OpenRequest};
 
 /// Which store of a node.
@@ -115,6 +115,10 @@ impl Link {
             NoLink::Store(failure) if is_missing(&failure) => {
                 OpenError::Missing { what: self.part.what(), place }
             }
+            NoLink::Store(failure) if is_not_served(&failure) => {
+                let what = if self.part == Part::Table { "table" } else { "blobs" };
+                OpenError::NotServed { what, place }
+            }
             NoLink::Store(failure) if is_stranger(&failure) => {
                 OpenError::Stranger { place, what: failure.what }
             }
@@ -192,28 +196,15 @@ impl Link {
         let (channel, alert) = dial(at, name, &self.files).await.map_err(NoLink::No)?;
         let mut client = Client::new(channel);
         let asked = OpenRequest { version: VERSION, part: self.part.number(), may_create };
-        let opened: Result<OpenReply, Status> = client.unary(OPEN, asked, ANSWER_WITHIN).await;
-        let opened = match opened {
-            Ok(opened) => opened,
+        let reply: Result<OpenReply, Status> = client.unary(OPEN, asked, ANSWER_WITHIN).await;
+        let reply = match reply {
+            Ok(reply) => reply,
             Err(status) if status.code() == Code::Unimplemented => {
-                return Err(other_version(at, "of another program, or of none that is known"));
+                return Err(other_version(at, "no node, or one of another release"));
             }
             Err(status) => return Err(NoLink::No(ended(at, &alert, &said(&status)))),
         };
-        if opened.version != VERSION {
-            let theirs = format!("version {} (release {})", opened.version, opened.program);
-            return Err(other_version(at, &theirs));
-        }
-        if let Some(failure) = opened.failure {
-            return Err(NoLink::Store(failure));
-        }
-        let caps = TableCaps {
-            max_row: usize::try_from(opened.max_row).unwrap_or(usize::MAX),
-            cond_delete: opened.cond_delete,
-            reply_on_conflict: opened.reply_on_conflict,
-            tag_reuse: opened.tag_reuse,
-            scan_order: opened.scan_order,
-        };
+        let caps = opened(at, &reply)?;
         self.caps.get_or_init(|| caps);
         Ok(client)
     }
@@ -257,7 +248,7 @@ impl Link {
     pub(crate) fn fault(&self, number: u64, status: &Status) -> Fault {
         let at = &self.place.at;
         if status.code() == Code::Unimplemented {
-            return Fault::NotSent(other_version(at, "without this call"));
+            return Fault::NotSent(other_version(at, "one without this call"));
         }
         if status.code() != Code::DeadlineExceeded {
             self.over(number);
@@ -270,9 +261,28 @@ impl Link {
     }
 }
 
+/// What the table can do that a node opened; of blobs nothing is said.
+pub(crate) fn opened(at: &str, reply: &OpenReply) -> Result<TableCaps, NoLink> {
+    if reply.version != VERSION {
+        let theirs =
+            format!("one that speaks version {} (release {})", reply.version, reply.program);
+        return Err(other_version(at, &theirs));
+    }
+    if let Some(failure) = &reply.failure {
+        return Err(NoLink::Store(failure.clone()));
+    }
+    Ok(TableCaps {
+        max_row: usize::try_from(reply.max_row).unwrap_or(usize::MAX),
+        cond_delete: reply.cond_delete,
+        reply_on_conflict: reply.reply_on_conflict,
+        tag_reuse: reply.tag_reuse,
+        scan_order: reply.scan_order,
+    })
+}
+
 fn other_version(at: &str, theirs: &str) -> NoLink {
     NoLink::No(NoConnection::Refused(format!(
-        "the node at {at} is {theirs}, and this program speaks version {VERSION} (release {}): run \
+        "the node at {at} is {theirs}; this program speaks version {VERSION} (release {}): run \
          the same release at both ends",
         env!("CARGO_PKG_VERSION")
     )))

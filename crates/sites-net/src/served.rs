@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use fulgurite_geo::{Answer, Question, encode_answer, step_bytes};
+use fulgurite_geo::{Answer, Image, Question, encode_answer, step_bytes};
 use fulgurite_sites::{
     Decision, Entropy, Expect, Guess, Key, KeyError, Rests, Table, Tag, transact,
 };
@@ -133,12 +133,11 @@ impl Served {
     fn decide(&self, bytes: Option<&[u8]>, question: &Question) -> Decision<Answer> {
         let nonce = || u128::from_le_bytes(self.entropy.draw());
         match step_bytes(bytes, &question.request, question.standing, nonce) {
-            Ok(image) => {
-                let answer = Ok((image.stepped.verdict, image.stepped.row));
-                match image.bytes {
-                    Some(bytes) => Decision::Write(Bytes::from(bytes), answer),
-                    None => Decision::Leave(answer),
-                }
+            Ok(Image { stepped, bytes: Some(bytes) }) => {
+                Decision::Write(Bytes::from(bytes), Ok((stepped.verdict, stepped.row)))
+            }
+            Ok(Image { stepped, bytes: None }) => {
+                Decision::Leave(Ok((stepped.verdict, stepped.row)))
             }
             Err(error) => Decision::Leave(Err(error)),
         }

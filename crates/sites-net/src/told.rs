@@ -22,6 +22,7 @@ const NOT_FOUND: u32 = 9;
 const EXISTS: u32 = 10;
 const MISSING: u32 = 11;
 const STRANGER: u32 = 12;
+const NOT_SERVED: u32 = 13;
 
 const ENDED_UNKNOWN: u32 = 1;
 const ENDED_UNAVAILABLE: u32 = 2;
@@ -48,7 +49,7 @@ pub(crate) fn unavailable(what: impl Into<String>) -> Failure {
 
 /// What is not served.
 pub(crate) fn not_served(what: impl Into<String>) -> Failure {
-    failure(STRANGER, what)
+    failure(NOT_SERVED, what)
 }
 
 /// A question that makes no sense: whoever asks is another program.
@@ -85,7 +86,7 @@ pub(crate) fn table_error(failure: Failure) -> TableError {
     let cause = || Cause::new(what.clone());
     match kind {
         CONFLICT => TableError::Conflict(row.map(row_of)),
-        UNAVAILABLE | MISSING | STRANGER => TableError::Unavailable(cause()),
+        UNAVAILABLE | MISSING | STRANGER | NOT_SERVED => TableError::Unavailable(cause()),
         THROTTLED => TableError::Throttled(number.map(Duration::from_millis)),
         TOO_LARGE => TableError::TooLarge(bytes_of(number)),
         DENIED => TableError::Denied(cause()),
@@ -117,7 +118,7 @@ pub(crate) fn blob_error(failure: Failure) -> BlobError {
     match kind {
         NOT_FOUND => BlobError::NotFound,
         EXISTS => BlobError::Exists,
-        UNAVAILABLE | MISSING | STRANGER => BlobError::Unavailable(cause()),
+        UNAVAILABLE | MISSING | STRANGER | NOT_SERVED => BlobError::Unavailable(cause()),
         THROTTLED => BlobError::Throttled(number.map(Duration::from_millis)),
         TOO_LARGE => BlobError::TooLarge(bytes_of(number)),
         DENIED | UNSUPPORTED => BlobError::Denied(cause()),
@@ -191,7 +192,12 @@ pub(crate) const fn is_missing(failure: &Failure) -> bool {
     failure.kind == MISSING
 }
 
-/// Whether what is there is none of ours, or not served: nothing that passes.
+/// Whether the node has no such store.
+pub(crate) const fn is_not_served(failure: &Failure) -> bool {
+    failure.kind == NOT_SERVED
+}
+
+/// Whether what is there is none of ours: nothing that passes.
 pub(crate) const fn is_stranger(failure: &Failure) -> bool {
     failure.kind == STRANGER
 }

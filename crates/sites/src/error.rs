@@ -192,6 +192,14 @@ pub enum OpenError {
         /// Where.
         place: String,
     },
+    /// A node serves the one of a table and blobs, and not the other.
+    #[error("the node at {place} serves no {what}")]
+    NotServed {
+        /// A table or blobs.
+        what: &'static str,
+        /// Where.
+        place: String,
+    },
     /// There is something, and it is not ours.
     #[error("{place}: {what}")]
     Stranger {
@@ -226,7 +234,7 @@ impl OpenError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Address(_) => ErrorKind::Invalid,
-            Self::Missing { .. } => ErrorKind::NotFound,
+            Self::Missing { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
             Self::Stranger { .. } => ErrorKind::Conflict,
             Self::Table { source, .. } => source.kind(),
             Self::Blob { source, .. } => source.kind(),
