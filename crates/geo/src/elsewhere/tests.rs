@@ -86,3 +86,21 @@ fn a_step_that_is_told_twice_is_answered_alike_and_written_once() {
         Error::RowForeign
     );
 }
+
+#[test]
+fn any_bytes_are_a_question_or_an_error() {
+    let mut random = fulgurite_units::Seed::new(7).stream();
+    let questions: Vec<Vec<u8>> = questions().iter().map(Question::encode).collect();
+    for round in 0..20_000_usize {
+        let mut bytes = questions[round % questions.len()].clone();
+        for _ in 0..=random.next_u64() % 3 {
+            let at = usize::try_from(random.next_u64()).unwrap() % bytes.len();
+            bytes[at] = random.next_u64().to_le_bytes()[0];
+        }
+        // What is read is written as something that is read as the same.
+        if let Ok(question) = Question::decode(&bytes) {
+            assert_eq!(Question::decode(&question.encode()), Ok(question));
+        }
+        let _ = decode_answer(&bytes);
+    }
+}
