@@ -1,4 +1,4 @@
-"""An archive over sites each of which has a node beside its stores, with certificates that openssl made.
+"""An archive over sites with a node beside the stores of each, and certificates made by openssl.
 
 The sites are directories of this machine, and nobody but the nodes opens them.
 """

@@ -16,7 +16,7 @@ use fulgurite_sites::{
 use fulgurite_sites_net::Stores;
 use fulgurite_units::UnixTime;
 use futures::stream::BoxStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::world::{Proxy, World, entropy, table};
 
@@ -31,6 +31,38 @@ struct Cutting {
     knife: Arc<watch::Sender<u64>>,
     is_armed: Arc<AtomicBool>,
     writes: Arc<AtomicU64>,
+    /// Where writes are held before anything is written, if they are.
+    gate: Arc<Gate>,
+}
+
+/// What holds writes, and what became of them.
+#[derive(Debug, Default)]
+struct Gate {
+    is_shut: AtomicBool,
+    opened: Notify,
+    came: Notify,
+    given_up: Notify,
+}
+
+/// Tells when a write that is held is given up.
+struct Held<'a>(&'a Gate);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.0.is_shut.load(Ordering::SeqCst) {
+            self.0.given_up.notify_one();
+        }
+    }
+}
+
+impl Gate {
+    async fn pass(&self) {
+        if self.is_shut.load(Ordering::SeqCst) {
+            let _held = Held(self);
+            self.came.notify_one();
+            self.opened.notified().await;
+        }
+    }
 }
 
 impl Cutting {
@@ -54,6 +86,7 @@ impl Table for Cutting {
     }
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
+        self.gate.pass().await;
         let tag = self.inner.cas(key, expect, new).await?;
         self.writes.fetch_add(1, Ordering::SeqCst);
         self.cut().await;
@@ -96,6 +129,7 @@ async fn cutting(world: &World) -> (fulgurite_sites_net::Node, Proxy, Cutting, A
         knife: proxy.knife(),
         is_armed: Arc::default(),
         writes: Arc::default(),
+        gate: Arc::default(),
     };
     let node = world.serve("oslo.records", Arc::new(stores.clone())).await;
     proxy.aim(Some(node.address()));
@@ -186,6 +220,47 @@ async fn a_node_that_stays_away_leaves_what_was_sent_unknown() {
     assert_eq!((verdict, row.open.len()), (Verdict::Ok, 1));
     assert_eq!(stores.writes.load(Ordering::SeqCst), 1);
     node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_waits_for_any_more_the_node_gives_up() {
+    let world = World::new();
+    let (node, _proxy, stores, asked) = cutting(&world).await;
+    let key = at("o/key");
+    stores.gate.is_shut.store(true, Ordering::SeqCst);
+    let bytes = Bytes::from(question(1, 1).encode());
+    tokio::select! {
+        asked = asked.beside().unwrap().transact(&key, bytes) => panic!("{asked:?}"),
+        () = stores.gate.came.notified() => {}
+    }
+    stores.gate.given_up.notified().await;
+    stores.gate.is_shut.store(false, Ordering::SeqCst);
+    // The connection is as it was.
+    let (verdict, _, trips) = ask(asked.beside().unwrap(), &key, &question(2, 1)).await;
+    assert_eq!((verdict, trips), (Verdict::Ok, 1));
+    assert_eq!((stores.writes.load(Ordering::SeqCst), node.calls()["Open"]), (1, 1));
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_told_to_stop_ends_what_it_began() {
+    let world = World::new();
+    let (node, _proxy, stores, asked) = cutting(&world).await;
+    let key = at("o/key");
+    stores.gate.is_shut.store(true, Ordering::SeqCst);
+    let question = question(1, 1);
+    let step = ask(asked.beside().unwrap(), &key, &question);
+    let stop = async {
+        stores.gate.came.notified().await;
+        let stopping = tokio::spawn(node.stop());
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        assert!(!stopping.is_finished(), "a call is under way");
+        stores.gate.is_shut.store(false, Ordering::SeqCst);
+        stores.gate.opened.notify_one();
+        stopping.await.unwrap();
+    };
+    let ((verdict, _, trips), ()) = tokio::join!(step, stop);
+    assert_eq!((verdict, trips), (Verdict::Ok, 1));
 }
 
 /// Steps by several programs while the node ends and begins again, and connections are cut: each

@@ -9,8 +9,8 @@ use fulgurite_sites::{Address, BlobError, Expect, Key, OpenError, Opener, TableE
 use fulgurite_sites_net::{AddressedStores, Node, NodeError};
 use fulgurite_units::{Clock, Instant, UnixTime};
 use futures::{StreamExt as _, TryStreamExt as _};
-use object_store::path::Path;
 use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
 
 use crate::world::{World, blobs, entropy, opener, table};
 use crate::{chance, conformance};
@@ -126,7 +126,7 @@ struct Sites {
 impl Sites {
     async fn new(world: &World) -> Self {
         let mut nodes = Vec::new();
-        let mut text = "name = 'records'\ndata = 2\nparity = 1\nround = '2s'\n".to_owned();
+        let mut text = "name = 'records'\ndata = 2\nparity = 1\nround = '20s'\n".to_owned();
         for name in ["lisbon", "oslo", "turin"] {
             let node = world.serve(name, world.directory(name)).await;
             let place = world.address(node.address(), name);
