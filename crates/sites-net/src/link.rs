@@ -155,7 +155,9 @@ impl Link {
         {
             return Err(error.clone());
         }
-        let dialed = timeout(CONNECT_WITHIN, self.dial(may_create)).await.unwrap_or_else(|_| {
+        // To make a store takes longer than to find one.
+        let within = if may_create { ANSWER_WITHIN } else { CONNECT_WITHIN };
+        let dialed = timeout(within, self.dial(may_create)).await.unwrap_or_else(|_| {
             let why = format!("the node at {} does not answer in time", self.place.at);
             Err(NoLink::No(NoConnection::Away(why)))
         });
