@@ -2,8 +2,8 @@
 //! as bytes (docs/formats/geo-step.md).
 //!
 //! Who asks says what the site is at the moment ([`Standing`]), since it has the map and whoever
-//! stands beside the row has none: so the step is the one that it would have done itself. A question
-//! may be told twice, or come late: a step knows its own effect again.
+//! stands beside the row has none: so the step is the one that it would have done itself. A
+//! question may be told twice, or come late: a step knows its own effect again.
 
 use serde::{Deserialize, Serialize};
 

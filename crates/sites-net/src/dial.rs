@@ -1,8 +1,9 @@
 //! A connection to a node: to who it has to be, or none.
 //!
-//! TCP and TLS are made here, so that it is known which of them failed and why; a connection is used
-//! until it ends and never made again behind the caller's back. That a node refuses a certificate
-//! is heard only when something is read: TLS 1.3 lets a client begin before it was looked at.
+//! TCP and TLS are made here, so that it is known which of them failed and why; a connection is
+//! used until it ends and never made again behind the caller's back. That a node refuses a
+//! certificate is heard only when something is read: TLS 1.3 lets a client begin before it was
+//! looked at.
 
 use std::io;
 use std::pin::Pin;
@@ -80,8 +81,8 @@ pub(crate) async fn dial(
 pub(crate) fn ended(at: &str, alert: &Alert, why: &str) -> NoConnection {
     match alert.heard() {
         Some(alert) => NoConnection::Refused(format!(
-            "the node at {at} refuses the certificate of this side ({alert}): name one with cert=FILE \
-             that is of its authority, allowed for clients, and not over"
+            "the node at {at} refuses the certificate of this side ({alert}): name one with \
+             cert=FILE that is of its authority, allowed for clients, and not over"
         )),
         None => NoConnection::Away(format!("the node at {at} does not answer: {why}")),
     }

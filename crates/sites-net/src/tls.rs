@@ -46,7 +46,8 @@ impl NodeTls {
     /// Reads them.
     ///
     /// # Errors
-    /// When a file cannot be read or has not what it is to have, or certificate and key are no pair.
+    /// When a file cannot be read or has not what it is to have, or certificate and key are no
+    /// pair.
     pub fn read(files: &TlsFiles) -> Result<Self> {
         let chain = certificates(&files.certificate)?;
         let names = chain.first().map(names_of).transpose()?.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Errors of stores over the wire and back: whoever asks has the error that it would have had of the
-//! store itself, and with it what is known of the call.
+//! Errors of stores over the wire and back: whoever asks has the error that it would have had of
+//! the store itself, and with it what is known of the call.
 //!
 //! Not here: calls that were not answered ([`crate::link`]).
 

@@ -74,7 +74,7 @@ pub(super) fn entropy() -> Entropy {
     Entropy::new(draw)
 }
 
-/// What opens stores, and nodes that stand beside them; their secrets are in this process's environment.
+/// What opens stores, and nodes that stand beside them. Secrets are in this process's environment.
 pub(super) fn opener() -> Opener {
     let nodes = Arc::new(NetNodes::new(entropy()));
     Opener::new(entropy(), of_process()).with_nodes(nodes)

@@ -176,8 +176,8 @@ async fn a_step_is_one_trip() {
     let more = |which: usize| -> Vec<u64> {
         after[which].iter().zip(&before[which]).map(|(after, before)| after - before).collect()
     };
-    // One to accept it and one to hear that it is decided, and a look at the nearest before that; no
-    // call of a table from here.
+    // One to accept it and one to hear that it is decided, and a look at the nearest before that;
+    // no call of a table from here.
     assert_eq!(more(0).iter().sum::<u64>(), 7, "{:?}", more(0));
     assert!(more(0).iter().all(|count| (2..=3).contains(count)), "{:?}", more(0));
     assert_eq!((more(1), more(2)), (vec![0; 3], vec![0; 3]));
