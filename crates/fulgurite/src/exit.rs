@@ -9,6 +9,7 @@ use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_gateway::GatewayError;
 use fulgurite_geo_store::GeoError;
 use fulgurite_glass::GlassError;
+use fulgurite_sites_net::NodeError;
 use fulgurite_stacks::StacksError;
 use fulgurite_tome_store::StoreError;
 use fulgurite_tomes::TomesError;
@@ -124,6 +125,9 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(exit_of_kind(error.kind()));
     }
     if let Some(error) = cause.downcast_ref::<GeoError>() {
+        return Some(exit_of_kind(error.kind()));
+    }
+    if let Some(error) = cause.downcast_ref::<NodeError>() {
         return Some(exit_of_kind(error.kind()));
     }
     let io = cause.downcast_ref::<std::io::Error>()?;

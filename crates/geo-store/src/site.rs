@@ -6,9 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use fulgurite_geo::{Command, Request, Row, SiteIndex, Standing, Verdict, Version, step};
+use fulgurite_geo::{
+    Answer, Command, Image, Question, Request, Row, SiteIndex, Standing, Verdict, Version,
+    decode_answer, step_bytes,
+};
 use fulgurite_sites::{
-    Blob, Decision, Entropy, Guess, Key, Rests, Row as Stored, Table, TransactError, transact,
+    Beside, Blob, Decision, Entropy, Guess, Key, Rests, Row as Stored, Table, TransactError,
+    transact,
 };
 use fulgurite_units::error_chain;
 use tokio::time::Instant;
@@ -173,20 +177,20 @@ impl Site {
         &self,
         key: &Key,
         request: &Request,
-        (rests, entropy): (&dyn Rests, &Entropy),
+        with: (&dyn Rests, &Entropy),
     ) -> Option<(Verdict, Row)> {
         let table = self.table.as_ref()?;
         let began = Instant::now();
         Counts::add(&self.counts.rows, 1);
-        let decide = |bytes: Option<&[u8]>| decide(bytes, request, self.standing, entropy);
-        let done = transact(&**table, key, self.guess(key, request), rests, decide).await;
+        let done = match table.beside() {
+            Some(beside) => self.ask(beside, key, request).await,
+            None => self.transact(&**table, key, request, with).await,
+        };
         self.note(began, done.is_ok(), true);
-        let row = done.as_ref().ok().and_then(|done| done.row.clone());
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).keep(key, row);
         match done {
-            Ok(done) => {
-                Counts::add(&self.counts.row_calls, u64::from(done.calls));
-                match done.result {
+            Ok((answer, calls)) => {
+                Counts::add(&self.counts.row_calls, u64::from(calls));
+                match answer {
                     Ok(answer) => Some(answer),
                     Err(error) => {
                         let site = &*self.name;
@@ -205,9 +209,37 @@ impl Site {
             }
         }
     }
-}
 
-type Answer = Result<(Verdict, Row), fulgurite_geo::Error>;
+    /// The transaction, done from here: a trip for each call of the table.
+    async fn transact(
+        &self,
+        table: &dyn Table,
+        key: &Key,
+        request: &Request,
+        (rests, entropy): (&dyn Rests, &Entropy),
+    ) -> Result<(Answer, u32), TransactError> {
+        let decide = |bytes: Option<&[u8]>| decide(bytes, request, self.standing, entropy);
+        let done = transact(table, key, self.guess(key, request), rests, decide).await;
+        let row = done.as_ref().ok().and_then(|done| done.row.clone());
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).keep(key, row);
+        done.map(|done| (done.result, done.calls))
+    }
+
+    /// The transaction, done by who stands beside the table: one trip.
+    async fn ask(
+        &self,
+        beside: &dyn Beside,
+        key: &Key,
+        request: &Request,
+    ) -> Result<(Answer, u32), TransactError> {
+        let is_likely_new = matches!(self.guess(key, request), Guess::Absent);
+        let (request, standing) = (request.clone(), self.standing);
+        let question = Question { request, standing, is_likely_new }.encode();
+        let asked = beside.transact(key, Bytes::from(question)).await?;
+        let answer = decode_answer(&asked.answer).unwrap_or_else(Err);
+        Ok((answer, asked.trips))
+    }
+}
 
 fn decide(
     bytes: Option<&[u8]>,
@@ -215,17 +247,12 @@ fn decide(
     standing: Standing,
     entropy: &Entropy,
 ) -> Decision<Answer> {
-    let row = match bytes.map(Row::decode).transpose() {
-        Ok(row) => row,
-        Err(error) => return Decision::Leave(Err(error)),
-    };
-    let mut stepped = step(row.as_ref(), request, standing);
-    if !stepped.changed {
-        return Decision::Leave(Ok((stepped.verdict, stepped.row)));
-    }
-    stepped.row.nonce = u128::from_le_bytes(entropy.draw());
-    match stepped.row.encode() {
-        Ok(bytes) => Decision::Write(Bytes::from(bytes), Ok((stepped.verdict, stepped.row))),
+    let nonce = || u128::from_le_bytes(entropy.draw());
+    match step_bytes(bytes, request, standing, nonce) {
+        Ok(Image { stepped, bytes: Some(bytes) }) => {
+            Decision::Write(Bytes::from(bytes), Ok((stepped.verdict, stepped.row)))
+        }
+        Ok(Image { stepped, bytes: None }) => Decision::Leave(Ok((stepped.verdict, stepped.row))),
         Err(error) => Decision::Leave(Err(error)),
     }
 }

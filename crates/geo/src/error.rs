@@ -45,6 +45,20 @@ pub enum Error {
     /// Bytes that were a row.
     #[error("a damaged row")]
     RowDamaged,
+    /// A step that is asked for or answered in another version.
+    #[error(
+        "a step of version {version}, and {known} is the one known here: run the same release of \
+         the program at both ends"
+    )]
+    StepVersion {
+        /// Its version.
+        version: u8,
+        /// The one of this program.
+        known: u8,
+    },
+    /// Bytes that are no step that is asked for or answered.
+    #[error("no question about a row, or no answer to one")]
+    StepDamaged,
     /// A map of sites that says something impossible.
     #[error("in the map of sites: {0}")]
     Map(String),
@@ -58,7 +72,11 @@ impl Error {
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Sites { .. } | Self::Quorums { .. } | Self::Map(_) => ErrorKind::Invalid,
+            Self::Sites { .. }
+            | Self::Quorums { .. }
+            | Self::StepVersion { .. }
+            | Self::StepDamaged
+            | Self::Map(_) => ErrorKind::Invalid,
             Self::RowTooLarge { .. } => ErrorKind::Conflict,
             Self::RowForeign | Self::RowDamaged => ErrorKind::Corrupt,
             Self::NoSite(_) => ErrorKind::NotFound,

@@ -16,10 +16,12 @@
 //! The same function serves rows at sites, the models, the simulation and the twin. A failed
 //! condition of the store is no answer of the protocol: the row is read and stepped again.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Accepted, Ballot, Epoch, Known, Row, Value, Version};
 
 /// What a site is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
     /// The epoch of the map that the sender has.
     pub epoch: Epoch,
@@ -30,7 +32,7 @@ pub struct Request {
 }
 
 /// What can be asked of a site about an object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Command {
     /// Its row.
     Read,
@@ -71,7 +73,7 @@ pub enum Command {
 }
 
 /// What a site is at the moment, as its keeper knows from the map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Standing {
     /// The epoch of the map.
     pub epoch: Epoch,
@@ -80,7 +82,7 @@ pub struct Standing {
 }
 
 /// What is answered; the row comes with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Verdict {
     /// Done.
     Ok,

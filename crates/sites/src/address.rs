@@ -8,6 +8,7 @@
 //! gs://bucket/prefix
 //! postgres://user@host:port/database?table=..
 //! etcd://host:port,host:port/prefix
+//! node://host:port/name?ca=..&cert=..&key=..
 //! ```
 //!
 //! No secret stands in an address: it names the environment variable that has one. So an address
@@ -36,10 +37,11 @@ pub(crate) enum Scheme {
     Azure,
     Postgres,
     Etcd,
+    Node,
 }
 
 /// Names of schemes, what each has where a host stands, and which options it takes.
-const SCHEMES: [(Scheme, &str, &str, &[&str]); 7] = [
+const SCHEMES: [(Scheme, &str, &str, &[&str]); 8] = [
     (Scheme::Directory, "dir", "nothing", &[]),
     (Scheme::Memory, "mem", "a name", &[]),
     (
@@ -64,6 +66,7 @@ const SCHEMES: [(Scheme, &str, &str, &[&str]); 7] = [
         &["table", "password_env", "sslmode", "ca", "connections"],
     ),
     (Scheme::Etcd, "etcd", "a host", &["user", "password_env", "tls", "ca"]),
+    (Scheme::Node, "node", "a host", &["ca", "cert", "key"]),
 ];
 
 /// The address of a site.
@@ -114,6 +117,12 @@ impl Address {
         let text = directory.to_str().unwrap_or_default();
         let path = utf8_percent_encode(text, ENCODED);
         format!("dir://{path}").parse()
+    }
+
+    /// Whether a node is asked, which may serve a table, blobs, or both.
+    #[must_use]
+    pub const fn is_node(&self) -> bool {
+        matches!(self.scheme, Scheme::Node)
     }
 
     /// An option, if it is there.
@@ -178,7 +187,7 @@ fn check_host(scheme: Scheme, host: &str) -> Result<(), AddressError> {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:,[]".contains(&byte);
     let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let is_right = match scheme {
-        Scheme::Postgres | Scheme::Etcd => host.bytes().all(is_letter),
+        Scheme::Postgres | Scheme::Etcd | Scheme::Node => host.bytes().all(is_letter),
         Scheme::Directory | Scheme::Memory | Scheme::S3 | Scheme::Google | Scheme::Azure => {
             host.bytes().all(is_simple)
         }
@@ -213,6 +222,14 @@ fn path_of(scheme: Scheme, text: &str) -> Result<String, AddressError> {
     }
     if scheme == Scheme::Memory {
         return Err(refuse("the path", "a table in memory has none", "write mem://name"));
+    }
+    if scheme == Scheme::Node {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if path.bytes().all(is_letter) {
+            return Ok(path);
+        }
+        let remedy = "write node://host:port/name, where name is in the node's certificate";
+        return Err(refuse("the path", "it is not the name of a node", remedy));
     }
     match Key::new(path.as_str()) {
         Ok(_) if path.len() <= PREFIX_BYTES_MAX => Ok(path),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use fulgurite_units::ErrorKind;
 
 use crate::address::AddressError;
+use crate::key::Key;
 use crate::limits::CAUSE_BYTES_MAX;
 use crate::row::Row;
 
@@ -113,6 +114,57 @@ impl TableError {
     }
 }
 
+/// A transaction did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransactError {
+    /// A write was sent, and nobody knows whether it landed or still will.
+    #[error("nobody knows what became of a write of row \"{key}\": {cause}")]
+    Unknown {
+        /// The row's key.
+        key: Key,
+        /// Why.
+        cause: Cause,
+    },
+    /// Nothing of ours was written; the table does not answer.
+    #[error("row \"{key}\" was not written, the table cannot be asked now: {cause}")]
+    Unavailable {
+        /// The row's key.
+        key: Key,
+        /// Why.
+        cause: Cause,
+    },
+    /// Nothing of ours was written; others were faster each time.
+    #[error("row \"{key}\" was not written: others were faster {tries} times")]
+    Contended {
+        /// The row's key.
+        key: Key,
+        /// How often.
+        tries: u32,
+    },
+    /// Nothing of ours was written; the table refused it for good.
+    #[error("row \"{key}\" was not written")]
+    Refused {
+        /// The row's key.
+        key: Key,
+        /// Why.
+        #[source]
+        source: TableError,
+    },
+}
+
+impl TransactError {
+    /// What the caller should do.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unknown { .. } | Self::Unavailable { .. } => ErrorKind::Unavailable,
+            Self::Contended { .. } => ErrorKind::Conflict,
+            Self::Refused { source, .. } => source.kind(),
+        }
+    }
+}
+
 /// A call of a store of blobs failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -192,6 +244,14 @@ pub enum OpenError {
         /// Where.
         place: String,
     },
+    /// A node serves the one of a table and blobs, and not the other.
+    #[error("the node at {place} serves no {what}")]
+    NotServed {
+        /// A table or blobs.
+        what: &'static str,
+        /// Where.
+        place: String,
+    },
     /// There is something, and it is not ours.
     #[error("{place}: {what}")]
     Stranger {
@@ -226,7 +286,7 @@ impl OpenError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Address(_) => ErrorKind::Invalid,
-            Self::Missing { .. } => ErrorKind::NotFound,
+            Self::Missing { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
             Self::Stranger { .. } => ErrorKind::Conflict,
             Self::Table { source, .. } => source.kind(),
             Self::Blob { source, .. } => source.kind(),

@@ -4,6 +4,7 @@
 //! ```text
 //! table       rows that are written only if they are as expected
 //! transact    read, decide, write, again on a conflict
+//! beside      whole transactions in one trip, where somebody stands at the table
 //! memory      a table for tests and simulations
 //! directory   one of a machine, for any number of processes
 //! bucket      in S3, Azure, Google, by conditional puts; blobs, too
@@ -13,6 +14,7 @@
 //! fragment    what lies in them
 //! doctor      whether a store does what it says
 //! address     URLs of sites
+//! nodes       who serves the stores of a site, for those elsewhere
 //! open        from URLs to stores
 //! ```
 //!
@@ -21,6 +23,7 @@
 //! the caller's back.
 
 mod address;
+mod beside;
 mod blob;
 mod bucket;
 mod directory;
@@ -32,6 +35,7 @@ pub mod fragment;
 mod key;
 pub mod limits;
 mod memory;
+mod nodes;
 mod open;
 pub mod outside;
 mod postgres;
@@ -42,19 +46,21 @@ mod table;
 mod transact;
 
 pub use address::{Address, AddressError};
+pub use beside::{Asked, Beside};
 pub use blob::{Blob, BlobMeta};
 pub use bucket::{BucketBlobs, BucketTable, Statuses};
 pub use directory::{DirectoryStep, DirectoryTable, Obstacle};
 pub use entropy::{Entropy, NoRests, Rests, RuntimeRests};
-pub use error::{BlobError, Cause, Certainty, OpenError, TableError};
+pub use error::{BlobError, Cause, Certainty, OpenError, TableError, TransactError};
 pub use etcd::{EtcdOptions, EtcdTable};
 pub use key::{Key, KeyError, Tag};
 pub use memory::MemoryTable;
+pub use nodes::{NodePlace, Nodes};
 pub use open::Opener;
 pub use postgres::{PostgresOptions, PostgresTable, PostgresTls, TlsError};
 pub use row::{Expect, Row};
 pub use table::{Table, TableCaps};
-pub use transact::{Decision, Done, Guess, TransactError, transact};
+pub use transact::{Decision, Done, Guess, transact};
 
 #[cfg(test)]
 mod tests;

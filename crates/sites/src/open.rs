@@ -21,8 +21,8 @@ use crate::address::{Address, AddressError, Scheme, refuse};
 use crate::limits::{ANSWER_WITHIN, BLOB_WITHIN, CONNECT_WITHIN, CONNECTIONS, CONNECTIONS_MAX};
 use crate::{
     Blob, BlobError, BucketBlobs, BucketTable, Cause, DirectoryTable, Entropy, EtcdOptions,
-    EtcdTable, MemoryTable, OpenError, PostgresOptions, PostgresTable, PostgresTls, Statuses,
-    Table,
+    EtcdTable, MemoryTable, NodePlace, Nodes, OpenError, PostgresOptions, PostgresTable,
+    PostgresTls, Statuses, Table,
 };
 
 /// Opens sites.
@@ -31,6 +31,7 @@ pub struct Opener {
     environment: BTreeMap<String, String>,
     /// Sites in memory, which are one for all who name them alike to this opener.
     memory: Mutex<BTreeMap<String, (MemoryTable, Arc<InMemory>)>>,
+    nodes: Option<Arc<dyn Nodes>>,
 }
 
 impl fmt::Debug for Opener {
@@ -45,7 +46,14 @@ impl Opener {
     #[must_use]
     pub fn new(entropy: Entropy, environment: impl IntoIterator<Item = (String, String)>) -> Self {
         let environment = environment.into_iter().collect();
-        Self { entropy, environment, memory: Mutex::default() }
+        Self { entropy, environment, memory: Mutex::default(), nodes: None }
+    }
+
+    /// The same, which opens `node://` addresses as well.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: Arc<dyn Nodes>) -> Self {
+        self.nodes = Some(nodes);
+        self
     }
 
     /// The table of a site. It is made when it is not there and `may_create`: a site that lost its
@@ -83,6 +91,7 @@ impl Opener {
                 Arc::new(opened.map_err(failed)?)
             }
             Scheme::Etcd => Arc::new(EtcdTable::open(self.etcd(address)?).map_err(failed)?),
+            Scheme::Node => self.nodes()?.table(node(address)?, may_create).await?,
         })
     }
 
@@ -103,10 +112,18 @@ impl Opener {
             Scheme::S3 | Scheme::Google | Scheme::Azure => {
                 Arc::new(BucketBlobs::new(self.bucket(address, true)?, prefix(address, "blobs")))
             }
+            Scheme::Node => self.nodes()?.blobs(node(address)?, may_create).await?,
             Scheme::Postgres | Scheme::Etcd => {
                 let remedy = "name a bucket or a directory for blobs";
                 return Err(refuse("the scheme", "a database has no blobs", remedy).into());
             }
+        })
+    }
+
+    fn nodes(&self) -> Result<&dyn Nodes, AddressError> {
+        self.nodes.as_deref().ok_or_else(|| {
+            let remedy = "name the store itself";
+            refuse("the scheme", "this program asks no nodes", remedy)
         })
     }
 
@@ -305,6 +322,31 @@ impl Opener {
 }
 
 type Built = object_store::Result<Arc<dyn ObjectStore>>;
+
+/// Where a node is, who it has to be, and who is shown to it.
+fn node(address: &Address) -> Result<NodePlace, AddressError> {
+    let (host, port) = host_and_port(&address.host, 0)?;
+    if port == 0 {
+        let remedy = "write node://host:port/name";
+        return Err(refuse("the host", "it has no port", remedy));
+    }
+    let file = |option: &str| {
+        let remedy = "write node://host:port/name?ca=FILE&cert=FILE&key=FILE: the authority of \
+                      both sides, the certificate of this program, and its key";
+        let missing = || refuse(format!("the option {option}"), "it is not there", remedy);
+        address.option(option).map(PathBuf::from).ok_or_else(missing)
+    };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let name = if address.path.is_empty() { bare } else { &address.path };
+    Ok(NodePlace {
+        address: address.to_string(),
+        at: address.host.clone(),
+        name: name.to_owned(),
+        ca: file("ca")?,
+        certificate: file("cert")?,
+        key: file("key")?,
+    })
+}
 
 /// Blobs in a directory, which is known by a mark.
 async fn directory(address: &Address, may_create: bool) -> Result<BucketBlobs, OpenError> {

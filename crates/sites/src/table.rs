@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use crate::limits::ROW_BYTES_MAX;
-use crate::{Expect, Key, Row, TableError, Tag};
+use crate::{Beside, Expect, Key, Row, TableError, Tag};
 
 /// What a table can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,11 @@ pub trait Table: Send + Sync {
         prefix: Option<&Key>,
         after: Option<Key>,
     ) -> BoxStream<'_, Result<(Key, Row), TableError>>;
+
+    /// Who does whole transactions beside it, if somebody stands there.
+    fn beside(&self) -> Option<&dyn Beside> {
+        None
+    }
 }
 
 /// Refuses a row that is longer than the table takes.

@@ -23,10 +23,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fulgurite_units::ErrorKind;
 
 use crate::limits::{REST_MAX, REST_MIN, TRIES_MAX};
-use crate::{Cause, Certainty, Expect, Key, Rests, Row, Table, TableError, Tag};
+use crate::{Cause, Certainty, Expect, Key, Rests, Row, Table, TableError, Tag, TransactError};
 
 /// What the caller knows of the row beforehand.
 #[derive(Clone, Debug, Default)]
@@ -59,57 +58,6 @@ pub struct Done<R> {
     pub row: Option<Row>,
     /// Calls of the table that it took.
     pub calls: u32,
-}
-
-/// A transaction did not come to its end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TransactError {
-    /// A write was sent, and nobody knows whether it landed or still will.
-    #[error("nobody knows what became of a write of row \"{key}\": {cause}")]
-    Unknown {
-        /// The row's key.
-        key: Key,
-        /// Why.
-        cause: Cause,
-    },
-    /// Nothing of ours was written; the table does not answer.
-    #[error("row \"{key}\" was not written, the table cannot be asked now: {cause}")]
-    Unavailable {
-        /// The row's key.
-        key: Key,
-        /// Why.
-        cause: Cause,
-    },
-    /// Nothing of ours was written; others were faster each time.
-    #[error("row \"{key}\" was not written: others were faster {tries} times")]
-    Contended {
-        /// The row's key.
-        key: Key,
-        /// How often.
-        tries: u32,
-    },
-    /// Nothing of ours was written; the table refused it for good.
-    #[error("row \"{key}\" was not written")]
-    Refused {
-        /// The row's key.
-        key: Key,
-        /// Why.
-        #[source]
-        source: TableError,
-    },
-}
-
-impl TransactError {
-    /// What the caller should do.
-    #[must_use]
-    pub const fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Unknown { .. } | Self::Unavailable { .. } => ErrorKind::Unavailable,
-            Self::Contended { .. } => ErrorKind::Conflict,
-            Self::Refused { source, .. } => source.kind(),
-        }
-    }
 }
 
 /// What of the row is known at the moment.

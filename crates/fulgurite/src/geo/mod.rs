@@ -4,6 +4,7 @@
 //! open      what a map says, as a namespace that is begun or opened
 //! doctor    whether stores do what they say
 //! look      which of them answer now
+//! node      serves the stores of one site to programs at others
 //! verify    every object, read back
 //! show      what people see of it
 //! ```
@@ -13,6 +14,7 @@
 
 mod doctor;
 mod look;
+mod node;
 mod open;
 mod show;
 mod verify;
@@ -25,6 +27,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use self::look::SiteSeen;
+use self::node::NodeArgs;
 use self::open::Named;
 pub(crate) use self::open::{tier, to_recover, to_serve};
 use crate::config::{Config, Overrides, of_process};
@@ -63,6 +66,8 @@ pub(crate) enum GeoCommand {
     },
     /// Read every object back whole
     Verify(GeoArgs),
+    /// Serve the stores of a site to programs at other sites, until it is told to stop
+    Node(NodeArgs),
     /// Put another place behind a site that is lost, and make again there what it held
     ReplaceSite {
         /// Its name in the map, which it keeps
@@ -157,6 +162,7 @@ pub(crate) async fn geo(command: &GeoCommand, out: &Output) -> anyhow::Result<()
             ))?;
             judge(&kept, out)
         }
+        GeoCommand::Node(args) => node::node(args, out).await,
         GeoCommand::Verify(args) => verify::verify(&args.open().await?, out).await,
         GeoCommand::ReplaceSite { site, table, blobs, args } => {
             let place = (table.as_deref(), blobs.as_deref());
@@ -196,7 +202,10 @@ async fn init(named: &Named, out: &Output) -> anyhow::Result<()> {
 /// Examines the store of an address for everything that it can be.
 async fn examine_one(url: &str, out: &Output) -> anyhow::Result<()> {
     let is_database = url.starts_with("postgres://") || url.starts_with("etcd://");
-    let (table, blobs) = (Some(url.to_owned()), (!is_database).then(|| url.to_owned()));
+    let (has_table, has_blobs) =
+        if url.starts_with("node://") { node::serves(url).await? } else { (true, !is_database) };
+    let named = |has: bool| has.then(|| url.to_owned());
+    let (table, blobs) = (named(has_table), named(has_blobs));
     let site = SiteEntry { name: "-".to_owned(), table, blobs, rebuilding: false };
     doctor::examine_all(&doctor::stores_of(&site)?, true, out).await
 }

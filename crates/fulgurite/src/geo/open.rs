@@ -7,6 +7,7 @@ use fulgurite_archive::config::TierOptions;
 use fulgurite_archive::system_clock;
 use fulgurite_geo_store::{GeoOptions, GeoStore, SiteMap};
 use fulgurite_sites::{Entropy, Opener};
+use fulgurite_sites_net::NetNodes;
 use object_store::prefix::PrefixStore;
 use tokio::runtime::Runtime;
 
@@ -73,9 +74,10 @@ pub(super) fn entropy() -> Entropy {
     Entropy::new(draw)
 }
 
-/// What opens stores; their secrets are in this process's environment.
+/// What opens stores, and nodes that stand beside them. Secrets are in this process's environment.
 pub(super) fn opener() -> Opener {
-    Opener::new(entropy(), of_process())
+    let nodes = Arc::new(NetNodes::new(entropy()));
+    Opener::new(entropy(), of_process()).with_nodes(nodes)
 }
 
 /// What `serve` needs: the namespace of the configuration, if it has one, which is kept from now

@@ -19,6 +19,7 @@ fn addresses_are_read_and_shown_as_they_are() {
         "postgres://some%40one@host:5433/db?sslmode=disable&table=public.rows",
         "etcd://one:2379,two/prefix?tls=off",
         "etcd://[::1]:2379",
+        "node://10.0.0.7:7443/oslo.records?ca=/etc/ca.pem&cert=/etc/own.pem&key=/etc/own.key",
     ] {
         let address: Address = text.parse().unwrap();
         assert_eq!(address.to_string().parse(), Ok(address.clone()));
@@ -70,13 +71,13 @@ fn wrong_places_are_refused_with_a_remedy() {
     expect![[r#"
 
             the beginning: it has no scheme
-            begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd://
+            begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd:// node://
         bucket/prefix
             the beginning: it has no scheme
-            begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd://
+            begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd:// node://
         ftp://host/...
             the beginning: its scheme is none of those that there are
-            begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd://
+            begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd:// node://
         dir://relative/path
             the host: there should be nothing
             name a directory from the root: dir:///path

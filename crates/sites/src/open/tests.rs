@@ -41,6 +41,7 @@ async fn what_is_not_said_or_wrong_is_refused_before_anything_is_asked() {
         ("s3://bucket?secret_access_key_env=NOT_THERE", "NOT_THERE"),
         ("s3://bucket?ca=/nowhere/at/all", "/nowhere/at/all"),
         ("az://container", "the store"),
+        ("node://oslo:7443/oslo.records?ca=a&cert=b&key=c", "asks no nodes"),
     ] {
         let text = refusal(address).await;
         assert!(text.contains(said), "{address}: {text}");
@@ -51,6 +52,21 @@ async fn what_is_not_said_or_wrong_is_refused_before_anything_is_asked() {
         let error = opener().blobs(&address, true).await.err().unwrap();
         assert!(error.to_string().contains("no blobs"), "{error}");
     }
+}
+
+#[test]
+fn a_node_has_a_place_a_name_and_three_files() {
+    let place = |text: &str| node(&text.parse().unwrap());
+    let named = place("node://[::1]:7443/oslo.records?ca=/a&cert=/b&key=/c").unwrap();
+    assert_eq!((&*named.at, &*named.name), ("[::1]:7443", "oslo.records"));
+    assert_eq!(named.ca, FilePath::new("/a"));
+    assert_eq!(named.certificate, FilePath::new("/b"));
+    assert_eq!(named.key, FilePath::new("/c"));
+    // Without a name it is the host that the certificate has to have.
+    assert_eq!(place("node://[::1]:7443?ca=/a&cert=/b&key=/c").unwrap().name, "::1");
+    let refused = |text: &str| place(text).unwrap_err().to_string();
+    assert!(refused("node://oslo/oslo?ca=/a&cert=/b&key=/c").contains("it has no port"));
+    assert!(refused("node://oslo:7443?ca=/a&cert=/b").contains("the option key"));
 }
 
 #[tokio::test]

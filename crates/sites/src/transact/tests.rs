@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use fulgurite_units::ErrorKind;
 use futures::stream::BoxStream;
 
 use super::*;

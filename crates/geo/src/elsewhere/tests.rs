@@ -1,0 +1,106 @@
+//! Questions and answers as bytes.
+
+use expect_test::expect;
+use fulgurite_units::UnixTime;
+
+use crate::elsewhere::{Question, decode_answer, encode_answer, step_bytes};
+use crate::{
+    Ballot, Change, Command, Epoch, Error, Known, Request, Row, Standing, Value, Verdict, Version,
+    WriteId,
+};
+
+fn value(write: u128) -> Value {
+    Value { id: WriteId(write), time: UnixTime::from_millis(7), change: Change::Delete.into() }
+}
+
+fn questions() -> Vec<Question> {
+    let (version, ballot) = (Version(3), Ballot::FAST);
+    let commands = [
+        Command::Read,
+        Command::Learn,
+        Command::PreAccept { version: Version(1), value: value(9) },
+        Command::Prepare { version, ballot },
+        Command::Accept { version, ballot, value: value(10) },
+        Command::Restore { next: version, ballot },
+    ];
+    let epoch = Epoch(4);
+    let standing = Standing { epoch, rebuilding: false };
+    let question = |command| Question {
+        request: Request { epoch, known: Known::default(), command },
+        standing,
+        is_likely_new: true,
+    };
+    commands.into_iter().map(question).collect()
+}
+
+#[test]
+fn questions_come_back_as_they_were() {
+    for question in questions() {
+        let bytes = question.encode();
+        assert_eq!(Question::decode(&bytes), Ok(question));
+        for end in 0..bytes.len() {
+            assert_eq!(Question::decode(&bytes[..end]), Err(Error::StepDamaged));
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert_eq!(Question::decode(&longer), Err(Error::StepDamaged));
+        let newer = [&[2], &bytes[1..]].concat();
+        assert_eq!(Question::decode(&newer), Err(Error::StepVersion { version: 2, known: 1 }));
+    }
+}
+
+#[test]
+fn questions_of_version_1_stay_as_they_are() {
+    let text: String = questions()[2].encode().iter().map(|byte| format!("{byte:02x}")).collect();
+    expect!["01040000000201090701040001"].assert_eq(&text);
+}
+
+#[test]
+fn answers_come_back_as_they_were() {
+    let row = Row { nonce: 77, ..Row::default() };
+    for verdict in
+        [Verdict::Ok, Verdict::Rejected, Verdict::Decided, Verdict::Forgotten, Verdict::OldMap]
+    {
+        let answer = Ok((verdict, row.clone()));
+        assert_eq!(decode_answer(&encode_answer(&answer).unwrap()), Ok(answer));
+    }
+    for error in [Error::RowTooLarge { bytes: 70_000 }, Error::RowForeign, Error::RowDamaged] {
+        let answer = Err(error);
+        assert_eq!(decode_answer(&encode_answer(&answer).unwrap()), Ok(answer));
+    }
+    assert_eq!(decode_answer(&[]), Err(Error::StepDamaged));
+}
+
+/// Whoever does not hear the answer asks again, and hears the same, whatever was asked.
+#[test]
+fn a_step_that_is_told_twice_is_answered_alike_and_written_once() {
+    for Question { request, standing, .. } in questions() {
+        let first = step_bytes(None, &request, standing, || 1).unwrap();
+        let row = first.bytes.clone();
+        let second = step_bytes(row.as_deref(), &request, standing, || 2).unwrap();
+        assert_eq!(second.bytes, None, "{request:?}");
+        assert_eq!(second.stepped.verdict, first.stepped.verdict, "{request:?}");
+    }
+    assert_eq!(
+        step_bytes(Some(b"something else"), &questions()[0].request, questions()[0].standing, || 1)
+            .unwrap_err(),
+        Error::RowForeign
+    );
+}
+
+#[test]
+fn any_bytes_are_a_question_or_an_error() {
+    let mut random = fulgurite_units::Seed::new(7).stream();
+    let questions: Vec<Vec<u8>> = questions().iter().map(Question::encode).collect();
+    for round in 0..20_000_usize {
+        let mut bytes = questions[round % questions.len()].clone();
+        for _ in 0..=random.next_u64() % 3 {
+            let at = usize::try_from(random.next_u64()).unwrap() % bytes.len();
+            bytes[at] = random.next_u64().to_le_bytes()[0];
+        }
+        // What is read is written as something that is read as the same.
+        if let Ok(question) = Question::decode(&bytes) {
+            assert_eq!(Question::decode(&question.encode()), Ok(question));
+        }
+        let _ = decode_answer(&bytes);
+    }
+}

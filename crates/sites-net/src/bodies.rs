@@ -1,0 +1,195 @@
+//! What a node answers about blobs. Their bytes are held whole while they are written or read, as
+//! stores take and give them, and of all that are held there is a bound: who comes with more waits.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use fulgurite_sites::limits::BLOB_BYTES_MAX;
+use fulgurite_sites::{Blob, BlobError, BlobMeta, Cause, Key};
+use fulgurite_units::UnixTime;
+use futures::StreamExt as _;
+use futures::stream::{self, Stream};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tonic::{Request, Status, Streaming};
+
+use crate::blobs::parts;
+use crate::limits::{BODIES_UNIT, METAS, REPLIES_WAITING};
+use crate::served::{Replies, Served, done, key, maybe_key};
+use crate::told;
+use crate::wire::{
+    CreatePart, Done, Failure, GetPart, GetRequest, Keyed, ListRequest, Meta, MetasReply,
+};
+
+/// Parts of a blob, the first of which says how many bytes come.
+pub(crate) type Parts = Pin<Box<dyn Stream<Item = Result<GetPart, Status>> + Send>>;
+
+impl Served {
+    async fn blob(&self, text: String) -> Result<(Arc<dyn Blob>, Key), Failure> {
+        let key = key(text)?;
+        Ok((self.stores.blobs(false).await?, key))
+    }
+
+    /// Room for so many bytes of a blob.
+    async fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Failure> {
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if length > BLOB_BYTES_MAX {
+            return Err(told::of_blob(BlobError::TooLarge(length)));
+        }
+        let units = u32::try_from(length.div_ceil(BODIES_UNIT)).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.held).acquire_many_owned(units).await;
+        room.map_err(|_| told::unavailable("the node is being stopped"))
+    }
+
+    pub(crate) async fn create(
+        &self,
+        asked: Request<Streaming<CreatePart>>,
+    ) -> Result<Done, Status> {
+        let mut asked = asked.into_inner();
+        let first = asked.message().await?.unwrap_or_default();
+        let length = first.length;
+        let begun = async { Ok((self.blob(first.key).await?, self.room(length).await?)) };
+        let ((blobs, key), _room) = match begun.await {
+            Ok(begun) => begun,
+            Err(failure) => return Ok(done(Some(failure))),
+        };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let mut body = BytesMut::with_capacity(length);
+        while let Some(part) = asked.message().await? {
+            if body.len() + part.bytes.len() > length {
+                return Err(Status::invalid_argument("more bytes came than were said"));
+            }
+            body.extend_from_slice(&part.bytes);
+        }
+        if body.len() < length {
+            // Whoever writes is gone: nothing is written of half a blob.
+            return Err(Status::invalid_argument("fewer bytes came than were said"));
+        }
+        let created = blobs.create(&key, body.freeze()).await;
+        Ok(done(created.err().map(told::of_blob)))
+    }
+
+    pub(crate) async fn get(&self, asked: Request<GetRequest>) -> Result<Parts, Status> {
+        Ok(match self.held_blob(asked.into_inner()).await {
+            Ok((body, room)) => {
+                let length = body.len() as u64;
+                let first = GetPart { length, ..GetPart::default() };
+                let rest = parts(body).map(move |bytes| {
+                    // Room for it is held as long as there are parts to come.
+                    let _held = &room;
+                    Ok(GetPart { bytes, ..GetPart::default() })
+                });
+                stream::iter(std::iter::once(Ok(first)).chain(rest)).boxed()
+            }
+            Err(failure) => {
+                let failed = GetPart { failure: Some(failure), ..GetPart::default() };
+                stream::iter([Ok(failed)]).boxed()
+            }
+        })
+    }
+
+    /// A blob, or bytes of it, and the room that it takes.
+    async fn held_blob(
+        &self,
+        GetRequest { key, start, end }: GetRequest,
+    ) -> Result<(Bytes, OwnedSemaphorePermit), Failure> {
+        let (blobs, key) = self.blob(key).await?;
+        let range = end.map(|end| start..end);
+        let bytes = match &range {
+            Some(range) => range.end.saturating_sub(range.start),
+            None => blobs.head(&key).await.map_err(told::of_blob)?.bytes.get(),
+        };
+        let room = self.room(bytes).await?;
+        let body = blobs.get(&key, range).await.map_err(told::of_blob)?;
+        if body.len() as u64 > bytes {
+            // Blobs are written once: this one was removed and written anew meanwhile.
+            let cause = Cause::new("the blob was replaced while it was read");
+            return Err(told::of_blob(BlobError::Unavailable(cause)));
+        }
+        Ok((body, room))
+    }
+
+    pub(crate) async fn head(&self, asked: Request<Keyed>) -> Result<MetasReply, Status> {
+        let known = async {
+            let (blobs, key) = self.blob(asked.into_inner().key).await?;
+            blobs.head(&key).await.map_err(told::of_blob)
+        };
+        Ok(match known.await {
+            Ok(known) => MetasReply { metas: vec![meta(known)], failure: None },
+            Err(failure) => MetasReply { metas: Vec::new(), failure: Some(failure) },
+        })
+    }
+
+    pub(crate) async fn delete(&self, asked: Request<Keyed>) -> Result<Done, Status> {
+        let deleted = async {
+            let (blobs, key) = self.blob(asked.into_inner().key).await?;
+            blobs.delete(&key).await.map_err(told::of_blob)
+        };
+        Ok(done(deleted.await.err()))
+    }
+
+    pub(crate) async fn list(
+        &self,
+        asked: Request<ListRequest>,
+    ) -> Result<Replies<MetasReply>, Status> {
+        let ListRequest { prefix, before_ms } = asked.into_inner();
+        let (send, replies) = mpsc::channel(REPLIES_WAITING);
+        let begun = async {
+            let prefix = maybe_key(prefix)?;
+            Ok((self.stores.blobs(false).await?, prefix))
+        };
+        match begun.await {
+            Ok((blobs, prefix)) => {
+                let before = UnixTime::from_millis(before_ms);
+                tokio::spawn(async move {
+                    // It ends when nobody hears it any more.
+                    let _ = send_metas(&*blobs, prefix.as_ref(), before, &send).await;
+                });
+            }
+            Err(failure) => {
+                let reply = MetasReply { metas: Vec::new(), failure: Some(failure) };
+                // There is room for one.
+                let _ = send.try_send(Ok(reply));
+            }
+        }
+        Ok(replies)
+    }
+}
+
+type Unheard = mpsc::error::SendError<Result<MetasReply, Status>>;
+
+/// Sends what is known of blobs, in messages that are not too long.
+async fn send_metas(
+    blobs: &dyn Blob,
+    prefix: Option<&Key>,
+    before: UnixTime,
+    send: &mpsc::Sender<Result<MetasReply, Status>>,
+) -> Result<(), Unheard> {
+    let mut list = blobs.list(prefix, before);
+    let mut metas = Vec::new();
+    while let Some(next) = list.next().await {
+        match next {
+            Ok(known) => metas.push(meta(known)),
+            Err(error) => {
+                let failure = Some(told::of_blob(error));
+                return send.send(Ok(MetasReply { metas, failure })).await;
+            }
+        }
+        if metas.len() >= METAS {
+            let metas = std::mem::take(&mut metas);
+            send.send(Ok(MetasReply { metas, failure: None })).await?;
+        }
+    }
+    if metas.is_empty() {
+        return Ok(());
+    }
+    send.send(Ok(MetasReply { metas, failure: None })).await
+}
+
+fn meta(known: BlobMeta) -> Meta {
+    Meta {
+        key: String::from(known.key),
+        bytes: known.bytes.get(),
+        written_ms: known.written.as_millis(),
+    }
+}

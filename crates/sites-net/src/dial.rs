@@ -1,0 +1,160 @@
+//! A connection to a node: to who it has to be, or none.
+//!
+//! TCP and TLS are made here, so that it is known which of them failed and why; a connection is
+//! used until it ends and never made again behind the caller's back. That a node refuses a
+//! certificate is heard only when something is read: TLS 1.3 lets a client begin before it was
+//! looked at.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, Error as RustlsError};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+use crate::limits::{KEEP_ALIVE, WINDOW_BYTES};
+use crate::tls::{TlsFiles, connector};
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoConnection {
+    /// It passes, perhaps.
+    Away(String),
+    /// It stays so until somebody does something.
+    Refused(String),
+}
+
+/// What a connection ended with, if it was an alert of TLS.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alert(Arc<Mutex<Option<String>>>);
+
+impl Alert {
+    pub(crate) fn heard(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Connects to `at`, whose certificate has to have `name`.
+pub(crate) async fn dial(
+    at: &str,
+    name: &str,
+    files: &TlsFiles,
+) -> Result<(Channel, Alert), NoConnection> {
+    let refused = |what: String| NoConnection::Refused(what);
+    // Read anew each time: certificates are replaced before they end.
+    let tls = connector(files).map_err(|error| {
+        refused(format!("certificates of this side: {}", fulgurite_units::error_chain(&error)))
+    })?;
+    let server = ServerName::try_from(name.to_owned()).map_err(|_| {
+        refused(format!("{name:?} is no name that a certificate has: write letters of a host"))
+    })?;
+    let away = |error: io::Error| NoConnection::Away(format!("no connection to {at}: {error}"));
+    let socket = TcpStream::connect(at).await.map_err(away)?;
+    socket.set_nodelay(true).map_err(away)?;
+    let stream = tls.connect(server, socket).await.map_err(|error| shaken(at, name, &error))?;
+    let alert = Alert::default();
+    let watched = Watched { stream, alert: alert.clone() };
+    let once = Arc::new(Mutex::new(Some(TokioIo::new(watched))));
+    let connector = tower::service_fn(move |_: Uri| {
+        let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
+        async move { stream.ok_or_else(|| io::Error::other("the connection is over")) }
+    });
+    let endpoint = Endpoint::from_static("http://node")
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES * 4)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_while_idle(true);
+    match endpoint.connect_with_connector(connector).await {
+        Ok(channel) => Ok((channel, alert)),
+        Err(error) => Err(ended(at, &alert, &fulgurite_units::error_chain(&error))),
+    }
+}
+
+/// What it means that a connection ended before anything was answered.
+pub(crate) fn ended(at: &str, alert: &Alert, why: &str) -> NoConnection {
+    match alert.heard() {
+        Some(alert) => NoConnection::Refused(format!(
+            "the node at {at} refuses the certificate of this side ({alert}): name one with \
+             cert=FILE that is of its authority, allowed for clients, and not over"
+        )),
+        None => NoConnection::Away(format!("the node at {at} does not answer: {why}")),
+    }
+}
+
+/// Why a handshake failed.
+fn shaken(at: &str, name: &str, error: &io::Error) -> NoConnection {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
+    match inner {
+        Some(RustlsError::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => NoConnection::Refused(format!(
+            "the node at {at} is another than {name:?}, which is asked for: {error}"
+        )),
+        Some(RustlsError::InvalidCertificate(_)) => NoConnection::Refused(format!(
+            "the certificate of the node at {at} is not believed: {error}; is it of the authority \
+             that ca=FILE names?"
+        )),
+        Some(RustlsError::AlertReceived(_)) => NoConnection::Refused(format!(
+            "the node at {at} refuses the certificate of this side: {error}"
+        )),
+        _ => NoConnection::Away(format!("no connection to {at}: {error}")),
+    }
+}
+
+/// A stream that keeps the alert with which it ended.
+struct Watched {
+    stream: TlsStream<TcpStream>,
+    alert: Alert,
+}
+
+impl Watched {
+    fn watch<T>(&self, done: &Poll<io::Result<T>>) {
+        let Poll::Ready(Err(error)) = done else { return };
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
+        if let Some(RustlsError::AlertReceived(alert)) = inner {
+            let mut heard = self.alert.0.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.get_or_insert_with(|| format!("{alert:?}"));
+        }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.watch(&done);
+        done
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(&done);
+        done
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_flush(context);
+        self.watch(&done);
+        done
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

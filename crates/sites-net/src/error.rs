@@ -1,0 +1,51 @@
+//! What can go wrong when a node begins, with what its operator needs to act.
+
+use std::path::{Path, PathBuf};
+
+use fulgurite_units::ErrorKind;
+
+/// A node cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum NodeError {
+    #[error("\"{path}\": {what}")]
+    File { path: PathBuf, what: String },
+    #[error("cannot read \"{path}\"")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("\"{path}\" has no {what}")]
+    Pem { path: PathBuf, what: &'static str },
+    #[error("certificates and key cannot be used: {what}")]
+    Tls { what: String },
+    #[error("cannot listen at {address}")]
+    Listen { address: String, source: std::io::Error },
+    #[error("a node cannot serve that: {what}")]
+    Stores { what: String },
+}
+
+/// The result of an operation on a node.
+pub type Result<T, E = NodeError> = std::result::Result<T, E>;
+
+impl NodeError {
+    /// What the caller should do.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File { .. }
+            | Self::Read { .. }
+            | Self::Pem { .. }
+            | Self::Tls { .. }
+            | Self::Stores { .. } => ErrorKind::Invalid,
+            Self::Listen { .. } => ErrorKind::Conflict,
+        }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Read { path, source }
+    }
+
+    pub(crate) fn tls(error: &dyn std::fmt::Display) -> Self {
+        Self::Tls { what: error.to_string() }
+    }
+}

@@ -1,0 +1,180 @@
+//! What needs no socket: messages, versions, errors over the wire.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use expect_test::expect;
+use fulgurite_geo::{Command, Epoch, Known, Question, Request as Asked, Standing};
+use fulgurite_sites::{
+    Blob, BlobError, Cause, Entropy, Key, MemoryTable, NoRests, OpenError, Row, Table, TableError,
+    Tag, TransactError,
+};
+use prost::Message as _;
+use tonic::Request;
+
+use crate::calls::CALLS;
+use crate::limits::VERSION;
+use crate::link::{NoLink, opened};
+use crate::served::Served;
+use crate::stores::Stores;
+use crate::told;
+use crate::wire::{Keyed, OpenReply, OpenRequest, StepReply, StepRequest};
+
+/// A table in memory, and no blobs.
+struct Rows(MemoryTable);
+
+#[async_trait]
+impl Stores for Rows {
+    async fn table(&self, _: bool) -> Option<Result<Arc<dyn Table>, OpenError>> {
+        Some(Ok(Arc::new(self.0.clone())))
+    }
+
+    async fn blobs(&self, _: bool) -> Option<Result<Arc<dyn Blob>, OpenError>> {
+        None
+    }
+}
+
+fn served() -> Served {
+    Served::new(Arc::new(Rows(MemoryTable::new())), Arc::new(NoRests), Entropy::new(|| [7; 16]))
+}
+
+fn at(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
+
+fn question() -> Question {
+    let epoch = Epoch(1);
+    let request = Asked { epoch, known: Known::default(), command: Command::Read };
+    Question { request, standing: Standing { epoch, rebuilding: false }, is_likely_new: false }
+}
+
+#[test]
+fn the_proto_file_is_what_is_spoken() {
+    let text = include_str!("../proto/node.proto");
+    for call in CALLS {
+        let name = call.strip_prefix("/fulgurite.site.v1.Node/").unwrap();
+        assert!(text.contains(&format!("  rpc {name}(")), "{name}");
+    }
+    assert_eq!(text.matches("  rpc ").count(), CALLS.len());
+    let mut fields = Vec::new();
+    let mut message = String::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("message ") {
+            message = rest.split(' ').next().unwrap().to_owned();
+        }
+        let field = line.strip_prefix("  ").and_then(|line| line.strip_suffix(';'));
+        if let Some((left, tag)) = field.and_then(|field| field.split_once(" = ")) {
+            let name = left.split(' ').next_back().unwrap();
+            fields.push((message.clone(), name.to_owned(), tag.to_owned()));
+        }
+    }
+    let mut found = Vec::new();
+    let mut tag = String::new();
+    for line in include_str!("wire.rs").lines() {
+        if let Some(rest) = line.strip_prefix("pub(crate) struct ") {
+            message = rest.split(' ').next().unwrap().to_owned();
+        } else if let Some((_, rest)) = line.split_once("tag = \"") {
+            tag = rest.split('"').next().unwrap().to_owned();
+        } else if let Some(rest) = line.strip_prefix("    pub(crate) ") {
+            let name = rest.split(':').next().unwrap().to_owned();
+            found.push((message.clone(), name, tag.clone()));
+        }
+    }
+    assert_eq!(found, fields);
+}
+
+#[test]
+fn messages_of_version_1_stay_as_they_are() {
+    let asked = StepRequest { key: "o/key".into(), question: Bytes::from(question().encode()) };
+    let text: String = asked.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    expect!["0a056f2f6b65791209010100000000010000"].assert_eq(&text);
+}
+
+#[tokio::test]
+async fn nothing_is_opened_in_another_version() {
+    let served = served();
+    let asked = |version, part| Request::new(OpenRequest { version, part, may_create: true });
+    let reply = served.open(asked(VERSION + 1, 1)).await.unwrap();
+    assert_eq!((reply.version, reply.failure.is_none(), reply.max_row), (VERSION, true, 0));
+    let reply = served.open(asked(VERSION, 1)).await.unwrap();
+    assert!(opened("oslo:1", &reply).unwrap().cond_delete);
+    let newer = OpenReply { version: 2, program: "9.9.9".to_owned(), ..OpenReply::default() };
+    let NoLink::No(refused) = opened("oslo:1", &newer).unwrap_err() else { panic!("refused") };
+    let said = format!("{refused:?}");
+    assert!(said.contains("speaks version 2 (release 9.9.9)"), "{said}");
+    assert!(said.contains("run the same release at both ends"), "{said}");
+    // What it does not serve it says.
+    let reply = served.open(asked(VERSION, 2)).await.unwrap();
+    let failure = reply.failure.unwrap();
+    assert!(told::is_not_served(&failure) && failure.what.contains("no blobs"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn questions_that_make_no_sense_are_refused_and_nothing_is_written() {
+    let served = served();
+    let newer = [&[9], &question().encode()[1..]].concat();
+    for (key, question) in
+        [("o/key", newer), ("o/key", Vec::new()), ("not a key", question().encode())]
+    {
+        let asked = StepRequest { key: key.to_owned(), question: Bytes::from(question) };
+        let reply = served.step(Request::new(asked)).await.unwrap();
+        let error = told::transacted(&at("o/key"), reply).unwrap_err();
+        let TransactError::Refused { source, .. } = error else { panic!("{error}") };
+        assert!(matches!(source, TableError::Denied(_)), "{source}");
+    }
+    let read = served.read(Request::new(Keyed { key: "o/key".to_owned() })).await.unwrap();
+    assert_eq!((read.row, read.failure), (None, None));
+}
+
+#[test]
+fn errors_of_stores_come_back_as_they_were() {
+    let row = Row { bytes: Bytes::from_static(b"\x00there"), tag: Tag::new(&b"7"[..]) };
+    let cause = || Cause::new("why");
+    for error in [
+        TableError::Conflict(None),
+        TableError::Conflict(Some(row)),
+        TableError::Unknown(cause()),
+        TableError::Unavailable(cause()),
+        TableError::Throttled(None),
+        TableError::Throttled(Some(Duration::from_millis(1500))),
+        TableError::TooLarge(7),
+        TableError::Denied(cause()),
+        TableError::Corrupt("why".to_owned()),
+    ] {
+        assert_eq!(told::table_error(told::of_table(error.clone())), error);
+        let (key, source) = (at("a"), error);
+        let refused = TransactError::Refused { key, source };
+        if !matches!(refused, TransactError::Refused { source: TableError::Unavailable(_), .. }) {
+            let back = told::transacted(&at("a"), told::of_transact(refused.clone()));
+            assert_eq!(back, Err(refused));
+        }
+    }
+    let unsupported = told::table_error(told::of_table(TableError::Unsupported("dance")));
+    assert!(matches!(unsupported, TableError::Unsupported(_)));
+    for error in [
+        BlobError::NotFound,
+        BlobError::Exists,
+        BlobError::Unavailable(cause()),
+        BlobError::Unknown(cause()),
+        BlobError::Corrupt("why".to_owned()),
+        BlobError::Throttled(Some(Duration::from_millis(1))),
+        BlobError::Denied(cause()),
+        BlobError::TooLarge(7),
+    ] {
+        assert_eq!(told::blob_error(told::of_blob(error.clone())), error);
+    }
+    let key = || at("a");
+    for error in [
+        TransactError::Unknown { key: key(), cause: cause() },
+        TransactError::Unavailable { key: key(), cause: cause() },
+        TransactError::Contended { key: key(), tries: 40 },
+    ] {
+        assert_eq!(told::transacted(&key(), told::of_transact(error.clone())), Err(error));
+    }
+    // What this program does not know may have happened.
+    let newer = StepReply { ended: 77, ..StepReply::default() };
+    let error = told::transacted(&key(), newer).unwrap_err();
+    assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
+}

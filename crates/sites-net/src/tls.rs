@@ -1,0 +1,127 @@
+//! Who is who: both sides show a certificate of one authority. That of a node has the name that its
+//! address asks for among its subject alternative names; that of whoever asks has to be allowed for
+//! clients, and its name is not looked at.
+//!
+//! TLS 1.3 only. Keys are never shown. Not here: what is said inside.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::limits::FILE_BYTES_MAX;
+use crate::{NodeError, Result};
+
+/// The protocol that is spoken inside.
+const ALPN: &[u8] = b"h2";
+
+/// Files of certificates and of a key, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authority of nodes and of those who ask them.
+    pub ca: PathBuf,
+    /// The certificate of this process, and those between it and the authority.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// The certificate and the key of a node, and whom it answers.
+#[derive(Clone)]
+pub struct NodeTls {
+    pub(crate) acceptor: TlsAcceptor,
+    names: Vec<String>,
+}
+
+impl std::fmt::Debug for NodeTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeTls").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl NodeTls {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When a file cannot be read or has not what it is to have, or certificate and key are no
+    /// pair.
+    pub fn read(files: &TlsFiles) -> Result<Self> {
+        let chain = certificates(&files.certificate)?;
+        let names = chain.first().map(names_of).transpose()?.unwrap_or_default();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let roots = Arc::new(roots(&files.ca)?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
+        let verifier = verifier.build().map_err(|error| NodeError::tls(&error))?;
+        let mut accepts = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| NodeError::tls(&error))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key(&files.key)?)
+            .map_err(|error| NodeError::tls(&error))?;
+        accepts.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(accepts)), names })
+    }
+
+    /// DNS names that the certificate has.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+/// What connects to nodes, with these files as they are now.
+pub(crate) fn connector(files: &TlsFiles) -> Result<TlsConnector> {
+    let mut connects = rustls::ClientConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_protocol_versions(&[&rustls::version::TLS13])
+    .map_err(|error| NodeError::tls(&error))?
+    .with_root_certificates(roots(&files.ca)?)
+    .with_client_auth_cert(certificates(&files.certificate)?, key(&files.key)?)
+    .map_err(|error| NodeError::tls(&error))?;
+    connects.alpn_protocols = vec![ALPN.to_vec()];
+    Ok(TlsConnector::from(Arc::new(connects)))
+}
+
+fn names_of(certificate: &CertificateDer<'_>) -> Result<Vec<String>> {
+    let parsed = webpki::EndEntityCert::try_from(certificate);
+    let parsed = parsed.map_err(|error| NodeError::tls(&error))?;
+    Ok(parsed.valid_dns_names().map(str::to_owned).collect())
+}
+
+fn roots(path: &Path) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| NodeError::tls(&error))?;
+    }
+    Ok(roots)
+}
+
+/// The text of a file that is not longer than one of its kind can be.
+fn text(path: &Path) -> Result<Vec<u8>> {
+    let length = std::fs::metadata(path).map_err(NodeError::read(path))?.len();
+    if length > FILE_BYTES_MAX {
+        let what = format!("{length} bytes are too many");
+        return Err(NodeError::File { path: path.to_owned(), what });
+    }
+    std::fs::read(path).map_err(NodeError::read(path))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let text = text(path)?;
+    let chain: std::io::Result<Vec<_>> = rustls_pemfile::certs(&mut text.as_slice()).collect();
+    let chain = chain.map_err(NodeError::read(path))?;
+    if chain.is_empty() {
+        return Err(NodeError::Pem { path: path.to_owned(), what: "certificate" });
+    }
+    Ok(chain)
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    let text = text(path)?;
+    let key = rustls_pemfile::private_key(&mut text.as_slice()).map_err(NodeError::read(path))?;
+    key.ok_or_else(|| NodeError::Pem { path: path.to_owned(), what: "private key" })
+}

@@ -1,0 +1,12 @@
+//! Nodes on real sockets of this machine.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+#[path = "../../../sites/tests/it/chance.rs"]
+mod chance;
+#[path = "../../../sites/tests/it/conformance.rs"]
+mod conformance;
+mod lost;
+mod refused;
+mod stores;
+mod world;

@@ -1,0 +1,124 @@
+//! Who is not answered, and whom a program does not ask.
+
+use std::time::Duration;
+
+use fulgurite_sites::{Key, OpenError, TableError};
+use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::world::{Authority, World, blobs, table};
+
+fn at(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
+
+/// Why a table cannot be opened, for good.
+async fn refusal(address: &str) -> String {
+    let error = table(address, false).await.err().expect("it is refused");
+    let OpenError::Stranger { what, .. } = &error else { panic!("{error}") };
+    what.clone()
+}
+
+#[tokio::test]
+async fn whoever_has_no_certificate_of_the_authority_is_not_answered() {
+    let world = World::new();
+    let node = world.serve("oslo.records", world.directory("oslo")).await;
+    let address = world.address(node.address(), "oslo.records");
+    table(&address, true).await.unwrap();
+    // Somebody else's authority, which they believe themselves.
+    let other = Authority::new(&world.folder.path().join("other"));
+    let mut files = other.issue("archive", ClientAuth);
+    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
+    assert!(said.contains("is not believed") && said.contains("ca=FILE"), "{said}");
+    // They believe ours; the node does not believe them.
+    files.ca = world.folder.path().join("authority/ca.pem");
+    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
+    assert!(said.contains("refuses the certificate") && said.contains("cert=FILE"), "{said}");
+    // A certificate of a node is not one of somebody who asks.
+    let files = world.authority.issue("turin.records", ServerAuth);
+    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
+    assert!(said.contains("refuses the certificate"), "{said}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_certificate_or_tls_nothing_is_answered() {
+    let world = World::new();
+    let node = world.serve("oslo.records", world.directory("oslo")).await;
+    let ca = CertificateDer::from_pem_file(world.folder.path().join("authority/ca.pem")).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(ca).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let socket = TcpStream::connect(node.address()).await.unwrap();
+    let name = ServerName::try_from("oslo.records").unwrap();
+    let mut stream = connector.connect(name, socket).await.unwrap();
+    let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    let mut heard = Vec::new();
+    let error = stream.read_to_end(&mut heard).await.unwrap_err();
+    assert!(error.to_string().contains("CertificateRequired"), "{error}");
+    assert_eq!(heard, b"");
+    // Nor in plain text.
+    let mut plain = TcpStream::connect(node.address()).await.unwrap();
+    plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    let mut heard = Vec::new();
+    let _ = plain.read_to_end(&mut heard).await;
+    assert!(!heard.windows(4).any(|bytes| bytes == b"HTTP"), "{heard:?}");
+    assert!(node.calls().is_empty(), "{:?}", node.calls());
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_of_another_site_is_not_asked() {
+    let world = World::new();
+    let node = world.serve("lisbon.records", world.directory("lisbon")).await;
+    let said = refusal(&world.address(node.address(), "oslo.records")).await;
+    assert!(said.contains("is another than \"oslo.records\""), "{said}");
+    assert!(said.contains("lisbon.records"), "it says who it is: {said}");
+    let error = blobs(&world.address(node.address(), "oslo.records"), true).await.err().unwrap();
+    assert!(matches!(error, OpenError::Stranger { .. }), "{error}");
+    assert!(node.calls().is_empty(), "{:?}", node.calls());
+    // Without a name it is the address that the certificate has to have.
+    let said = refusal(&world.address(node.address(), "")).await;
+    assert!(said.contains("127.0.0.1"), "{said}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_away_is_asked_again_with_each_call() {
+    let world = World::new();
+    let node = world.serve("oslo.records", world.directory("oslo")).await;
+    let socket = node.address();
+    table(&world.address(socket, "oslo.records"), true).await.unwrap();
+    node.stop().await;
+    let address = world.address(socket, "oslo.records");
+    // It cannot make anything now.
+    let error = table(&address, true).await.err().unwrap();
+    assert!(
+        matches!(&error, OpenError::Table { source: TableError::Unavailable(_), .. }),
+        "{error}"
+    );
+    let early = table(&address, false).await.unwrap();
+    let error = early.read(&at("a")).await.unwrap_err();
+    assert!(matches!(&error, TableError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains(&socket.to_string()), "{error}");
+    // Somebody who takes connections and says nothing is away as well, and is not waited for by
+    // everybody in turn.
+    let _silent = tokio::net::TcpListener::bind(socket).await.unwrap();
+    let asked = tokio::time::Instant::now();
+    let key = at("a");
+    let all = (0..8).map(|_| early.read(&key));
+    for read in futures::future::join_all(all).await {
+        assert!(matches!(read, Err(TableError::Unavailable(_))));
+    }
+    assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
+}

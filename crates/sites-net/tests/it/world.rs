@@ -1,0 +1,162 @@
+//! An authority, nodes of it, and what stands before a node and can cut.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use fulgurite_sites::{Address, Blob, Entropy, OpenError, Opener, Table};
+use fulgurite_sites_net::{
+    AddressedStores, NetNodes, Node, NodeOptions, NodeTls, Stores, TlsFiles,
+};
+use fulgurite_units::Seed;
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Bytes that come once in a process.
+pub(crate) fn entropy() -> Entropy {
+    static DRAWN: AtomicU64 = AtomicU64::new(1);
+    Entropy::new(|| {
+        let mut bytes = [0; 16];
+        Seed::new(DRAWN.fetch_add(1, Ordering::Relaxed)).stream().fill(&mut bytes);
+        bytes
+    })
+}
+
+/// An authority of certificates.
+pub(crate) struct Authority {
+    folder: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+    made: AtomicU64,
+}
+
+impl Authority {
+    pub(crate) fn new(folder: &Path) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let own = params.self_signed(&key).unwrap();
+        std::fs::write(folder.join("ca.pem"), own.pem()).unwrap();
+        let issuer = Issuer::new(params, key);
+        Self { folder: folder.to_owned(), issuer, made: AtomicU64::new(0) }
+    }
+
+    /// A certificate with this name, for this use.
+    pub(crate) fn issue(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> TlsFiles {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.extended_key_usages = vec![usage];
+        let signed = params.signed_by(&key, &self.issuer).unwrap();
+        let at = |kind| self.folder.join(format!("{number}.{kind}"));
+        std::fs::write(at("pem"), signed.pem()).unwrap();
+        std::fs::write(at("key"), key.serialize_pem()).unwrap();
+        TlsFiles { ca: self.folder.join("ca.pem"), certificate: at("pem"), key: at("key") }
+    }
+}
+
+/// What stands before a node, and can cut.
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    target: Arc<Mutex<Option<SocketAddr>>>,
+    cuts: Arc<watch::Sender<u64>>,
+}
+
+impl Proxy {
+    pub(crate) async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let target = Arc::<Mutex<Option<SocketAddr>>>::default();
+        let (cuts, cut) = watch::channel(0_u64);
+        let to = Arc::clone(&target);
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let (to, mut cut) = (*to.lock().unwrap(), cut.clone());
+                cut.borrow_and_update();
+                tokio::spawn(async move {
+                    let Ok(mut far) = TcpStream::connect(to?).await else { return None };
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        _ = cut.changed() => {}
+                    }
+                    Some(())
+                });
+            }
+        });
+        Self { address, target, cuts: Arc::new(cuts) }
+    }
+
+    /// Connections go on to there from now on, or nowhere.
+    pub(crate) fn aim(&self, target: Option<SocketAddr>) {
+        *self.target.lock().unwrap() = target;
+    }
+
+    /// Ends all connections that there are.
+    pub(crate) fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    pub(crate) fn knife(&self) -> Arc<watch::Sender<u64>> {
+        Arc::clone(&self.cuts)
+    }
+}
+
+/// Nodes and those who ask them, all of one authority.
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+    pub(crate) authority: Authority,
+    client: TlsFiles,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new(&folder.path().join("authority"));
+        let client = authority.issue("archive", ExtendedKeyUsagePurpose::ClientAuth);
+        Self { folder, authority, client }
+    }
+
+    /// Has stores served as `name`, where it is said or wherever there is room.
+    pub(crate) async fn serve(&self, name: &str, stores: Arc<dyn Stores>) -> Node {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let files = self.authority.issue(name, ExtendedKeyUsagePurpose::ServerAuth);
+        let tls = NodeTls::read(&files).unwrap();
+        assert_eq!(tls.names(), [name]);
+        Node::start(NodeOptions { listener, tls, stores, entropy: entropy() }).unwrap()
+    }
+
+    /// Stores in a directory of this world.
+    pub(crate) fn directory(&self, name: &str) -> Arc<dyn Stores> {
+        let place = Address::of_directory(&self.folder.path().join(name)).unwrap();
+        let stores =
+            AddressedStores::new(Opener::new(entropy(), []), Some(place.clone()), Some(place));
+        Arc::new(stores.unwrap())
+    }
+
+    /// The address of a node, asked with these files.
+    pub(crate) fn with(&self, at: SocketAddr, name: &str, files: &TlsFiles) -> String {
+        let TlsFiles { ca, certificate, key } = files;
+        let (ca, cert, key) = (ca.display(), certificate.display(), key.display());
+        format!("node://{at}/{name}?ca={ca}&cert={cert}&key={key}")
+    }
+
+    pub(crate) fn address(&self, at: SocketAddr, name: &str) -> String {
+        self.with(at, name, &self.client)
+    }
+}
+
+/// What opens nodes as another program would.
+pub(crate) fn opener() -> Opener {
+    Opener::new(entropy(), []).with_nodes(Arc::new(NetNodes::new(entropy())))
+}
+
+pub(crate) async fn table(address: &str, may_create: bool) -> Result<Arc<dyn Table>, OpenError> {
+    opener().table(&address.parse().unwrap(), may_create).await
+}
+
+pub(crate) async fn blobs(address: &str, may_create: bool) -> Result<Arc<dyn Blob>, OpenError> {
+    opener().blobs(&address.parse().unwrap(), may_create).await
+}
