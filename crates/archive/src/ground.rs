@@ -32,7 +32,7 @@ use crate::objects::commit::{Retired, forget_shreds};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
-use crate::tiers::{Tiers, warn_of_keys};
+use crate::tiers::Tiers;
 use crate::{ArchiveError, Result};
 
 /// An open data directory.
@@ -125,7 +125,7 @@ impl Ground {
         let accept = |view: &dyn ReadView| refuse_older(&paths, identity.archive, view);
         let kv = Arc::new(open_catalog(&paths.catalog(), &space, &accept)?);
         let keys = key_files::open(&config, master, identity.archive, &*kv)?;
-        warn_of_keys(&config);
+        key_files::warn_if_alone(&config);
         Self::assemble(config, clock, identity.archive, kv, keys, (lock, space))
     }
 

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use fulgurite_units::ArchiveId;
 use tokio::runtime::Runtime;
 
-pub(crate) use self::acknowledged::{Acknowledged, leave_copies, warn_of_keys};
+pub(crate) use self::acknowledged::{Acknowledged, leave_copies};
 use self::entry_file::EntryFile;
 use self::moves::note_taken;
 pub(crate) use self::moves::{Mover, enqueue, leave_moves};

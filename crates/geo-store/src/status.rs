@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::map::SiteEntry;
 use crate::store::GeoStore;
-use crate::watch::GeoWatch;
 
 /// A namespace over sites at a moment, as this program sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,12 +94,6 @@ impl Snapshot {
 }
 
 impl GeoStore {
-    /// Watches it.
-    #[must_use]
-    pub fn watch(&self) -> GeoWatch {
-        GeoWatch::new(self.clone())
-    }
-
     /// What it says of itself.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

@@ -142,11 +142,15 @@ pub struct GeoWatch {
     step: u64,
 }
 
-impl GeoWatch {
-    pub(crate) const fn new(store: GeoStore) -> Self {
-        Self { store, last: None, due: VecDeque::new(), step: 0 }
+impl GeoStore {
+    /// Watches it.
+    #[must_use]
+    pub fn watch(&self) -> GeoWatch {
+        GeoWatch { store: self.clone(), last: None, due: VecDeque::new(), step: 0 }
     }
+}
 
+impl GeoWatch {
     /// The next that is told. Waits until there is something; who gives up waiting misses nothing.
     pub async fn next(&mut self) -> Seen {
         let Some(mut last) = self.last.take() else {

@@ -2,7 +2,8 @@
 //! catalog knows of.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use fulgurite_catalog::{Committer, Direction, KeyRange, ReadView, Transaction};
 use fulgurite_units::ArchiveId;
@@ -112,4 +113,23 @@ pub(crate) fn note_named(view: &dyn ReadView, committer: &Committer) -> Result<(
     }
     let named = count_named(view)?;
     committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
+}
+
+/// Warns of keys that are lost with the disk: then what was acknowledged at a tier is read by
+/// nobody.
+pub(crate) fn warn_if_alone(config: &ArchiveConfig) {
+    let Some(tier) = &config.acknowledged_at else { return };
+    let device = |path: &Path| {
+        let folder = path.parent().unwrap_or(path);
+        std::fs::metadata(folder).map(|found| found.dev()).ok()
+    };
+    let here = std::fs::metadata(&config.data).map(|found| found.dev()).ok();
+    if key_tables(config).iter().all(|table| device(table) == here) {
+        tracing::warn!(
+            %tier,
+            "puts are acknowledged at a tier, and all files of the keys lie on the disk of the \
+             data directory: what is acknowledged does not outlive that disk until [keys] tables \
+             has a file elsewhere"
+        );
+    }
 }

@@ -11,7 +11,6 @@
 //! A crash before the commit leaves what the mover of the tier removes, and an object that was
 //! there before as it was. A put is then as it ever was: staged, queued, brought to its home.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use fulgurite_catalog::Transaction;
@@ -22,8 +21,6 @@ use super::objects::{Cargo, Pin};
 use super::{EntryFile, ObjectTier, note_taken};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
-use crate::bodies::key_files::key_tables;
-use crate::config::ArchiveConfig;
 use crate::ground::Ground;
 use crate::objects::classes::{Home, TierName};
 use crate::objects::commit::require_bucket;
@@ -158,23 +155,4 @@ pub(crate) fn leave_copies(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<(
     let Some(tier) = rows::get::<TierName>(tx, COPIES, &key)? else { return Ok(()) };
     tx.delete(COPIES, key)?;
     rows::put(tx, REMOVALS, rows::removal_key(&tier, body.body_id), &body.key_slot)
-}
-
-/// Warns of keys that are lost with the machine: then what was acknowledged at a tier is read by
-/// nobody.
-pub(crate) fn warn_of_keys(config: &ArchiveConfig) {
-    let Some(tier) = &config.acknowledged_at else { return };
-    let device = |path: &std::path::Path| {
-        let folder = path.parent().unwrap_or(path);
-        std::fs::metadata(folder).map(|found| found.dev()).ok()
-    };
-    let here = std::fs::metadata(&config.data).map(|found| found.dev()).ok();
-    if key_tables(config).iter().all(|table| device(table) == here) {
-        tracing::warn!(
-            %tier,
-            "puts are acknowledged at a tier, and all files of the keys lie on the disk of the \
-             data directory: what is acknowledged does not outlive that disk until [keys] tables \
-             has a file elsewhere"
-        );
-    }
 }
