@@ -29,6 +29,7 @@ use crate::directory::{
 use crate::fail_point::FAIL_POINTS;
 use crate::jobs::{Bells, Inboxes};
 use crate::objects::commit::{Retired, forget_shreds};
+use crate::objects::completing::Completing;
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
@@ -62,6 +63,7 @@ pub(crate) struct Ground {
     /// The other ends of the bells, until the workers take them.
     pub(crate) inboxes: Mutex<Option<Inboxes>>,
     pub(crate) tiers: Tiers,
+    pub(crate) completing: Completing,
     /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the
     /// sweep of this start met them: parts of uploads.
     pub(crate) parts_in_doubt: AtomicU64,
@@ -153,8 +155,7 @@ impl Ground {
         let live = live_segments(&kv)?;
         let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
             let none = BTreeMap::new();
-            let data = config.data.clone();
-            let commits = Arc::clone(&commits);
+            let (data, commits) = (config.data.clone(), Arc::clone(&commits));
             let place = LogPlace { data, kind, archive, run, catalog_run, commits };
             let live = live.get(&kind).unwrap_or(&none);
             Ok(Arc::new(SegmentLog::open(&place, live, Arc::clone(&budget))?))
@@ -203,6 +204,7 @@ impl Ground {
             run,
             bells,
             inboxes: Mutex::new(Some(inboxes)),
+            completing: Completing::default(),
             tiers,
             parts_in_doubt: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),

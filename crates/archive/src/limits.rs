@@ -14,6 +14,8 @@ pub const TIER_REST_MAX: Duration = Duration::from_secs(3600);
 pub const TIER_BATCH: usize = 64;
 /// Bodies on their way to a tier at one time.
 pub const TIER_BODIES_AT_ONCE: usize = 4;
+/// Memory of bodies on their way to the tier at which puts are acknowledged; more wait.
+pub const TIER_BRING_BYTES: u64 = 256 << 20;
 /// Bodies of which it is remembered that their tier has them, so that they are not put twice.
 pub const TIER_BROUGHT_MAX: usize = 1 << 20;
 /// A larger body goes to a tier in parts of this size. S3 takes 10,000 of 5 MiB and more.

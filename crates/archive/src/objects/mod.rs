@@ -2,6 +2,7 @@
 
 pub(crate) mod classes;
 pub(crate) mod commit;
+pub(crate) mod completing;
 pub(crate) mod labels;
 pub(crate) mod list;
 pub(crate) mod multipart;

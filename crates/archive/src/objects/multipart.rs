@@ -381,6 +381,7 @@ pub(crate) async fn complete(ground: &Arc<Ground>, completion: Completion) -> Re
 
 /// Tries until the parts do not change between the log and the commit.
 async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<ObjectRow> {
+    let _turn = ground.completing.turn(join.completion.name.upload).await;
     // What is brought in one turn stays for the next.
     let mut stay_there = Vec::new();
     for _ in 0..COMPLETE_TRIES_MAX {

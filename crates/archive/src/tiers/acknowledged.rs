@@ -79,7 +79,11 @@ impl Acknowledged {
         }
         let mut pins = Vec::with_capacity(bodies.len());
         for body in bodies {
-            pins.push(tier.pin_to_bring(body.body_id).await);
+            // Parts may have been brought by a completion that failed; all others are new.
+            pins.push(match object.part_count {
+                Some(_) => tier.pin_again(body.body_id).await,
+                None => tier.pin(body.body_id),
+            });
         }
         note_taken(ground, tier).await?;
         let named: Vec<_> = bodies

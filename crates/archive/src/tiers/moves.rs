@@ -189,16 +189,24 @@ impl Mover {
         let mut done = Vec::new();
         for (key, _) in found {
             let body = rows::parse_removal_key(&key)?;
-            if tier.wait(tier.remove(body))? {
-                done.push(key);
+            let is_named = || Ok(self.ground.kv.get(REMOVALS, &key)?.is_some());
+            if tier.wait(tier.remove(body, is_named))? {
+                done.push((key, body));
             }
             self.ground.fail.pass("move-removed");
         }
         // What is not there is done, but not in the folder of a disk that went away meanwhile.
         tier.wait(tier.confirm())?;
         let any = !done.is_empty();
+        let tier = Arc::clone(tier);
         self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
-            done.into_iter().try_for_each(|key| Ok(tx.delete(REMOVALS, key)?))
+            for (key, body) in done {
+                // Who brings it again has named it again.
+                if !tier.is_pinned(body) {
+                    tx.delete(REMOVALS, key)?;
+                }
+            }
+            Ok(())
         })?;
         Ok(any)
     }

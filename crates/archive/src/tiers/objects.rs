@@ -16,17 +16,20 @@ use object_store::{
     PutPayload, WriteMultipart,
 };
 use tokio::runtime::Handle;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 use super::store::Address;
 use super::{EntryFile, MoveWhen, TierOptions, claim, store};
 use crate::bodies::log::LogReader;
 use crate::limits::{
-    TIER_BODIES_AT_ONCE, TIER_BROUGHT_MAX, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES,
+    TIER_BODIES_AT_ONCE, TIER_BRING_BYTES, TIER_BROUGHT_MAX, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES,
     TIER_PARTS_AT_ONCE, TIER_RESTORES_AT_ONCE,
 };
 use crate::objects::classes::TierName;
 use crate::{ArchiveError, Result};
+
+/// What memory of bodies under way is counted in.
+const BRING_UNIT_BYTES: u64 = 4096;
 
 /// A folder or a bucket with bodies in it.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub(crate) struct ObjectTier {
     claimed: OnceCell<()>,
     /// How many read each body now, or bring it: what is pinned is not removed.
     pinned: Mutex<BTreeMap<ObjectId, usize>>,
+    /// Memory that bodies may take that puts wait for, in units.
+    bringing: Semaphore,
     /// Held while a body is removed.
     removing: tokio::sync::Mutex<()>,
     /// Bodies whose puts were acknowledged here by this run: they are read back, and not put again.
@@ -98,6 +103,7 @@ impl ObjectTier {
             claimed: OnceCell::new(),
             pinned: Mutex::default(),
             removing: tokio::sync::Mutex::default(),
+            bringing: Semaphore::new((TIER_BRING_BYTES / BRING_UNIT_BYTES) as usize),
             brought: Mutex::default(),
             when: options.when.clone(),
             with_entries: options.with_entries,
@@ -164,8 +170,13 @@ impl ObjectTier {
         Pin { tier: Arc::clone(self), body }
     }
 
-    /// Pins a body that is to be brought; not while it is just being removed.
-    pub(super) async fn pin_to_bring(self: &Arc<Self>, body: ObjectId) -> Pin {
+    /// Whether somebody reads a body or brings it.
+    pub(super) fn is_pinned(&self, body: ObjectId) -> bool {
+        self.pinned().contains_key(&body)
+    }
+
+    /// Pins a body that may have been brought before; not while it is just being removed.
+    pub(super) async fn pin_again(self: &Arc<Self>, body: ObjectId) -> Pin {
         let _no_removal = self.removing.lock().await;
         self.pin(body)
     }
@@ -260,9 +271,18 @@ impl ObjectTier {
     /// put that was not acknowledged nothing has to be whole.
     pub(super) async fn bring(&self, cargo: Cargo) -> Result<()> {
         let Cargo { reader, file, kin } = cargo;
+        let _room = self.room(file.bytes).await;
         let entry = Bytes::from(file.encode());
         let put_entry = self.put_entry(&file, entry, kin);
         tokio::try_join!(self.put_body(reader, &file, kin), put_entry).map(drop)
+    }
+
+    /// Waits for the memory that a body takes on its way there.
+    async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        let most = ((TIER_PARTS_AT_ONCE + 1) * TIER_PART_BYTES) as u64;
+        let units = bytes.min(most).div_ceil(BRING_UNIT_BYTES);
+        // Nobody closes it.
+        self.bringing.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await.ok()
     }
 
     /// Has a body and its entry in the tier, read back.
@@ -420,11 +440,20 @@ impl ObjectTier {
         Err(self.other(&path, "is cut short"))
     }
 
-    /// Takes a body and its entry away; `false` while somebody reads it. What is not there is done.
-    pub(super) async fn remove(&self, body: ObjectId) -> Result<bool> {
+    /// Takes a body and its entry away if `is_named` says that it is still to be removed; `false`
+    /// while somebody reads it or brings it. What is not there is done.
+    pub(super) async fn remove(
+        &self,
+        body: ObjectId,
+        is_named: impl Fn() -> Result<bool>,
+    ) -> Result<bool> {
         let _removing = self.removing.lock().await;
-        if self.pinned().contains_key(&body) {
+        if self.is_pinned(body) {
             return Ok(false);
+        }
+        // A put that was under way when this was looked for may have been acknowledged since.
+        if !is_named()? {
+            return Ok(true);
         }
         self.brought().remove(&body);
         // The entry first: a body without one is named by nothing.

@@ -15,13 +15,14 @@ use fulgurite_archive::{
     RecoverOptions, StorageClass, UploadOptions, WriteCondition,
 };
 use fulgurite_units::UnixTime;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, StreamExt as _};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Extensions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use tokio::sync::RwLock;
 
 use crate::harness::{Client, config, key, noise};
 use crate::tiers::moved;
@@ -272,24 +273,35 @@ async fn a_recovery_keeps_copies_of_what_is_staged_and_removes_the_others() {
     yard.client.archive.stop().await.unwrap();
 }
 
-/// Forgets the first bodies that are put into it, and says that it has them.
-#[derive(Debug)]
-struct Forgetful {
+/// A store in memory that waits where its test wants it to, and may forget the first bodies that
+/// are put into it and say that it has them.
+#[derive(Debug, Default)]
+struct Gated {
     inside: InMemory,
     forgets: AtomicUsize,
+    /// Bodies that wait to be put, or were.
+    came: AtomicUsize,
+    puts: RwLock<()>,
+    /// Bodies and entries that wait to be removed, or were.
+    going: Arc<AtomicUsize>,
+    removals: Arc<RwLock<()>>,
 }
 
-impl std::fmt::Display for Forgetful {
+impl std::fmt::Display for Gated {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a forgetful store")
+        f.write_str("a gated store")
     }
 }
 
 #[async_trait]
-impl ObjectStore for Forgetful {
+impl ObjectStore for Gated {
     async fn put_opts(&self, at: &Path, body: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        let forgets = |left: usize| left.checked_sub(1);
         let is_body = at.as_ref().contains("bodies/") && !at.as_ref().ends_with(".entry");
+        if is_body {
+            self.came.fetch_add(1, Ordering::SeqCst);
+            drop(self.puts.read().await);
+        }
+        let forgets = |left: usize| left.checked_sub(1);
         let order = Ordering::SeqCst;
         if is_body && self.forgets.fetch_update(order, order, forgets).is_ok() {
             return Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() });
@@ -313,7 +325,16 @@ impl ObjectStore for Forgetful {
         &self,
         paths: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inside.delete_stream(paths)
+        let (gate, going) = (Arc::clone(&self.removals), Arc::clone(&self.going));
+        let paths = paths.then(move |path| {
+            let gate = Arc::clone(&gate);
+            going.fetch_add(1, Ordering::SeqCst);
+            async move {
+                drop(gate.read().await);
+                path
+            }
+        });
+        self.inside.delete_stream(paths.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<object_store::ObjectMeta>> {
@@ -329,21 +350,137 @@ impl ObjectStore for Forgetful {
     }
 }
 
+/// An archive that acknowledges puts at a gated store. `class` lies in it.
+fn at_gate(data: &std::path::Path, store: &Arc<Gated>, class: StorageClass) -> ArchiveConfig {
+    let mut config = config(data);
+    let name = TierName::new("gated").unwrap();
+    config.classes.assign(class, Home::Tier(name.clone()), None).unwrap();
+    let (url, inside) = ("gated:it".to_owned(), Arc::clone(store) as Arc<dyn ObjectStore>);
+    config.acknowledged_at = Some(name.clone());
+    config.tiers.insert(name, TierOptions { url, store: Some(inside), ..TierOptions::default() });
+    config
+}
+
+/// Waits for something that others do.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !is_so() {
+        assert!(std::time::Instant::now() < deadline, "{what}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_read_back_is_put_once_more_before_staging_frees_it() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Forgetful { inside: InMemory::new(), forgets: AtomicUsize::new(1) };
-    let store = Arc::new(store);
-    let mut config = config(dir.path());
-    let name = TierName::new("forgetful").unwrap();
-    config.classes.assign(StorageClass::Standard, Home::Tier(name.clone()), None).unwrap();
-    let (url, inside) = ("forgetful:it".to_owned(), Arc::clone(&store) as Arc<dyn ObjectStore>);
-    config.acknowledged_at = Some(name.clone());
-    config.tiers.insert(name, TierOptions { url, store: Some(inside), ..TierOptions::default() });
-    let client = Client::open(config).await;
+    let store = Arc::new(Gated { forgets: AtomicUsize::new(1), ..Gated::default() });
+    let client = Client::open(at_gate(dir.path(), &store, StorageClass::Standard)).await;
     client.put("a", StorageClass::Standard, &noise(1, 70_000)).await.unwrap();
     moved(&client).await;
     assert_eq!(store.forgets.load(Ordering::SeqCst), 0);
     assert_eq!(client.get("a", None).await.unwrap(), noise(1, 70_000));
+    client.archive.stop().await.unwrap();
+}
+
+/// Of the last list of what is to be removed, some is acknowledged before its turn comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_acknowledged_while_others_are_removed_stays() {
+    const PUTS: usize = 8;
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::<Gated>::default();
+    // Of a class that goes to glass: what is put lies at the gated store as a copy alone.
+    let client = Client::open(at_gate(dir.path(), &store, StorageClass::GlacierIr)).await;
+    client.put("old", StorageClass::Glacier, &noise(0, 7000)).await.unwrap();
+    let no_puts = store.puts.write().await;
+    let no_removals = store.removals.write().await;
+    let before = store.came.load(Ordering::SeqCst);
+    let puts: Vec<_> = (0..PUTS)
+        .map(|at| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                client.put(&format!("new {at}"), StorageClass::Glacier, &noise(1, 7000)).await
+            })
+        })
+        .collect();
+    let all_came = || store.came.load(Ordering::SeqCst) == before + PUTS;
+    until("all puts are under way", all_came).await;
+    // A removal that waits has the bodies of those puts on its list, as far as they come behind.
+    client.archive.delete(&client.bucket, &key("old")).await.unwrap();
+    until("a removal waits", || store.going.load(Ordering::SeqCst) > 0).await;
+    drop(no_puts);
+    for put in puts {
+        put.await.unwrap().unwrap();
+    }
+    drop(no_removals);
+    let bodies = || store.inside.list(Some(&Path::from("bodies"))).count();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while bodies().await > 2 * PUTS {
+        assert!(std::time::Instant::now() < deadline, "the old one is removed");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // Another round of the job, and another removal after it.
+    client.put("last", StorageClass::Glacier, &noise(0, 7000)).await.unwrap();
+    client.archive.delete(&client.bucket, &key("last")).await.unwrap();
+    while bodies().await > 2 * PUTS {
+        assert!(std::time::Instant::now() < deadline, "the last one is removed");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(bodies().await, 2 * PUTS, "each put has its body and its entry");
+    client.archive.stop().await.unwrap();
+}
+
+/// A client that does not hear in time completes its upload once more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_that_is_completed_twice_at_once_is_one_object_at_the_tier() {
+    let (dir, store) = (tempfile::tempdir().unwrap(), Arc::<Gated>::default());
+    let client = Client::open(at_gate(dir.path(), &store, StorageClass::Standard)).await;
+    let name = key("parts");
+    let options = UploadOptions {
+        class: StorageClass::Standard,
+        meta: ObjectMeta::default(),
+        algorithm: None,
+        full_object: false,
+    };
+    let begun = client.archive.create_upload(&client.bucket, &name, options).await.unwrap();
+    let claim = BodyClaim { bytes: Some(7000), ..BodyClaim::default() };
+    let part = client.archive.put_part(&client.bucket, &name, begun.upload_id, 1, claim).await;
+    let mut part = part.unwrap();
+    part.write(Bytes::from(noise(1, 7000))).await.unwrap();
+    let etag = part.finish(None).await.unwrap().etag;
+    let no_puts = store.puts.write().await;
+    let complete = || {
+        let (client, name, etag) = (client.clone(), name.clone(), etag.clone());
+        tokio::spawn(async move {
+            let listed = vec![CompletedPart { number: 1, etag, checksum: None }];
+            let (upload, condition) = (begun.upload_id, WriteCondition::default());
+            let Client { archive, bucket } = &client;
+            archive.complete_upload(bucket, &name, upload, listed, condition, None).await
+        })
+    };
+    let (first, second) = (complete(), complete());
+    let came = || store.came.load(Ordering::SeqCst);
+    until("one is under way", || came() > 0).await;
+    // The other has time to come as well, and does not.
+    let both = until("both are under way", || came() > 1);
+    tokio::time::timeout(std::time::Duration::from_millis(500), both).await.unwrap_err();
+    drop(no_puts);
+    let (first, second) = (first.await.unwrap().unwrap(), second.await.unwrap().unwrap());
+    assert_eq!(first.etag, second.etag);
+    assert_eq!(came(), 1, "the part is brought once");
+    moved(&client).await;
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    // What the tier says of it is one object.
+    let lost = tempfile::tempdir().unwrap();
+    fs::create_dir(lost.path().join("platters")).unwrap();
+    fs::rename(dir.path().join("keys"), lost.path().join("keys")).unwrap();
+    let config = at_gate(lost.path(), &store, StorageClass::Standard);
+    let recovered = config.clone();
+    let work = move || fulgurite_archive::recover(recovered, RecoverOptions::default(), &|_| {});
+    let report = tokio::task::spawn_blocking(work).await.unwrap().unwrap();
+    assert_eq!((report.objects, report.incomplete, report.in_doubt), (1, 0, 0), "{report:?}");
+    let client = Client::open(config).await;
+    assert_eq!(client.get("parts", None).await.unwrap(), noise(1, 7000));
     client.archive.stop().await.unwrap();
 }
