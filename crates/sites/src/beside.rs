@@ -9,7 +9,7 @@
 //!
 //! What is asked and answered is bytes here: what rows mean is the affair of those who ask and of
 //! those who answer. A question may be told twice when its answer was lost, so that a decision has
-//! to know its own effect again, as in [`crate::transact`].
+//! to know its own effect again, as in [`crate::transact()`].
 
 use async_trait::async_trait;
 use bytes::Bytes;
