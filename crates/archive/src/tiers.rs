@@ -32,10 +32,9 @@ use std::sync::Arc;
 use fulgurite_units::ArchiveId;
 use tokio::runtime::Runtime;
 
-pub(crate) use self::acknowledged::{Acknowledged, leave_copies};
+pub(crate) use self::acknowledged::Acknowledged;
 use self::entry_file::EntryFile;
-use self::moves::note_taken;
-pub(crate) use self::moves::{Mover, enqueue, leave_moves};
+pub(crate) use self::moves::{Mover, enqueue, leave_copies, leave_moves};
 pub(crate) use self::objects::{InTier, ObjectTier};
 pub(crate) use self::reader::TierReader;
 pub use self::store::TierOptions;

@@ -14,12 +14,12 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_units::{Kin, ObjectId};
+use fulgurite_units::{ObjectId, error_chain};
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::objects::{Cargo, Pin};
-use super::{EntryFile, ObjectTier, note_taken};
-use crate::bodies::cipher::cipher_bytes;
+use super::ObjectTier;
+use super::moves::{cargo, note_taken};
+use super::objects::Pin;
 use crate::bodies::entry::Entry;
 use crate::ground::Ground;
 use crate::objects::classes::{Home, TierName};
@@ -56,7 +56,7 @@ impl Acknowledged {
         let brought = Self::bring_to(&tier, ground, name, object, bodies).await;
         if let Err(error) = &brought {
             tracing::warn!(
-                tier = %tier.name(), error = fulgurite_units::error_chain(error),
+                tier = %tier.name(), error = error_chain(error),
                 "a put is refused: it cannot be brought to where puts are acknowledged"
             );
         }
@@ -75,7 +75,11 @@ impl Acknowledged {
         for (index, body) in (0..).zip(bodies) {
             let place = (index, body.bytes, body.digest);
             let entry = Entry::of(name.clone(), created, object, place);
-            cargoes.push(cargo(ground, &entry, body)?);
+            let Some((kind, extents)) = body.log.clone() else {
+                let what = format!("body {} is in no log before it is committed", body.body_id);
+                return Err(ArchiveError::Internal { what });
+            };
+            cargoes.push(cargo(ground, &entry, body, ground.log(kind).reader(extents))?);
         }
         let mut pins = Vec::with_capacity(bodies.len());
         for body in bodies {
@@ -133,30 +137,4 @@ impl Acknowledged {
 
 fn is_home(home: &Home, tier: &TierName) -> bool {
     matches!(home, Home::Tier(name) if name == tier)
-}
-
-fn cargo(ground: &Ground, entry: &Entry, body: &BodyRow) -> Result<Cargo> {
-    let Some((kind, extents)) = body.log.clone() else {
-        let what = format!("body {} is in no log before it is committed", body.body_id);
-        return Err(ArchiveError::Internal { what });
-    };
-    let reader = ground.log(kind).reader(extents);
-    let secret = ground.keys.load(body.key_slot, body.body_id)?;
-    let file = EntryFile {
-        archive: ground.archive,
-        body: body.body_id,
-        bytes: cipher_bytes(body.bytes),
-        digest: body.digest,
-        sealed: entry.record(&secret, body.body_id, ground.now())?.sealed,
-    };
-    let kin = Kin::of_key(entry.name.bucket.as_str(), entry.name.key.as_str());
-    Ok(Cargo { reader, file, kin })
-}
-
-/// A body is not staged any more: the copy of it that it was acknowledged with is removed.
-pub(crate) fn leave_copies(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<()> {
-    let key = rows::copy_key(body.body_id);
-    let Some(tier) = rows::get::<TierName>(tx, COPIES, &key)? else { return Ok(()) };
-    tx.delete(COPIES, key)?;
-    rows::put(tx, REMOVALS, rows::removal_key(&tier, body.body_id), &body.key_slot)
 }

@@ -17,14 +17,15 @@ use fulgurite_units::{ByteCount, ErrorKind, Kin, error_chain};
 use futures::StreamExt as _;
 
 use super::objects::Cargo;
-use super::{EntryFile, ObjectTier, leave_copies};
+use super::{EntryFile, ObjectTier};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
+use crate::bodies::log::LogReader;
 use crate::ground::Ground;
 use crate::limits::TIER_BATCH;
 use crate::objects::classes::TierName;
 use crate::objects::commit::{Retired, account, object_of, rows_in};
-use crate::rows::{self, BODIES, BodyRow, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
+use crate::rows::{self, BODIES, BodyRow, COPIES, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
 use crate::{ArchiveError, Result};
 
 /// Works moves and removals of a tier off.
@@ -124,21 +125,8 @@ impl Mover {
         if self.ground.kv.get(BODIES, &key)?.is_none() {
             return Ok(None);
         }
-        let secret = self.ground.keys.load(body.key_slot, body.body_id).map_err(|error| {
-            let what = format!("key of staged body {}: {}", body.body_id, error_chain(&error));
-            ArchiveError::Corrupt { what }
-        })?;
         let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
-        let sealed = entry.record(&secret, body.body_id, self.ground.now())?.sealed;
-        let file = EntryFile {
-            archive: self.ground.archive,
-            body: body.body_id,
-            bytes: cipher_bytes(body.bytes),
-            digest: body.digest,
-            sealed,
-        };
-        let kin = Kin::of_key(queue.name.bucket.as_str(), queue.name.key.as_str());
-        Ok(Some(Cargo { reader, file, kin }))
+        cargo(&self.ground, &entry, &body, reader).map(Some)
     }
 
     /// Has rows say what became of each body.
@@ -210,6 +198,28 @@ impl Mover {
         })?;
         Ok(any)
     }
+}
+
+/// A body with its sealed entry, as a tier takes it. Its bytes are pinned in their log.
+pub(super) fn cargo(
+    ground: &Ground,
+    entry: &Entry,
+    body: &BodyRow,
+    reader: LogReader,
+) -> Result<Cargo> {
+    let secret = ground.keys.load(body.key_slot, body.body_id).map_err(|error| {
+        let what = format!("key of staged body {}: {}", body.body_id, error_chain(&error));
+        ArchiveError::Corrupt { what }
+    })?;
+    let file = EntryFile {
+        archive: ground.archive,
+        body: body.body_id,
+        bytes: cipher_bytes(body.bytes),
+        digest: body.digest,
+        sealed: entry.record(&secret, body.body_id, ground.now())?.sealed,
+    };
+    let kin = Kin::of_key(entry.name.bucket.as_str(), entry.name.key.as_str());
+    Ok(Cargo { reader, file, kin })
 }
 
 /// Takes a tier for this archive, and has the catalog know it before anything is in it.
@@ -292,4 +302,12 @@ pub(crate) fn enqueue(
 ) -> Result<()> {
     rows::put(tx, MOVES, rows::move_key(tier, sequence), queue)?;
     rows::with_totals(tx, |totals| totals.moving_bytes += queue.bytes)
+}
+
+/// A body is not staged any more: the copy of it that it was acknowledged with is removed.
+pub(crate) fn leave_copies(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<()> {
+    let key = rows::copy_key(body.body_id);
+    let Some(tier) = rows::get::<TierName>(tx, COPIES, &key)? else { return Ok(()) };
+    tx.delete(COPIES, key)?;
+    rows::put(tx, REMOVALS, rows::removal_key(&tier, body.body_id), &body.key_slot)
 }
