@@ -53,11 +53,13 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
                 policy: Policy::default(),
                 log: None,
             },
+            far_redundancy: 0,
         },
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
         tiers: std::collections::BTreeMap::default(),
         acknowledged_at: None,
+        far_libraries: Vec::new(),
         log_capacity: ByteCount::gib(64),
         // No file of 64 MiB for each fill, or test.
         space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },

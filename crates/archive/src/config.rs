@@ -47,6 +47,9 @@ pub struct ArchiveConfig {
     /// The tier in which a copy of what is staged lies before its put is acknowledged, until it is
     /// in its home; `None` acknowledges what is staged.
     pub acknowledged_at: Option<TierName>,
+    /// Tiers that are far libraries: they keep redundancy platters, as many of each set as
+    /// `glass.far_redundancy` says.
+    pub far_libraries: Vec<TierName>,
     /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.
     pub log_capacity: ByteCount,
     /// What is kept free on the disk, and how soon deleted names are forgotten.

@@ -192,6 +192,7 @@ impl From<PlattersError> for ArchiveError {
                 let reason = "it and every other of its set are missing".to_owned();
                 Self::PlatterOutOfReach { platter, reason }
             }
+            P::FarUnavailable { library, what } => Self::TierUnavailable { tier: library, what },
             P::Glass(error) => Self::Corrupt { what: error_chain(&error) },
             other => Self::Internal { what: error_chain(&other) },
         }

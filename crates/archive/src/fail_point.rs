@@ -1,7 +1,7 @@
 //! The names of all fail points of the program.
 
 /// Every fail point, in the order of an object's life.
-pub const FAIL_POINTS: [&str; 31] = [
+pub const FAIL_POINTS: [&str; 33] = [
     "put-written",
     "put-staged",
     "put-named",
@@ -21,6 +21,8 @@ pub const FAIL_POINTS: [&str; 31] = [
     "release-batch",
     "seal-released",
     "release-freed",
+    "far-carried",
+    "far-noted",
     "move-written",
     "move-committed",
     "move-removed",

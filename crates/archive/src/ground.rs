@@ -33,7 +33,7 @@ use crate::objects::completing::Completing;
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
-use crate::tiers::Tiers;
+use crate::tiers::{Tiers, far_libraries};
 use crate::{ArchiveError, Result};
 
 /// An open data directory.
@@ -164,10 +164,7 @@ impl Ground {
         let restored = log(LogKind::Restored)?;
         sync_dir(&config.data)?;
         // Only now: segments are judged by the run that the catalog knew before.
-        committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
-            rows::set_settled(tx, SettledRow::default())?;
-            rows::with_totals(tx, |totals| totals.run = run)
-        })?;
+        note_run(&committer, run)?;
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.note_or_warn(false);
         let tiers = Tiers::open(&config, archive, |tier| rows::is_tier_taken(&*kv, tier))?;
@@ -175,6 +172,7 @@ impl Ground {
         let (panics, stopping, fail) = (Arc::default(), Arc::default(), Arc::new(fail));
         let shared = Shared {
             archive,
+            far: far_libraries(&config, &tiers, Some((&kv, &committer)))?,
             catalog: Arc::clone(&kv) as Arc<dyn KeyValue>,
             committer: Arc::clone(&committer),
             folder: Paths::new(&config.data).platters(),
@@ -301,6 +299,14 @@ impl Ground {
     pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(ArchiveError::Stopping) } else { Ok(()) }
     }
+}
+
+/// Notes that a run has begun.
+fn note_run(committer: &Committer, run: u64) -> Result<()> {
+    committer.commit_blocking(move |tx: &mut Transaction<'_>| {
+        rows::set_settled(tx, SettledRow::default())?;
+        rows::with_totals(tx, |totals| totals.run = run)
+    })
 }
 
 /// Opens the catalog if `accept` agrees to it, at the price of the reserve if it must be.

@@ -10,6 +10,8 @@ pub const BUCKET_NAME_BYTES_MAX: usize = 63;
 pub const TIER_REST: Duration = Duration::from_secs(10);
 /// How long it rests at most.
 pub const TIER_REST_MAX: Duration = Duration::from_secs(3600);
+/// Pause between looks for platters that belong to far libraries.
+pub const FAR_TICK: Duration = Duration::from_secs(10);
 /// Bodies that a tier takes of one look at what waits.
 pub const TIER_BATCH: usize = 64;
 /// Bodies on their way to a tier at one time.

@@ -46,7 +46,7 @@ pub fn key_slot(input: &[u8]) {
 /// When something does not hold.
 pub fn row(input: &[u8]) {
     let Some((which, bytes)) = input.split_first() else { return };
-    match which % 17 {
+    match which % 19 {
         0 => returns::<Totals>(META, bytes),
         1 => returns::<BucketRow>(BUCKETS, bytes),
         2 => returns::<ObjectRow>(OBJECTS, bytes),
@@ -59,6 +59,7 @@ pub fn row(input: &[u8]) {
         13 => returns::<RestoreRow>(RESTORES, bytes),
         14 => returns::<ExpiryRow>(EXPIRIES, bytes),
         15 => keys(bytes),
+        which @ 16..=17 => glass_row(which - 11, bytes),
         _ => returns::<DoubtRow>(DOUBTS, bytes),
     }
 }

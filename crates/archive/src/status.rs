@@ -20,7 +20,7 @@ use crate::rows::{
 };
 
 pub use crate::bodies::orphan_report::OrphanedSegment;
-pub use fulgurite_platters::{SealReport, SealTrouble, SetStatus, VerifiedPlatter};
+pub use fulgurite_platters::{FarStatus, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 
 /// The archive at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -96,6 +96,9 @@ pub struct Status {
     pub sets: Vec<SetStatus>,
     /// Platters stored.
     pub platters: u64,
+    /// Far libraries, with the platters that are there and those that are to go there.
+    #[serde(default)]
+    pub far_libraries: Vec<FarStatus>,
     /// New platters that wait to be verified, or are being verified; until then what is on them
     /// stays staged.
     #[serde(default)]
@@ -407,6 +410,7 @@ pub(crate) fn status(ground: &Ground) -> Result<Status> {
         catalog_refusal: ground.committer.refusal(),
         has_names_to_forget: !rows::forgetting(&*ground.kv)?.is_done(),
         platters: glass.platters,
+        far_libraries: glass.far,
         sets: glass.sets,
         restores_waiting: totals.restores_waiting,
         restored_objects: totals.restored,

@@ -5,6 +5,7 @@
 //! <url>/fulgurite-tier.json     whose tier it is: taken once, by one archive
 //! <url>/bodies/<id>             the ciphertext of a body, as it was in the log
 //! <url>/bodies/<id>.entry       what `recover` needs to know of it (docs/formats/tier.md)
+//! <url>/platters/<id>.glass     a platter, where the tier is a far library
 //! ```
 //!
 //! A store that can lose what is small and keep what is large, as a rack whose index is lost, is
@@ -18,9 +19,11 @@ mod acknowledged;
 mod carried;
 mod claim;
 mod entry_file;
+mod far;
 mod fetching;
 mod moves;
 mod objects;
+mod parcel;
 mod reader;
 mod store;
 mod verification;
@@ -34,6 +37,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) use self::acknowledged::Acknowledged;
 use self::entry_file::EntryFile;
+pub(crate) use self::far::far_libraries;
 pub(crate) use self::moves::{Mover, enqueue, leave_copies, leave_moves};
 pub(crate) use self::objects::{InTier, ObjectTier};
 pub(crate) use self::reader::TierReader;

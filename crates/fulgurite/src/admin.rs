@@ -7,7 +7,7 @@
 mod client;
 
 use fulgurite_archive::status::{
-    DamagedCopy, DamagedInTier, JobStatus, LeftObject, MoveReport, ShardPlace, Status,
+    DamagedCopy, DamagedInTier, FarStatus, JobStatus, LeftObject, MoveReport, ShardPlace, Status,
     VerifiedTier, VerifyReport,
 };
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
@@ -334,6 +334,22 @@ fn show_platters(s: &Status) -> String {
     format!("{stored}; {} to verify, the oldest for {minutes} min", grouped(s.unverified_platters))
 }
 
+fn show_far(s: &Status) -> Vec<String> {
+    let line = |far: &FarStatus| {
+        let there = format!(
+            "far        {} at {}, {}",
+            counted(far.platters, "platter"),
+            far.library,
+            bytes(far.bytes)
+        );
+        match far.waiting {
+            0 => there,
+            waiting => format!("{there}; {} to go there, at home still", grouped(waiting)),
+        }
+    };
+    s.far_libraries.iter().map(line).collect()
+}
+
 fn show_objects(s: &Status) -> String {
     let (online, staged) = (grouped(s.objects_online), grouped(s.objects_staged));
     let glass = grouped(s.objects_on_glass);
@@ -398,6 +414,7 @@ fn show_status(s: &Status) -> String {
         ));
     }
     lines.extend(show_doubts(s));
+    lines.extend(show_far(s));
     if let Some(cut) = &s.catalog_cut {
         lines.push(format!("cut off    a torn batch of the catalog's journal; see \"{cut}\""));
     }

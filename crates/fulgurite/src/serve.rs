@@ -309,6 +309,7 @@ pub(crate) fn archive_config(
     let geometry = config.effective_geometry()?;
     let staged_bytes =
         config.seal.staged_bytes.unwrap_or_else(|| ByteCount::new(geometry.set_user_bytes()));
+    let (far_libraries, far_redundancy) = config.far_libraries()?;
     Ok(ArchiveConfig {
         data: data.to_owned(),
         glass: GlassConfig {
@@ -322,6 +323,7 @@ pub(crate) fn archive_config(
                 policy: config.library.policy.clone(),
                 log: config.library.log.clone(),
             },
+            far_redundancy,
         },
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         classes: config.effective_classes()?,
@@ -329,6 +331,7 @@ pub(crate) fn archive_config(
         acknowledged_at: config.acknowledged_at().map_err(|reason| {
             Coded::new(Exit::Config, format!("setting storage.acknowledged_at: {reason}"))
         })?,
+        far_libraries,
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,

@@ -5,6 +5,7 @@
 //! bodies in order --SetPlanner--> SetPlan: shards of bodies on each information platter
 //! platters of a set, zones of a library --choose_zones--> a zone for each platter
 //! platters of a set, zones of libraries --choose_fleet--> a library and a zone for each platter
+//! redundancy platters, far libraries --choose_far--> who goes to which, and who stays
 //! FailureRules --shapes--> BlastModel --minimum_storage_racks--> RackCount, with its proof
 //! ```
 //!
@@ -17,6 +18,7 @@ mod blast;
 mod columns;
 mod error;
 mod failures;
+mod far;
 mod fleet;
 mod index;
 mod limits;
@@ -33,6 +35,7 @@ pub use audit::{Assurance, RackFault, Violation, audit_fleet, share_zone, verify
 pub use blast::{BlastModel, Cell, Grid};
 pub use error::LayoutError;
 pub use failures::{Collision, FailureRules};
+pub use far::choose_far;
 pub use fleet::{FleetSlot, LibraryState, choose_fleet};
 pub use index::LibraryIndex;
 pub use pack::{PlatterPlan, Push, SetPlan, SetPlanner, Shard, StagedBody, split_bytes};

@@ -9,6 +9,7 @@ use crate::{
     LayoutError, Push, SetPlan, SetPlanner, StagedBody, ZoneState, choose_zones, split_bytes,
 };
 
+mod far;
 mod fleet;
 mod racks;
 mod shards;

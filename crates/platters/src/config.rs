@@ -29,6 +29,9 @@ pub struct GlassConfig {
     pub medium: MediumOptions,
     /// The simulated library.
     pub library: LibraryOptions,
+    /// Redundancy platters of each set that go to libraries at other sites, where there are some;
+    /// not more than a set has.
+    pub far_redundancy: u16,
 }
 
 impl GlassConfig {
@@ -41,6 +44,11 @@ impl GlassConfig {
         self.geometry.validate().map_err(|error| refuse(error.to_string()))?;
         if self.shard_size == ByteCount::ZERO {
             return Err(refuse("shard_size is zero, and a shard has at least a byte".to_owned()));
+        }
+        let (far, all) = (self.far_redundancy, self.geometry.set_redundancy_platters);
+        if far > all {
+            let what = format!("far_redundancy is {far}, and a set has {all} redundancy platters");
+            return Err(refuse(what));
         }
         Ok(())
     }

@@ -23,6 +23,8 @@ pub enum PlattersError {
     Undecoded { platter: PlatterId, reason: String },
     #[error("platter {platter} is out of reach: {reason}")]
     PlatterOutOfReach { platter: PlatterId, reason: String },
+    #[error("far library \"{library}\" cannot be asked: {what}")]
+    FarUnavailable { library: String, what: String },
     #[error("platter {platter} and every other of its set are missing")]
     SetMissing { platter: PlatterId },
     #[error(transparent)]
@@ -55,6 +57,7 @@ impl PlattersError {
             | Self::Busy { .. }
             | Self::PlatterOutOfReach { .. }
             | Self::SetMissing { .. }
+            | Self::FarUnavailable { .. }
             | Self::Undecoded { .. }
             | Self::Glass(GlassError::Medium { .. })
             | Self::Stopping => ErrorKind::Unavailable,

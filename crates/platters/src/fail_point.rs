@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Those that the glass tier passes, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 12] = [
+pub const FAIL_POINTS: [&str; 14] = [
     "seal-planned",
     "write-half",
     "write-synced",
@@ -21,6 +21,8 @@ pub const FAIL_POINTS: [&str; 12] = [
     "release-batch",
     "release-freed",
     "seal-released",
+    "far-carried",
+    "far-noted",
     "read-platter",
 ];
 

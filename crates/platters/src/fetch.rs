@@ -22,10 +22,10 @@ use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
 use self::stretches::Tracked;
 use self::tracks::{AtHand, Own, Reader, WithSet};
+use crate::far::OpenPlatter;
 use crate::given::Given;
 use crate::library_driver::{Due, LiveLibrary};
 use crate::medium::MediumHandle;
-use crate::platter_files::PlatterFileSource;
 use crate::repairs::Repairs;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow};
 use crate::{PlattersError, Result, Shard, WriteAt};
@@ -173,7 +173,7 @@ impl Fetcher {
     }
 
     fn open(&self, platter: PlatterId) -> Result<Reader> {
-        let source = self.given.files.open(platter)?;
+        let source = self.given.open(platter)?;
         let expected = Some((self.given.archive, platter));
         Ok(PlatterReader::open(source, expected, &self.medium)?)
     }
@@ -230,11 +230,16 @@ impl Fetcher {
     }
 
     /// Recovers shards of a platter that could not give them, from the other platters of its set.
-    /// What the library did not bring is not looked at, though its file is there.
+    /// What the library did not bring is not looked at, though its file is there. Other sites are
+    /// asked for what those at home do not give.
     pub(crate) fn put_together<P: Copy>(&self, recovery: &SetBrought<P>) -> Fetched<P> {
         let own = if recovery.brought { self.open(recovery.platter).ok() } else { None };
-        let others = self.open_members(&recovery.members);
-        from_set(recovery, own.as_ref(), &others, (&self.medium, &self.given.repairs))
+        let is_home = |member: &PlatterId| self.given.files.exists(*member);
+        let (home, elsewhere): (Vec<PlatterId>, Vec<PlatterId>) =
+            recovery.members.iter().copied().partition(is_home);
+        let (home, elsewhere) = (self.open_members(&home), || self.open_members(&elsewhere));
+        let medium = (&self.medium as &dyn Medium, &self.given.repairs);
+        from_sets(recovery, own.as_ref(), home, elsewhere, medium)
     }
 
     /// Opens those of a set that the library brought.
@@ -255,21 +260,49 @@ impl Fetcher {
     }
 }
 
-/// What a platter and the others of its set give of what is wanted of it.
-fn from_set<P: Copy>(
+/// What a platter, the others of its set at home, and only then those `elsewhere` give of what is
+/// wanted of it.
+fn from_sets<P: Copy>(
     recovery: &SetBrought<P>,
+    own: Option<&Reader>,
+    mut others: BTreeMap<PlatterId, Reader>,
+    elsewhere: impl FnOnce() -> BTreeMap<PlatterId, Reader>,
+    (medium, repairs): (&dyn Medium, &Repairs),
+) -> Fetched<P> {
+    let all: Vec<&Wish<P>> = recovery.wishes.iter().collect();
+    let mut fetched = from_set(recovery, &all, own, &others, (medium, repairs));
+    if !fetched.failed.is_empty() {
+        let more = elsewhere();
+        if !more.is_empty() {
+            others.extend(more);
+            let left: Vec<&Wish<P>> = fetched.failed.iter().map(|(wish, _)| *wish).collect();
+            let more = from_set(recovery, &left, own, &others, (medium, repairs));
+            fetched.came.extend(more.came);
+            fetched.failed = more.failed;
+        }
+    }
+    Fetched {
+        came: fetched.came.into_iter().map(|(wish, crc)| (wish.piece, crc)).collect(),
+        failed: fetched.failed.into_iter().map(|(wish, why)| (wish.piece, why)).collect(),
+    }
+}
+
+/// What a platter and the others of its set give of what is `wanted` of it.
+fn from_set<'w, P: Copy>(
+    recovery: &SetBrought<P>,
+    wanted: &[&'w Wish<P>],
     own: Option<&Reader>,
     others: &BTreeMap<PlatterId, Reader>,
     (medium, repairs): (&dyn Medium, &Repairs),
-) -> Fetched<P> {
-    let SetBrought { platter, lost, wishes, row, set, .. } = recovery;
+) -> Fetched<&'w Wish<P>> {
+    let SetBrought { platter, lost, row, set, .. } = recovery;
     let mut all = Fetched { came: Vec::new(), failed: Vec::new() };
     let Some(some) = own.or_else(|| others.values().next()) else {
         let reason = Arc::new(PlattersError::SetMissing { platter: *platter });
-        all.failed.extend(wishes.iter().map(|wish| (wish.piece, Arc::clone(&reason))));
+        all.failed.extend(wanted.iter().map(|wish| (*wish, Arc::clone(&reason))));
         return all;
     };
-    let mut members: Vec<Member<'_, PlatterFileSource>> = Vec::new();
+    let mut members: Vec<Member<'_, OpenPlatter>> = Vec::new();
     members.resize_with(usize::from(set.geometry.set_platters()), || Member::NotWritten);
     for (position, member) in set.platters() {
         members[usize::from(position)] = others.get(&member).map_or(Member::Lost, Member::Platter);
@@ -284,10 +317,10 @@ fn from_set<P: Copy>(
         repairs,
     };
     let mut at_hand = AtHand::default();
-    for wish in wishes {
+    for &wish in wanted {
         match at_hand.read_shard(&some.header().geometry, &mut tracks, wish) {
-            Ok(crc) => all.came.push((wish.piece, crc)),
-            Err(reason) => all.failed.push((wish.piece, reason)),
+            Ok(crc) => all.came.push((wish, crc)),
+            Err(reason) => all.failed.push((wish, reason)),
         }
     }
     all

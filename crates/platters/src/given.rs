@@ -12,6 +12,7 @@ use fulgurite_library::LibraryShape;
 use fulgurite_units::{ArchiveId, ByteCount, Clock, Instant, PlatterId, UnixTime};
 
 use crate::config::GlassConfig;
+use crate::far::{self, FarLibrary, FarSource, OpenPlatter};
 use crate::medium::SimulatedMedium;
 use crate::platter_files::PlatterFiles;
 use crate::repairs::Repairs;
@@ -36,6 +37,8 @@ pub struct Shared {
     pub fail: Arc<FailPoints>,
     /// Set when long work shall end at its next safe point.
     pub stopping: Arc<AtomicBool>,
+    /// Libraries at other sites.
+    pub far: Vec<Arc<dyn FarLibrary>>,
 }
 
 impl Debug for Shared {
@@ -67,6 +70,10 @@ pub(crate) struct Given {
     pub(crate) fail: Arc<FailPoints>,
     /// What was repaired.
     pub(crate) repairs: Repairs,
+    /// Libraries at other sites.
+    pub(crate) far: Vec<Arc<dyn FarLibrary>>,
+    /// Redundancy platters of each set that go there.
+    pub(crate) far_redundancy: u16,
     stopping: Arc<AtomicBool>,
 }
 
@@ -79,7 +86,8 @@ impl Debug for Given {
 impl Given {
     /// What is shared, and what is made as `config` says.
     pub(crate) fn new(shared: Shared, config: &GlassConfig) -> Result<Self> {
-        let Shared { archive, catalog, committer, folder, clock, panics, fail, stopping } = shared;
+        let Shared { archive, catalog, committer, folder, clock, panics, fail, .. } = shared;
+        let (stopping, far) = (shared.stopping, shared.far);
         let medium = SimulatedMedium::new(&config.medium, config.library.read_drives())?;
         Ok(Self {
             archive,
@@ -94,6 +102,8 @@ impl Given {
             panics,
             fail,
             repairs: Repairs::default(),
+            far,
+            far_redundancy: config.far_redundancy,
             stopping,
         })
     }
@@ -111,6 +121,22 @@ impl Given {
     /// `Stopping` when the archive is being stopped; asked between the steps of long work.
     pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(PlattersError::Stopping) } else { Ok(()) }
+    }
+
+    /// A platter that can be read, wherever it is: at home if it is there.
+    pub(crate) fn open(&self, platter: PlatterId) -> Result<OpenPlatter> {
+        let error = match self.files.open(platter) {
+            Ok(file) => return Ok(OpenPlatter::Home(file)),
+            Err(error) => error,
+        };
+        // Its row said that it is away before its file went.
+        match far::place(&*self.catalog, platter)?.filter(|row| row.is_there) {
+            Some(row) => {
+                let library = far::named(&self.far, &row.library)?;
+                Ok(OpenPlatter::Far(FarSource::open(library, platter)?))
+            }
+            None => Err(error),
+        }
     }
 
     /// A platter file that no row names, if there is one.

@@ -8,10 +8,12 @@
 #[doc(hidden)]
 pub mod bench_support;
 mod bodies;
+mod carry;
 pub mod config;
 mod decode_service;
 mod error;
 mod fail_point;
+mod far;
 mod fetch;
 mod given;
 mod injected;
@@ -38,9 +40,11 @@ mod verify;
 mod write_set;
 
 pub use bodies::{Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting, WriteAt};
+pub use carry::{Carrier, FarStatus};
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
 pub use fail_point::{FAIL_POINTS, FailPoints};
+pub use far::{FarLibrary, ReadPlatter};
 pub use fetch::{Fetched, SetBrought, Visited, Wish};
 pub use fulgurite_library::Machine;
 pub use given::Shared;

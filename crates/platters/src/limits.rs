@@ -25,5 +25,9 @@ pub(crate) const SEAL_RETRY: Duration = Duration::from_secs(10);
 pub(crate) const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
 /// Tracks between two shards that are read in one go: to seek takes as long as reading as many.
 pub(crate) const READ_GAP_TRACKS: u32 = 2;
+/// What is read of a platter at another site in one go.
+pub(crate) const FAR_WINDOW_BYTES: u64 = 4 << 20;
+/// What is compared at a time of a platter that was carried there.
+pub(crate) const FAR_COMPARE_BYTES: u64 = 8 << 20;
 /// Messages waiting for the driver of the library; one more waits at its sender.
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;

@@ -10,8 +10,8 @@ use fulgurite_units::PlatterId;
 
 use crate::decode_service::check_message;
 use crate::rows::{
-    MARGINS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, TrackRow, VERIFIED,
-    VerificationRow,
+    FAR, FarRow, MARGINS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, TrackRow,
+    VERIFIED, VerificationRow,
 };
 
 /// Any bytes as a message of the decode queue, with and without its code.
@@ -23,7 +23,7 @@ pub fn queue_message(input: &[u8]) {
 }
 
 /// Kinds of rows.
-pub const ROW_KINDS: u8 = 6;
+pub const ROW_KINDS: u8 = 7;
 
 /// Any row of any space of the glass tier: the row that these bytes mean, or an error.
 ///
@@ -36,7 +36,8 @@ pub fn glass_row(which: u8, bytes: &[u8]) {
         2 => returns::<VerificationRow>(VERIFIED, bytes),
         3 => returns::<PlanRow>(PLANS, bytes),
         4 => returns::<PlatterId>(SLOTS, bytes),
-        _ => returns::<TrackRow>(MARGINS, bytes),
+        5 => returns::<TrackRow>(MARGINS, bytes),
+        _ => returns::<FarRow>(FAR, bytes),
     }
 }
 

@@ -111,6 +111,15 @@ impl PlatterFiles {
         Ok(())
     }
 
+    /// Removes a platter that is kept elsewhere.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) fn remove(&self, platter: PlatterId) -> Result<()> {
+        self.scrap(platter)?;
+        sync_dir(&self.dir)
+    }
+
     /// A platter in a read drive.
     ///
     /// # Errors

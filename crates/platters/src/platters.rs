@@ -12,6 +12,7 @@ use fulgurite_catalog::{KeyRange, ReadView, Transaction};
 use fulgurite_library::Machine;
 use fulgurite_units::{ByteCount, PlatterId};
 
+use crate::carry::{self, Carrier};
 use crate::config::{GlassConfig, LibraryOptions};
 use crate::fetch::{Fetched, Fetcher, SetBrought, Visited, Wish};
 use crate::given::{Given, Shared};
@@ -169,6 +170,12 @@ impl Platters {
         usize::try_from(self.options.read_drives()).unwrap_or(usize::MAX).max(1)
     }
 
+    /// What carries platters to libraries at other sites. One at a time.
+    #[must_use]
+    pub fn carrier(&self) -> Carrier {
+        Carrier::new(&self.given)
+    }
+
     /// Platters that are stored: one, or all.
     ///
     /// # Errors
@@ -254,6 +261,7 @@ impl Platters {
             seal_troubles,
             sets_given_up,
             repaired: given.repairs.counts(),
+            far: carry::shown(given)?,
             decode: given.medium.decode_status(),
         })
     }

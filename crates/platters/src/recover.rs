@@ -4,6 +4,7 @@
 //! ```text
 //! every *.glass -> header -> file list (own codes, else its set) -> entries, sealed
 //! members of sets that are missing -> their lists from the set -> the same
+//! platters in far libraries -> read there, where none is at home
 //! ```
 //!
 //! Whose entry it is, and whether a key opens it, is the caller's to know. Rows of sets, platters
@@ -14,23 +15,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_catalog::Space;
-use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::row::{self, Row};
 use fulgurite_glass::{
-    GlassError, ListEntry, ListReader, Member, NoFaults, PlatterHeader, PlatterReader, SetDecoder,
-    SetMember, TrackBuffer,
+    GlassError, ListEntry, ListReader, Member, NoFaults, PlatterHeader, PlatterReader,
+    PlatterSource as _, SetDecoder, SetMember, TrackBuffer,
 };
 use fulgurite_library::LibraryShape;
 use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, error_chain};
 
 use crate::config::GlassConfig;
+use crate::far::{FarLibrary, FarSource, OpenPlatter};
 use crate::rows::{
-    self, MARGINS, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState, TrackRow, VERIFIED,
-    VerificationRow,
+    self, FAR, FarRow, MARGINS, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState, TrackRow,
+    VERIFIED, VerificationRow,
 };
 use crate::{MediumHandle, PlatterFileSource, PlatterFiles, Result, Shard, SimulatedMedium};
 
-type Reader = PlatterReader<PlatterFileSource>;
+type Reader = PlatterReader<OpenPlatter>;
 
 /// All platters of an archive.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub struct Recovered {
     shape: LibraryShape,
     archive: ArchiveId,
     readers: BTreeMap<PlatterId, Reader>,
+    /// Those of them that are at other sites.
+    far: BTreeMap<PlatterId, FarRow>,
     headers: BTreeMap<SetId, PlatterHeader>,
 }
 
@@ -78,6 +81,8 @@ pub struct OldRows {
     verified: BTreeMap<PlatterId, VerificationRow>,
     /// What these found of tracks, by row key.
     margins: BTreeMap<Vec<u8>, TrackRow>,
+    /// Where platters are that are at other sites, which may not answer now.
+    far: BTreeMap<PlatterId, FarRow>,
 }
 
 impl OldRows {
@@ -87,9 +92,12 @@ impl OldRows {
     /// When it does not decode.
     pub fn keep(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
         if space == SETS {
-            self.sets.insert(SetId::from_bytes(id(key)?), rows::decode(space, value)?);
+            self.sets.insert(SetId::from_bytes(rows::id(key)?), rows::decode(space, value)?);
         } else if space == VERIFIED {
-            self.verified.insert(PlatterId::from_bytes(id(key)?), rows::decode(space, value)?);
+            self.verified
+                .insert(PlatterId::from_bytes(rows::id(key)?), rows::decode(space, value)?);
+        } else if space == FAR {
+            self.far.insert(PlatterId::from_bytes(rows::id(key)?), rows::decode(space, value)?);
         } else if space == MARGINS {
             self.margins.insert(key.to_vec(), rows::decode(space, value)?);
         }
@@ -100,13 +108,6 @@ impl OldRows {
     fn is_released(&self, set: SetId) -> bool {
         self.sets.get(&set).is_none_or(|row| row.state == SetState::Released)
     }
-}
-
-fn id(key: &[u8]) -> Result<[u8; 16]> {
-    let mut reader = KeyReader::new(key);
-    let id = reader.fixed()?;
-    reader.finish()?;
-    Ok(id)
 }
 
 /// The platter files in a folder.
@@ -138,7 +139,8 @@ fn named_platter(path: &Path) -> Option<PlatterId> {
 }
 
 impl Recovered {
-    /// Opens every platter file of `paths` that can be used; why each of the others cannot.
+    /// Opens every platter file of `paths` that can be used, and what else is in `far` libraries;
+    /// why each of the others cannot.
     ///
     /// # Errors
     /// When the configuration makes no medium.
@@ -146,27 +148,65 @@ impl Recovered {
         archive: ArchiveId,
         config: &GlassConfig,
         paths: &[PathBuf],
+        far: &[Arc<dyn FarLibrary>],
     ) -> Result<(Self, Vec<String>)> {
         let medium = SimulatedMedium::new(&config.medium, config.library.read_drives())?;
         let medium = MediumHandle::urgent(&Arc::new(medium));
         let shape = config.library.shape.clone();
         let (readers, headers) = (BTreeMap::new(), BTreeMap::new());
-        let mut found = Self { medium, shape, archive, readers, headers };
+        let far_rows = BTreeMap::new();
+        let mut found = Self { medium, shape, archive, readers, far: far_rows, headers };
         let mut unusable = Vec::new();
         for path in paths {
             match found.open_one(path) {
-                Ok(reader) => {
-                    let header = reader.header();
-                    found.headers.entry(header.set).or_insert_with(|| header.clone());
-                    found.readers.insert(header.platter, reader);
-                }
+                Ok(reader) => found.take(reader),
                 Err(reason) => {
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
                     unusable.push(format!("{name}: {reason}"));
                 }
             }
         }
+        for library in far {
+            found.open_far(library, &mut unusable);
+        }
         Ok((found, unusable))
+    }
+
+    fn take(&mut self, reader: Reader) {
+        let header = reader.header();
+        self.headers.entry(header.set).or_insert_with(|| header.clone());
+        self.readers.insert(header.platter, reader);
+    }
+
+    /// Opens what is in a far library and not at home.
+    fn open_far(&mut self, library: &Arc<dyn FarLibrary>, unusable: &mut Vec<String>) {
+        let platters = match library.platters() {
+            Ok(platters) => platters,
+            Err(error) => return unusable.push(error_chain(&error)),
+        };
+        for platter in
+            platters.into_iter().filter(|platter| !self.has(*platter)).collect::<Vec<_>>()
+        {
+            match self.open_one_far(library, platter) {
+                Ok(reader) => self.take(reader),
+                Err(reason) => unusable.push(format!("{platter} in {}: {reason}", library.name())),
+            }
+        }
+    }
+
+    fn open_one_far(
+        &mut self,
+        library: &Arc<dyn FarLibrary>,
+        platter: PlatterId,
+    ) -> Result<Reader, String> {
+        let source = FarSource::open(library, platter).map_err(|e| error_chain(&e))?;
+        let bytes = source.bytes();
+        let expected = Some((self.archive, platter));
+        let reader = PlatterReader::open(OpenPlatter::Far(source), expected, &self.medium)
+            .map_err(|e| error_chain(&e))?;
+        let library = library.name().to_owned();
+        self.far.insert(platter, FarRow { library, is_there: true, bytes });
+        Ok(reader)
     }
 
     /// Platters that can be used.
@@ -184,7 +224,7 @@ impl Recovered {
     fn open_one(&self, path: &Path) -> Result<Reader, String> {
         let platter = named_platter(path).ok_or("its name is not a platter id")?;
         let source = PlatterFileSource::open(path).map_err(|e| error_chain(&e))?;
-        PlatterReader::open(source, Some((self.archive, platter)), &self.medium)
+        PlatterReader::open(OpenPlatter::Home(source), Some((self.archive, platter)), &self.medium)
             .map_err(|e| error_chain(&e))
     }
 
@@ -273,7 +313,13 @@ impl Recovered {
         Ok(entries)
     }
 
-    fn members(&self, header: &PlatterHeader) -> Vec<Member<'_, PlatterFileSource>> {
+    /// Where a platter is that is not at home, as was found or else as was known.
+    fn far_row<'a>(&'a self, platter: PlatterId, old: &'a OldRows) -> Option<&'a FarRow> {
+        let known = || old.far.get(&platter).filter(|row| row.is_there && !self.has(platter));
+        self.far.get(&platter).or_else(known)
+    }
+
+    fn members(&self, header: &PlatterHeader) -> Vec<Member<'_, OpenPlatter>> {
         header
             .members
             .iter()
@@ -301,7 +347,8 @@ impl Recovered {
         for (set, header) in &self.headers {
             for (position, member) in (0u16..).zip(&header.members) {
                 let Some(member) = member else { continue };
-                let slot = home(&self.shape, next_slot);
+                let far = self.far_row(member.platter, old);
+                let slot = if far.is_some() { None } else { home(&self.shape, next_slot) };
                 next_slot += 1;
                 let row = PlatterRow {
                     set: *set,
@@ -320,6 +367,9 @@ impl Recovered {
                     put(SLOTS, rows::slot_key(slot), bytes(&member.platter)?)?;
                 }
                 let key = member.platter.to_bytes().to_vec();
+                if let Some(far) = far {
+                    put(FAR, key.clone(), bytes(far)?)?;
+                }
                 if let Some(verified) = old.verified.get(&member.platter) {
                     put(VERIFIED, key.clone(), bytes(verified)?)?;
                     let of_platter = old.margins.range(key.clone()..);

@@ -9,13 +9,14 @@
 //! margins     platter id, track                     TrackRow: of tracks with more to say
 //! plans       set id, position, entry               PlanRow
 //! slots       slot                                  platter id
+//! far         platter id                            FarRow: the far library it belongs to
 //! ```
 //!
 //! Docs/formats/rows.md has the bytes. Rows of bodies name places on platters, and are not here.
 
 mod older_plans;
 
-use fulgurite_catalog::keys::KeyWriter;
+use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::row::{self, Read, Row, read_as};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
 use fulgurite_glass::{Geometry, SectorMargins};
@@ -38,9 +39,11 @@ pub(crate) const MARGINS: Space = Space::new("margins");
 pub(crate) const PLANS: Space = Space::new("plans");
 /// Slots that are taken.
 pub(crate) const SLOTS: Space = Space::new("slots");
+/// Platters that belong to far libraries.
+pub(crate) const FAR: Space = Space::new("far");
 
 /// Every space of the glass tier.
-pub const SPACES: [Space; 7] = [SETS, FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS];
+pub const SPACES: [Space; 8] = [SETS, FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, FAR];
 
 /// How far a platter-set has come. Each state is entered by one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -162,6 +165,18 @@ pub(crate) struct PlanRow {
     pub(crate) crc: Option<u64>,
 }
 
+/// Where a platter belongs that goes to another site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FarRow {
+    /// Name of the library.
+    pub(crate) library: String,
+    /// Whether it is there, was read back and is this archive's no longer to keep. Before that it
+    /// is at home.
+    pub(crate) is_there: bool,
+    /// Bytes of the platter.
+    pub(crate) bytes: u64,
+}
+
 impl Row for PlanRow {
     const VERSION: u8 = 4;
 
@@ -185,6 +200,10 @@ impl Row for VerificationRow {
     const VERSION: u8 = 3;
 }
 
+impl Row for FarRow {
+    const VERSION: u8 = 1;
+}
+
 impl Row for TrackRow {
     const VERSION: u8 = 3;
 }
@@ -197,6 +216,14 @@ pub(crate) fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
 /// Plan rows of one platter of a set.
 pub(crate) fn plan_of(set: SetId, position: u16) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().fixed(&set.to_bytes()).u16(position).finish())
+}
+
+/// The id that is the whole of a key.
+pub(crate) fn id(key: &[u8]) -> Result<[u8; 16]> {
+    let mut reader = KeyReader::new(key);
+    let id = reader.fixed()?;
+    reader.finish()?;
+    Ok(id)
 }
 
 /// The key of a slot.

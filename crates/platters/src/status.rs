@@ -6,7 +6,7 @@ use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::SetRow;
-use crate::{DecodeStatus, PlattersError, Result};
+use crate::{DecodeStatus, FarStatus, PlattersError, Result};
 
 /// The glass tier at one moment.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct GlassStatus {
     /// Sectors that their track brought back since start, tracks that their large group did, and
     /// tracks that their set did.
     pub repaired: (u64, u64, u64),
+    /// Libraries at other sites.
+    pub far: Vec<FarStatus>,
     /// The decode service, where images are decoded.
     pub decode: Option<DecodeStatus>,
 }

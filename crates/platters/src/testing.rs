@@ -20,7 +20,7 @@ use crate::plan::plan_set;
 use crate::rows::{PLANS, SPACES};
 use crate::seal::Sealer;
 use crate::{
-    Backlog, Bodies, Excluded, FAIL_POINTS, FailPoints, Given, Ingested, Kept, Placed,
+    Backlog, Bodies, Excluded, FAIL_POINTS, FailPoints, FarLibrary, Given, Ingested, Kept, Placed,
     PlatterFiles, ReadAt, Released, Result, Shard, Shared, Waiting, cipher_crc,
 };
 
@@ -40,6 +40,7 @@ pub(crate) fn config() -> GlassConfig {
             policy: Policy::default(),
             log: None,
         },
+        far_redundancy: 0,
     }
 }
 
@@ -89,7 +90,11 @@ impl KeyValue for Counting<Arc<FjallStore>> {
 }
 
 /// What the glass tier works with in this folder, and the count of plan rows read.
-fn given(folder: &Path) -> (Given, Arc<AtomicU64>) {
+fn given(
+    folder: &Path,
+    config: &GlassConfig,
+    far: Vec<Arc<dyn FarLibrary>>,
+) -> (Given, Arc<AtomicU64>) {
     let (catalog, platters) = (folder.join("catalog"), folder.join("platters"));
     std::fs::create_dir(&catalog).unwrap();
     std::fs::create_dir(&platters).unwrap();
@@ -106,8 +111,9 @@ fn given(folder: &Path) -> (Given, Arc<AtomicU64>) {
         panics: Arc::default(),
         fail: Arc::new(FailPoints::new(&FAIL_POINTS, None).unwrap()),
         stopping: Arc::default(),
+        far,
     };
-    (Given::new(shared, &config()).unwrap(), read)
+    (Given::new(shared, config).unwrap(), read)
 }
 
 /// A catalog with a library on it and a sealer, without threads of its own.
@@ -123,11 +129,17 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        Self::with_far(0, Vec::new())
+    }
+
+    /// One whose sets have so many platters in far libraries.
+    pub(crate) fn with_far(far_redundancy: u16, far: Vec<Arc<dyn FarLibrary>>) -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let (given, plan_rows_read) = given(dir.path());
+        let config = GlassConfig { far_redundancy, ..config() };
+        let (given, plan_rows_read) = given(dir.path(), &config, far);
         let given = Arc::new(given);
         let track_size = ByteCount::mib(1);
-        let library = LiveLibrary::start(&config().library, track_size, &given.panics).unwrap();
+        let library = LiveLibrary::start(&config.library, track_size, &given.panics).unwrap();
         let held = Arc::<Held>::default();
         let bodies: Arc<dyn Bodies> = Arc::clone(&held) as _;
         let sealer = Sealer::new(&given, &bodies, &library, &Arc::default(), &Arc::default());

@@ -8,10 +8,10 @@ use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
 use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
+use crate::far::{self, OpenPlatter};
 use crate::given::Given;
-use crate::library_driver::{self, Due, LiveLibrary, Pace, Pass, Verify};
+use crate::library_driver::{self, Due, LiveLibrary, Pace, Pass, Read, Verify};
 use crate::medium::MediumHandle;
-use crate::platter_files::PlatterFileSource;
 use crate::progress::{Part, Progress, platter_bytes};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
@@ -25,11 +25,12 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 /// What a drive found, when it is done.
 pub(crate) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
 
-/// A platter in its slot.
+/// A platter in its slot, or in a library at another site.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
     platter: PlatterId,
-    slot: SlotIndex,
+    /// None at another site, where no machine of this library is needed for it.
+    slot: Option<SlotIndex>,
     set: SetId,
     tracks: u32,
     /// Bytes of all its tracks.
@@ -37,7 +38,7 @@ pub struct Stored {
 }
 
 /// A verification under way, with the platter open.
-type Reading = (PlatterReader<PlatterFileSource>, Verification);
+type Reading = (PlatterReader<OpenPlatter>, Verification);
 
 /// Reads platters whole.
 #[derive(Clone, Debug)]
@@ -134,9 +135,11 @@ impl Verifier {
         Ok(Some(found.finish(&reader)))
     }
 
-    pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterReader<PlatterFileSource>> {
-        let source = self.given.files.open(platter)?;
-        source.forget_cached();
+    pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterReader<OpenPlatter>> {
+        let source = self.given.open(platter)?;
+        if let OpenPlatter::Home(file) = &source {
+            file.forget_cached();
+        }
         let expected = Some((self.given.archive, platter));
         PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
     }
@@ -175,7 +178,7 @@ impl Verifier {
         let outcome = Outcome::default();
         let (verifier, shared) = (self.clone(), Arc::clone(&outcome));
         let mut part = self.progress.part();
-        let work = Box::new(move || {
+        let work: Read = Box::new(move || {
             if verifier.given.medium.decodes_later() {
                 return;
             }
@@ -183,8 +186,16 @@ impl Verifier {
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
         });
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
-        let answer = self.library.read(platter, slot, span, Due::OBJECTIVE, work)?;
-        let brought = library_driver::wait(answer);
+        let brought = match slot {
+            Some(slot) => {
+                let answer = self.library.read(platter, slot, span, Due::OBJECTIVE, work)?;
+                library_driver::wait(answer)
+            }
+            None => {
+                work();
+                Ok(())
+            }
+        };
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let report = match (brought, report) {
             (Ok(()), None) if self.given.medium.decodes_later() => {
@@ -243,14 +254,19 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
     let mut stored = Vec::new();
     for (key, row) in all {
         let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-        let Some(slot) = row.slot.filter(|_| only.is_none_or(|only| only == platter)) else {
+        if only.is_some_and(|only| only != platter) {
             continue;
-        };
+        }
+        let slot = row.slot.map(SlotIndex::new);
+        let is_far = || Ok::<_, PlattersError>(far::place(&*given.catalog, platter)?.is_some());
+        if slot.is_none() && !is_far()? {
+            continue;
+        }
         // A set under way is verified by its sealing.
         let set: Option<SetRow> = rows::get(&*given.catalog, SETS, &row.set.to_bytes())?;
         if let Some(found) = set.filter(|set| set.state >= SetState::Stored) {
             let bytes = platter_bytes(&found.geometry, row.data_bytes + row.list_bytes);
-            let (slot, set) = (SlotIndex::new(slot), row.set);
+            let set = row.set;
             let tracks = track_count(given, &found, platter)?;
             stored.push(Stored { platter, slot, set, tracks, bytes });
         }
@@ -263,7 +279,7 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
 }
 
 /// Bytes of each track of a platter.
-fn track_bytes(reader: &PlatterReader<PlatterFileSource>) -> u64 {
+fn track_bytes(reader: &PlatterReader<OpenPlatter>) -> u64 {
     reader.map().geometry().track_image_bytes() as u64
 }
 

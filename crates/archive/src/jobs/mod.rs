@@ -9,12 +9,14 @@
 //! RestoreObject -- mail ---> restoring: drives the controller of restores
 //!                              '-- mail --> committing, restore-bench
 //! every second ------------> expiring, tending, shredding
+//! every ten ---------------> carrying: platters to far libraries
 //! ```
 //!
 //! Nothing is kept in a job that a restart would miss: what is to be done is in rows. A panic fails
 //! what the job was doing, and the job goes on. How another is added is told in
 //! `docs/design/adding-a-job.md`.
 
+mod carrying;
 mod expiring;
 mod moving;
 mod reclassifying;

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use fulgurite_platters::Progress;
 use fulgurite_units::{Clock, ObjectId, PlatterId};
 
+use super::carrying::Carrying;
 use super::expiring::Expiring;
 use super::moving::Moving;
 use super::reclassifying::{MoveOrder, Reclassifying};
@@ -110,6 +111,9 @@ impl Workers {
         Restorer::start(&runner, ground, restore)?;
         for (bell, tier) in ground.bells.moving.iter().zip(ground.tiers.iter()) {
             runner.start_at(bell, Moving(Mover::new(ground, tier)))?;
+        }
+        if !ground.config.far_libraries.is_empty() {
+            runner.start(Carrying(ground.platters.carrier()))?;
         }
         runner.start(Shredding::of(ground))?;
         runner.start(Tending::of(ground))?;

@@ -13,6 +13,7 @@ use super::salvaged::Salvaged;
 use super::{RecoverProgress, RecoverReport};
 use crate::Result;
 use crate::bodies::entry::Entry;
+use crate::tiers::far_libraries;
 
 /// Opens all platters there are.
 pub(super) fn open(
@@ -20,7 +21,8 @@ pub(super) fn open(
     paths: &[std::path::PathBuf],
     report: &mut RecoverReport,
 ) -> Result<Recovered> {
-    let (glass, mut unusable) = Recovered::open(opened.archive, &opened.config.glass, paths)?;
+    let far = far_libraries(&opened.config, &opened.tiers, None)?;
+    let (glass, mut unusable) = Recovered::open(opened.archive, &opened.config.glass, paths, &far)?;
     report.unusable.append(&mut unusable);
     (report.platters, report.sets) = (glass.platters(), glass.sets());
     Ok(glass)

@@ -89,7 +89,7 @@ impl Acknowledged {
                 None => tier.pin(body.body_id),
             });
         }
-        note_taken(ground, tier).await?;
+        note_taken((&ground.kv, &ground.committer), tier).await?;
         let named: Vec<_> = bodies
             .iter()
             .map(|body| (rows::removal_key(tier.name(), body.body_id), body.key_slot))

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
+use fulgurite_catalog::{Committer, FjallStore, KeyValue as _, ReadView as _, Transaction};
 use fulgurite_units::{ByteCount, ErrorKind, Kin, error_chain};
 use futures::StreamExt as _;
 
@@ -57,7 +57,7 @@ impl Mover {
     pub(crate) fn work(&mut self, begins: &dyn Fn(&'static str)) -> Result<bool> {
         self.ground.check_stopping()?;
         let tier = Arc::clone(&self.tier);
-        tier.wait(note_taken(&self.ground, &tier))?;
+        tier.wait(note_taken((&self.ground.kv, &self.ground.committer), &tier))?;
         let moved = self.is_time()? && self.move_some(&tier, begins)?;
         self.is_moving = moved;
         let removed = self.remove_some(&tier, begins)?;
@@ -223,14 +223,17 @@ pub(super) fn cargo(
 }
 
 /// Takes a tier for this archive, and has the catalog know it before anything is in it.
-pub(super) async fn note_taken(ground: &Ground, tier: &ObjectTier) -> Result<()> {
+pub(super) async fn note_taken(
+    (kv, committer): (&FjallStore, &Committer),
+    tier: &ObjectTier,
+) -> Result<()> {
     tier.claim().await?;
-    if rows::is_tier_taken(&*ground.kv, tier.name())? {
+    if rows::is_tier_taken(kv, tier.name())? {
         return Ok(());
     }
     let name = tier.name().clone();
     let note = move |tx: &mut Transaction<'_>| rows::note_tier_taken(tx, &name);
-    ground.committer.commit(note).await
+    committer.commit(note).await
 }
 
 /// A body is in its tier: its row says so. What waited for a body that is gone, waits no more.

@@ -11,13 +11,11 @@ use fulgurite_restore::Capacity;
 use fulgurite_units::{ArchiveId, Kin, ObjectId};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
-use object_store::{
-    Error, Extensions, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions,
-    PutPayload, WriteMultipart,
-};
+use object_store::{Error, Extensions, ObjectStore, ObjectStoreExt as _, PutOptions, PutPayload};
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
+use super::parcel::Parcel;
 use super::store::Address;
 use super::{EntryFile, MoveWhen, TierOptions, claim, store};
 use crate::bodies::log::LogReader;
@@ -72,6 +70,30 @@ pub(super) struct Cargo {
 pub(super) struct Pin {
     tier: Arc<ObjectTier>,
     body: ObjectId,
+}
+
+/// A body of the log that is put.
+struct StagedBody<'a> {
+    reader: LogReader,
+    file: &'a EntryFile,
+    crc: crc_fast::Digest,
+}
+
+impl Parcel for StagedBody<'_> {
+    fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.reader.read_at(at, buffer)?;
+        self.crc.update(buffer);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.crc.finalize() == self.file.digest {
+            return Ok(());
+        }
+        Err(ArchiveError::Corrupt {
+            what: format!("staged body {} is not what was ingested", self.file.body),
+        })
+    }
 }
 
 impl Drop for Pin {
@@ -202,7 +224,7 @@ impl ObjectTier {
                     Ok::<_, ArchiveError>((Arc::clone(store), root.clone()))
                 }
                 Address::Directory(path) => {
-                    let may_create = !self.was_taken.load(Ordering::SeqCst);
+                    let may_create = !self.was_taken();
                     let store = store::directory(path, may_create);
                     Ok((store.map_err(|what| self.unavailable(what))?, Path::default()))
                 }
@@ -235,6 +257,11 @@ impl ObjectTier {
         }
     }
 
+    /// Whether the tier was this archive's before.
+    pub(super) fn was_taken(&self) -> bool {
+        self.was_taken.load(Ordering::SeqCst)
+    }
+
     /// Whether it may be an empty folder from one moment to the next.
     pub(super) const fn may_be_unmounted(&self) -> bool {
         matches!(self.address, Address::Directory(_))
@@ -244,7 +271,7 @@ impl ObjectTier {
     pub(super) async fn claim(&self) -> Result<()> {
         let take = || async {
             let (store, root) = self.store().await?;
-            let is_first = !self.was_taken.load(Ordering::SeqCst);
+            let is_first = !self.was_taken();
             let (archive, name) = (self.archive, self.name.as_str());
             let owner = self.owner_by_bodies().await?;
             if let Some(other) = owner.filter(|owner| *owner != archive) {
@@ -322,62 +349,11 @@ impl ObjectTier {
         put.map(drop).map_err(|error| self.unavailable(error))
     }
 
-    async fn put_body(&self, mut reader: LogReader, file: &EntryFile, kin: Kin) -> Result<()> {
-        let (store, root) = self.store().await?;
-        let path = body_path(root, file.body);
-        let mut crc = cipher_crc();
-        let mut done = 0;
-        let (attributes, extensions) = (self.attributes(file), extensions(kin));
-        if file.bytes <= TIER_PART_BYTES as u64 {
-            let bytes = self.read_part(&mut reader, 0, file.bytes).await?;
-            crc.update(&bytes);
-            self.check_staged(file, &crc)?;
-            let options = PutOptions { attributes, extensions, ..PutOptions::default() };
-            let put = store.put_opts(&path, PutPayload::from(bytes), options).await;
-            return put.map(drop).map_err(|error| self.unavailable(error));
-        }
-        let options =
-            PutMultipartOptions { attributes, extensions, ..PutMultipartOptions::default() };
-        let begun = store.put_multipart_opts(&path, options).await;
-        let begun = begun.map_err(|error| self.unavailable(error))?;
-        let mut upload = WriteMultipart::new_with_chunk_size(begun, TIER_PART_BYTES);
-        while done < file.bytes {
-            let part = match self.read_part(&mut reader, done, file.bytes - done).await {
-                Ok(part) => part,
-                Err(error) => {
-                    give_up(upload).await;
-                    return Err(error);
-                }
-            };
-            crc.update(&part);
-            done += part.len() as u64;
-            if let Err(error) = upload.wait_for_capacity(TIER_PARTS_AT_ONCE).await {
-                give_up(upload).await;
-                return Err(self.unavailable(error));
-            }
-            upload.put(part);
-        }
-        if let Err(error) = self.check_staged(file, &crc) {
-            give_up(upload).await;
-            return Err(error);
-        }
-        upload.finish().await.map(drop).map_err(|error| self.unavailable(error))
-    }
-
-    async fn read_part(&self, reader: &mut LogReader, at: u64, left: u64) -> Result<Bytes> {
-        let bytes = usize::try_from(left).unwrap_or(usize::MAX).min(TIER_PART_BYTES);
-        let mut buffer = vec![0; bytes];
-        tokio::task::block_in_place(|| reader.read_at(at, &mut buffer))?;
-        Ok(Bytes::from(buffer))
-    }
-
-    fn check_staged(&self, file: &EntryFile, crc: &crc_fast::Digest) -> Result<()> {
-        if crc.finalize() == file.digest {
-            return Ok(());
-        }
-        Err(ArchiveError::Corrupt {
-            what: format!("staged body {} is not what was ingested", file.body),
-        })
+    async fn put_body(&self, reader: LogReader, file: &EntryFile, kin: Kin) -> Result<()> {
+        let (_, root) = self.store().await?;
+        let mut body = StagedBody { reader, file, crc: cipher_crc() };
+        let labels = (self.attributes(file), extensions(kin));
+        self.put_parcel(&body_path(root, file.body), file.bytes, labels, &mut body).await
     }
 
     /// Reads back what was written: the log's copy goes on the word of this.
@@ -545,16 +521,9 @@ pub(crate) struct InTier {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Ends an upload that will not be whole. Its error would hide the one that ended it.
 /// What a store whose disks sleep may go by, and others pass over.
 fn extensions(kin: Kin) -> Extensions {
     let mut extensions = Extensions::new();
     extensions.insert(kin);
     extensions
-}
-
-async fn give_up(upload: WriteMultipart) {
-    if let Err(error) = upload.abort().await {
-        tracing::warn!(%error, "an upload to a tier was not taken back; the store has its parts");
-    }
 }

@@ -6,6 +6,7 @@
 mod acknowledged;
 mod conformance;
 mod copies;
+mod far;
 mod forget;
 mod harness;
 mod jobs;

@@ -93,6 +93,12 @@ pub(crate) struct Seal {
     pub(crate) age: Duration,
     /// A larger object is split over several platters, to be read by several drives at once.
     pub(crate) shard_size: ByteCount,
+    /// Tiers that are far libraries: they keep redundancy platters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) far_libraries: Vec<String>,
+    /// Redundancy platters of each set that go there; by default all but one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) far_redundancy: Option<u16>,
 }
 
 /// `[storage]`
@@ -311,6 +317,8 @@ impl Default for Seal {
             staged_bytes: None,
             age: Duration::from_secs(24 * 3600),
             shard_size: SHARD_SIZE_DEFAULT,
+            far_libraries: Vec::new(),
+            far_redundancy: None,
         }
     }
 }
@@ -449,6 +457,38 @@ impl Config {
         }
     }
 
+    /// The tiers that keep redundancy platters, and how many of each set.
+    pub(crate) fn far_libraries(&self) -> Result<(Vec<TierName>, u16), ConfigError> {
+        let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
+        let has = self.effective_geometry()?.set_redundancy_platters;
+        let mut names = Vec::new();
+        for name in &self.seal.far_libraries {
+            if !self.tiers.contains_key(name) {
+                return refuse("seal.far_libraries", format!("\"{name}\" is none of [tiers]"));
+            }
+            match TierName::new(name) {
+                Ok(name) if names.contains(&name) => {
+                    return refuse("seal.far_libraries", format!("\"{name}\" is named twice"));
+                }
+                Ok(name) => names.push(name),
+                Err(error) => return refuse("seal.far_libraries", error.to_string()),
+            }
+        }
+        match self.seal.far_redundancy {
+            None if names.is_empty() => Ok((names, 0)),
+            None => Ok((names, has.saturating_sub(1).max(1))),
+            Some(_) if names.is_empty() => {
+                let reason = "no far library is named in seal.far_libraries";
+                refuse("seal.far_redundancy", reason.to_owned())
+            }
+            Some(away) if !(1..=has).contains(&away) => refuse(
+                "seal.far_redundancy",
+                format!("{away} is not between 1 and the {has} redundancy platters of a set"),
+            ),
+            Some(away) => Ok((names, away)),
+        }
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
         let geometry = self.effective_geometry()?;
@@ -467,6 +507,7 @@ impl Config {
         if let Err(error) = tiers(&self.tiers, std::iter::empty()) {
             return refuse("tiers", error);
         }
+        self.far_libraries()?;
         if let Err(error) = self.acknowledged_at() {
             return refuse("storage.acknowledged_at", error);
         }

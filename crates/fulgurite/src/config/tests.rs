@@ -39,6 +39,7 @@ fn fold(text: &str) -> String {
     text.replace("; write ", ";\nwrite ")
         .replace(": No such", ":\nNo such")
         .replace("no library, ", "no library,\n")
+        .replace("one of `staged", "one of\n`staged")
 }
 
 #[test]
@@ -51,8 +52,30 @@ fn unknown_keys_are_refused_with_their_place() {
               |
             4 | size = "1GiB"
               | ^^^^
-            unknown field `size`, expected one of `staged_bytes`, `age`, `shard_size`"#]],
+            unknown field `size`, expected one of
+            `staged_bytes`, `age`, `shard_size`, `far_libraries`, `far_redundancy`"#]],
     );
+}
+
+#[test]
+fn far_libraries_are_tiers_and_get_what_a_set_has() {
+    const TIER: &str = "[tiers.oslo]\nurl = \"file:///oslo\"\n";
+    let seal = |seal: &str| format!("profile = \"demo\"\n[seal]\n{seal}\n{TIER}");
+    let taken = |text: &str| load(&seal(text), &[]).unwrap().far_libraries().unwrap();
+    assert_eq!(taken(""), (Vec::new(), 0));
+    let (names, away) = taken("far_libraries = [\"oslo\"]");
+    let has = Config::default().effective_geometry().unwrap().set_redundancy_platters;
+    assert_eq!((names.len(), away), (1, has - 1), "all but one");
+    assert_eq!(taken("far_libraries = [\"oslo\"]\nfar_redundancy = 1").1, 1);
+    let refused = |text: &str, why: &str| {
+        let error = chain(&load(&seal(text), &[]).unwrap_err());
+        assert!(error.contains(why), "{error}");
+    };
+    refused("far_libraries = [\"turin\"]", "\"turin\" is none of [tiers]");
+    refused("far_libraries = [\"oslo\", \"oslo\"]", "named twice");
+    refused("far_redundancy = 1", "no far library is named");
+    refused("far_libraries = [\"oslo\"]\nfar_redundancy = 0", "0 is not between 1 and");
+    refused("far_libraries = [\"oslo\"]\nfar_redundancy = 99", "99 is not between 1 and");
 }
 
 #[test]

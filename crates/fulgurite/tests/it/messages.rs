@@ -200,7 +200,8 @@ fn a_wrong_configuration_names_the_place() {
         err:   |
         err: 2 | ages = "1h"
         err:   | ^^^^
-        err: unknown field `ages`, expected one of `staged_bytes`, `age`, `shard_size`
+        err: unknown field `ages`, expected one of `staged_bytes`, `age`, `shard_size`,
+            `far_libraries`, `far_redundancy`
         exit: 3
     "#]]
     .assert_eq(&fold(&said.replace(&*path, "f.toml")));

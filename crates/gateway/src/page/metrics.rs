@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fulgurite_archive::status::{JobState, Status};
+use fulgurite_archive::status::{FarStatus, JobState, Status};
 
 use crate::ServerStatus;
 
@@ -161,6 +161,7 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
         value(page, name, "counter", text, decode.forged)?;
     }
     write_jobs(page, status)?;
+    write_far(page, status)?;
     write_gauges(page, status)
 }
 
@@ -188,6 +189,23 @@ fn write_jobs(page: &mut String, status: &Status) -> std::fmt::Result {
     for job in &status.jobs {
         if let Some(at) = job.last_run {
             writeln!(page, "{name}{{job=\"{}\"}} {}", job.name, at.as_secs())?;
+        }
+    }
+    Ok(())
+}
+
+fn write_far(page: &mut String, status: &Status) -> std::fmt::Result {
+    let gauges = [
+        ("fulgurite_far_platters", "Platters in a far library."),
+        ("fulgurite_far_bytes", "Bytes of them."),
+        ("fulgurite_far_waiting", "Platters that are to go there."),
+    ];
+    let all = &status.far_libraries;
+    for (at, (name, text)) in gauges.into_iter().enumerate().filter(|_| !all.is_empty()) {
+        head(page, name, "gauge", text)?;
+        for FarStatus { library, platters, bytes, waiting } in all {
+            let count = [platters, bytes, waiting][at];
+            writeln!(page, "{name}{{library=\"{library}\"}} {count}")?;
         }
     }
     Ok(())

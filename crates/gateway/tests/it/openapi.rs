@@ -5,8 +5,8 @@ use std::fmt::Debug;
 
 use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
-    DamagedBody, DamagedCopy, DamagedInTier, DoubtedBody, FailedRestore, JobState, JobStatus,
-    LeftObject, MoveReport, SealReport, SealTrouble, SetStatus, ShardPlace, Status,
+    DamagedBody, DamagedCopy, DamagedInTier, DoubtedBody, FailedRestore, FarStatus, JobState,
+    JobStatus, LeftObject, MoveReport, SealReport, SealTrouble, SetStatus, ShardPlace, Status,
     VerifiedPlatter, VerifiedTier, VerifyReport,
 };
 use fulgurite_archive::{
@@ -144,6 +144,7 @@ fn troubled() -> WholeStatus {
         objects_in_doubt: vec![DoubtedBody { bucket: bucket.clone(), key: key.clone(), bytes: 1 }],
         catalog_cut: Some("cut".to_owned()),
         catalog_refusal: Some("full".to_owned()),
+        far_libraries: vec![FarStatus { library: "oslo".to_owned(), ..FarStatus::default() }],
         unverified_trouble: Some("late".to_owned()),
         jobs: JobState::ALL.map(job).to_vec(),
         seal_troubles: vec![trouble(Some(set.set)), trouble(None)],

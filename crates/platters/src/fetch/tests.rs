@@ -102,7 +102,7 @@ impl Small {
     }
 
     fn open(&self, platter: PlatterId) -> Reader {
-        PlatterReader::open(self.bench.files.open(platter).unwrap(), None, &NoFaults).unwrap()
+        PlatterReader::open(self.bench.given.open(platter).unwrap(), None, &NoFaults).unwrap()
     }
 
     fn wishes(&self) -> Vec<Wish<usize>> {
@@ -127,6 +127,11 @@ impl Small {
     }
 }
 
+/// Other sites, which nobody needs.
+fn unasked() -> BTreeMap<PlatterId, Reader> {
+    panic!("those at home are enough")
+}
+
 #[test]
 fn a_track_that_a_drive_found_lost_comes_from_the_set_and_is_not_tried_again() {
     let small = Small::new();
@@ -139,7 +144,7 @@ fn a_track_that_a_drive_found_lost_comes_from_the_set_and_is_not_tried_again() {
     let once = medium.read();
     assert!(once > 0 && read.came.is_empty() && read.lost.len() == 1);
     let brought = small.brought(read, wishes);
-    let fetched = from_set(&brought, Some(&own), &small.others(0), (&medium, repairs));
+    let fetched = from_sets(&brought, Some(&own), small.others(0), unasked, (&medium, repairs));
     assert_eq!(medium.read(), once, "a lost track is decoded once");
     let mut crc = cipher_crc();
     crc.update(&[9; 1000]);
@@ -158,7 +163,7 @@ fn what_nobody_decoded_may_be_there_all_the_same() {
     let read = OfPlatter::read(&own, &medium, repairs, &wishes);
     assert!(read.lost.is_empty());
     let brought = small.brought(read, wishes);
-    let fetched = from_set(&brought, Some(&own), &small.others(0), (&NoFaults, repairs));
+    let fetched = from_sets(&brought, Some(&own), small.others(0), unasked, (&NoFaults, repairs));
     assert_eq!(fetched.came.len(), 2);
     assert_eq!(repairs.counts(), (0, 0, 0), "the platter itself gave them");
 }
@@ -171,7 +176,9 @@ fn shards_of_a_track_share_the_reason_why_they_do_not_come() {
     let read = OfPlatter::read(&own, &medium, repairs, &wishes);
     let mut brought = small.brought(read, wishes);
     let needed = small.set.redundancy.len();
-    let fetched = from_set(&brought, Some(&own), &small.others(needed), (&medium, repairs));
+    let none = BTreeMap::new;
+    let few = small.others(needed);
+    let fetched = from_sets(&brought, Some(&own), few, none, (&medium, repairs));
     let [(0, first), (1, second)] = &fetched.failed[..] else { panic!("{fetched:?}") };
     assert!(Arc::ptr_eq(first, second));
     assert!(
@@ -180,8 +187,21 @@ fn shards_of_a_track_share_the_reason_why_they_do_not_come() {
     );
     // And with nothing of the set at all.
     brought.brought = false;
-    let fetched = from_set(&brought, None, &BTreeMap::new(), (&medium, repairs));
+    let fetched = from_sets(&brought, None, BTreeMap::new(), none, (&medium, repairs));
     let (_, reason) = &fetched.failed[0];
     let is_named = |platter| platter == small.platter();
     assert!(matches!(**reason, PlattersError::SetMissing { platter } if is_named(platter)));
+}
+
+#[test]
+fn other_sites_are_asked_for_what_those_at_home_do_not_give() {
+    let small = Small::new();
+    let (medium, repairs) = (small.bad(false), &small.bench.given.repairs);
+    let (own, wishes) = (small.open(small.platter()), small.wishes());
+    let read = OfPlatter::read(&own, &medium, repairs, &wishes);
+    let brought = small.brought(read, wishes);
+    let needed = small.set.redundancy.len();
+    let (home, far) = (small.others(needed), || small.others(0));
+    let fetched = from_sets(&brought, Some(&own), home, far, (&medium, repairs));
+    assert_eq!((fetched.came.len(), fetched.failed.len()), (2, 0));
 }

@@ -10,12 +10,12 @@ use fulgurite_glass::{
 };
 
 use super::Wish;
-use crate::platter_files::PlatterFileSource;
+use crate::far::OpenPlatter;
 use crate::repairs::Repairs;
 use crate::{PlattersError, Result, cipher_crc};
 
 /// A platter that is open.
-pub(super) type Reader = PlatterReader<PlatterFileSource>;
+pub(super) type Reader = PlatterReader<OpenPlatter>;
 
 /// Where the tracks of one platter come from.
 pub(super) trait Tracks {
@@ -43,7 +43,7 @@ pub(super) struct WithSet<'a> {
     pub(super) own: Option<Own<'a>>,
     /// Tracks that the platter is known not to have.
     pub(super) lost: &'a BTreeSet<u32>,
-    pub(super) members: &'a [Member<'a, PlatterFileSource>],
+    pub(super) members: &'a [Member<'a, OpenPlatter>],
     pub(super) position: usize,
     pub(super) decoder: SetDecoder,
     pub(super) medium: &'a dyn Medium,

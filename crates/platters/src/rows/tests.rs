@@ -49,6 +49,7 @@ fn each_row(check: &mut impl Check) {
         sealed_bytes: 300,
         crc: Some(LARGE),
     });
+    check.row(&FarRow { library: "oslo".to_owned(), is_there: true, bytes: LARGE });
 }
 
 /// The bytes of each kind of row, in lines.

@@ -23,6 +23,7 @@ function figures(status) {
     ["Platter sets", number(status.sets.length)],
     ["Platters stored", number(status.platters)],
     ["Platters that wait to be verified", number(status.unverified_platters)],
+    ...status.far_libraries.map((far) => [`Platters at ${far.library}`, farPlatters(far)]),
     ["Restores waiting", number(status.restores_waiting)],
     ["Restored copies", number(status.restored_objects)],
     ["Sealing", status.pipeline],
@@ -33,6 +34,10 @@ function figures(status) {
     ["Platter profile", status.profile],
     ["Archive", status.archive],
   ];
+}
+
+function farPlatters({ platters, waiting }) {
+  return waiting ? `${platters}, ${waiting} to go there` : `${platters}`;
 }
 
 function background(jobs) {

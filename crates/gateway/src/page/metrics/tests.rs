@@ -1,7 +1,7 @@
 //! What an archive says of itself is on the page, under the names that are documented.
 
 use fulgurite_archive::DecodeStatus;
-use fulgurite_archive::status::JobStatus;
+use fulgurite_archive::status::{FarStatus, JobStatus};
 use fulgurite_units::UnixTime;
 
 use super::*;
@@ -22,6 +22,12 @@ fn status() -> Status {
         copies_dropped: 6,
         keys_lost: 8,
         bodies_in_doubt: 9,
+        far_libraries: vec![FarStatus {
+            library: "oslo".to_owned(),
+            platters: 15,
+            bytes: 16,
+            waiting: 17,
+        }],
         unverified_platters: 10,
         unverified_seconds: 11,
         catalog_refusal: Some("no room".to_owned()),
@@ -56,6 +62,9 @@ fn counts_of_trouble_are_on_the_page() {
         "fulgurite_catalog_writable 0",
         "fulgurite_unverified_platters 10",
         "fulgurite_unverified_age_seconds 11",
+        "fulgurite_far_platters{library=\"oslo\"} 15",
+        "fulgurite_far_bytes{library=\"oslo\"} 16",
+        "fulgurite_far_waiting{library=\"oslo\"} 17",
         "fulgurite_seal_troubles 0",
         "fulgurite_job_state{job=\"expiring\",state=\"resting\"} 1",
         "fulgurite_job_state{job=\"expiring\",state=\"idle\"} 0",

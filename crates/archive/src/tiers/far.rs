@@ -1,0 +1,160 @@
+//! A tier of objects at another site as a far library: it keeps platters.
+
+use std::sync::Arc;
+
+use fulgurite_catalog::{Committer, FjallStore};
+use fulgurite_platters::{FarLibrary, PlattersError, ReadPlatter};
+use fulgurite_units::PlatterId;
+use futures::TryStreamExt as _;
+use object_store::path::Path;
+use object_store::{Attributes, Error, Extensions, ObjectStoreExt as _};
+
+use super::moves::note_taken;
+use super::parcel::Parcel;
+use super::{ObjectTier, Tiers};
+use crate::config::ArchiveConfig;
+use crate::{ArchiveError, Result};
+
+type PlattersResult<T> = Result<T, PlattersError>;
+
+/// The tiers of the configuration that are far libraries. Without a catalog none takes platters.
+///
+/// # Errors
+/// `InvalidArgument` when there is no tier of such a name, or too few far libraries.
+pub(crate) fn far_libraries(
+    config: &ArchiveConfig,
+    tiers: &Tiers,
+    catalog: Option<(&Arc<FjallStore>, &Arc<Committer>)>,
+) -> Result<Vec<Arc<dyn FarLibrary>>> {
+    let refuse = |what: String| ArchiveError::InvalidArgument { what };
+    if config.far_libraries.is_empty() && config.glass.far_redundancy > 0 {
+        let what = "platters are to go to far libraries, and there are none";
+        return Err(refuse(what.to_owned()));
+    }
+    let mut libraries: Vec<Arc<dyn FarLibrary>> = Vec::new();
+    for name in &config.far_libraries {
+        if !config.tiers.contains_key(name) {
+            let what = format!("far library \"{name}\" is none of the tiers of objects");
+            return Err(refuse(what));
+        }
+        if libraries.iter().any(|library| library.name() == name.as_str()) {
+            return Err(refuse(format!("far library \"{name}\" is named twice")));
+        }
+        let catalog = catalog.map(|(kv, committer)| (Arc::clone(kv), Arc::clone(committer)));
+        libraries.push(Arc::new(FarTier { tier: Arc::clone(tiers.get(name)?), catalog }));
+    }
+    Ok(libraries)
+}
+
+/// A tier that keeps platters.
+struct FarTier {
+    tier: Arc<ObjectTier>,
+    /// Who is told that the tier is this archive's before anything is in it.
+    catalog: Option<(Arc<FjallStore>, Arc<Committer>)>,
+}
+
+impl std::fmt::Debug for FarTier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FarTier").field("tier", &self.tier).finish_non_exhaustive()
+    }
+}
+
+/// A platter that is put.
+struct Platter<'a>(ReadPlatter<'a>);
+
+impl Parcel for Platter<'_> {
+    fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        Ok((self.0)(at, buffer)?)
+    }
+
+    /// It is compared when it is there.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn folder(root: &Path) -> Path {
+    root.clone().join("platters")
+}
+
+fn path(root: &Path, platter: PlatterId) -> Path {
+    folder(root).join(format!("{platter}.glass"))
+}
+
+impl FarTier {
+    /// Waits for the store, and says which did not answer. What failed at home is told as it is.
+    fn ask<T>(&self, work: impl Future<Output = Result<T>>) -> PlattersResult<T> {
+        self.tier.wait(work).map_err(|error| {
+            if let ArchiveError::TierUnavailable { what, .. } = error {
+                return self.refused(what);
+            }
+            error.into()
+        })
+    }
+
+    fn refused(&self, what: String) -> PlattersError {
+        PlattersError::FarUnavailable { library: self.name().to_owned(), what }
+    }
+}
+
+impl FarLibrary for FarTier {
+    fn name(&self) -> &str {
+        self.tier.name().as_str()
+    }
+
+    fn put(&self, platter: PlatterId, bytes: u64, read: ReadPlatter<'_>) -> PlattersResult<()> {
+        let Some((kv, committer)) = &self.catalog else {
+            return Err(self.refused("there is no catalog to say what is in it".to_owned()));
+        };
+        self.ask(async {
+            note_taken((kv, committer), &self.tier).await?;
+            self.tier.confirm().await?;
+            let (_, root) = self.tier.store().await?;
+            let labels = (Attributes::default(), Extensions::default());
+            let parcel = &mut Platter(read);
+            self.tier.put_parcel(&path(root, platter), bytes, labels, parcel).await
+        })
+    }
+
+    fn bytes(&self, platter: PlatterId) -> PlattersResult<Option<u64>> {
+        self.ask(async {
+            let (store, root) = self.tier.store().await?;
+            match store.head(&path(root, platter)).await {
+                Ok(found) => Ok(Some(found.size)),
+                // Of a tier that was taken, and whose disk is not mounted, nothing is known.
+                Err(Error::NotFound { .. }) if self.tier.was_taken() => {
+                    self.tier.confirm().await.map(|()| None)
+                }
+                Err(Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(self.tier.unavailable(error)),
+            }
+        })
+    }
+
+    fn read_at(&self, platter: PlatterId, offset: u64, buffer: &mut [u8]) -> PlattersResult<()> {
+        self.ask(async {
+            let (store, root) = self.tier.store().await?;
+            let range = offset..offset + buffer.len() as u64;
+            let found = store.get_range(&path(root, platter), range).await;
+            let found = found.map_err(|error| self.tier.unavailable(error))?;
+            if found.len() != buffer.len() {
+                return Err(self.tier.unavailable(format!("platter {platter} is cut short")));
+            }
+            buffer.copy_from_slice(&found);
+            Ok(())
+        })
+    }
+
+    fn platters(&self) -> PlattersResult<Vec<PlatterId>> {
+        self.ask(async {
+            self.tier.confirm().await?;
+            let (store, root) = self.tier.store().await?;
+            let folder = folder(root);
+            let listed = store.list(Some(&folder)).map_ok(|meta| meta.location);
+            let listed: Vec<Path> =
+                listed.try_collect().await.map_err(|error| self.tier.unavailable(error))?;
+            let id = |path: &Path| path.filename()?.strip_suffix(".glass")?.parse().ok();
+            Ok(listed.iter().filter_map(id).collect())
+        })
+    }
+}

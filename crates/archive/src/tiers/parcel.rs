@@ -1,0 +1,84 @@
+//! Bytes that are put into a store in parts, as they are read.
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{
+    Attributes, Extensions, PutMultipartOptions, PutOptions, PutPayload, WriteMultipart,
+};
+
+use super::ObjectTier;
+use crate::Result;
+use crate::limits::{TIER_PART_BYTES, TIER_PARTS_AT_ONCE};
+
+/// What is put.
+pub(super) trait Parcel: Send {
+    /// Fills `buffer` from byte `at`. Called in order, each byte once. May block.
+    fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<()>;
+
+    /// Whether all that was read is what it should be; asked behind the last byte, before anything
+    /// of it can be seen in the store.
+    fn check(&self) -> Result<()>;
+}
+
+impl ObjectTier {
+    /// Puts so many bytes at `path`: all of them, or nothing.
+    pub(super) async fn put_parcel(
+        &self,
+        path: &Path,
+        bytes: u64,
+        (attributes, extensions): (Attributes, Extensions),
+        parcel: &mut dyn Parcel,
+    ) -> Result<()> {
+        let (store, _) = self.store().await?;
+        if bytes <= TIER_PART_BYTES as u64 {
+            let whole = read_part(parcel, 0, bytes).await?;
+            parcel.check()?;
+            let options = PutOptions { attributes, extensions, ..PutOptions::default() };
+            let put = store.put_opts(path, PutPayload::from(whole), options).await;
+            return put.map(drop).map_err(|error| self.unavailable(error));
+        }
+        let options =
+            PutMultipartOptions { attributes, extensions, ..PutMultipartOptions::default() };
+        let begun = store.put_multipart_opts(path, options).await;
+        let begun = begun.map_err(|error| self.unavailable(error))?;
+        let mut upload = WriteMultipart::new_with_chunk_size(begun, TIER_PART_BYTES);
+        match self.put_parts(&mut upload, bytes, parcel).await {
+            Ok(()) => upload.finish().await.map(drop).map_err(|error| self.unavailable(error)),
+            Err(error) => {
+                give_up(upload).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn put_parts(
+        &self,
+        upload: &mut WriteMultipart,
+        bytes: u64,
+        parcel: &mut dyn Parcel,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < bytes {
+            let part = read_part(parcel, done, bytes - done).await?;
+            done += part.len() as u64;
+            let room = upload.wait_for_capacity(TIER_PARTS_AT_ONCE).await;
+            room.map_err(|error| self.unavailable(error))?;
+            upload.put(part);
+        }
+        parcel.check()
+    }
+}
+
+async fn read_part(parcel: &mut dyn Parcel, at: u64, left: u64) -> Result<Bytes> {
+    let bytes = usize::try_from(left).unwrap_or(usize::MAX).min(TIER_PART_BYTES);
+    let mut buffer = vec![0; bytes];
+    tokio::task::block_in_place(|| parcel.read(at, &mut buffer))?;
+    Ok(Bytes::from(buffer))
+}
+
+/// Ends an upload that will not be whole. Its error would hide the one that ended it.
+async fn give_up(upload: WriteMultipart) {
+    if let Err(error) = upload.abort().await {
+        tracing::warn!(%error, "an upload to a tier was not taken back; the store has its parts");
+    }
+}

@@ -1,0 +1,291 @@
+//! Redundancy platters go to far libraries, once their set is stored at home.
+//!
+//! ```text
+//! set stored --assigned--> at home --put, read back--> in both --row says so--> away, file removed
+//! ```
+//!
+//! Each step can be repeated: a crash leaves a platter at home, or in both places. Until its row
+//! says that it is away it is read at home.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fulgurite_catalog::{KeyRange, Transaction};
+use fulgurite_glass::PlatterSource as _;
+use fulgurite_layout::choose_far;
+use fulgurite_units::{PlatterId, SetId, SlotIndex};
+
+use crate::far::{FarLibrary, places};
+use crate::given::Given;
+use crate::limits::{FAR_COMPARE_BYTES, ROWS_PER_TRANSACTION_MAX};
+use crate::rows::{self, FAR, FarRow, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState};
+use crate::{PlatterFileSource, PlattersError, Result};
+
+/// Carries platters to far libraries.
+#[derive(Debug)]
+pub struct Carrier {
+    given: Arc<Given>,
+    /// What a start has to see to, was.
+    has_begun: bool,
+}
+
+impl Carrier {
+    pub(crate) fn new(given: &Arc<Given>) -> Self {
+        Self { given: Arc::clone(given), has_begun: false }
+    }
+
+    /// Carries all that belongs to far libraries and is at home. A library that does not answer
+    /// keeps no other waiting. `doing` is told what is done.
+    ///
+    /// # Errors
+    /// The first that was met; what could be carried was.
+    pub fn run(&mut self, doing: &dyn Fn(String)) -> Result<()> {
+        if self.given.far.is_empty() {
+            return Ok(());
+        }
+        let mut troubles = Vec::new();
+        if !self.has_begun {
+            troubles.extend(self.begin()?);
+            self.has_begun = troubles.is_empty();
+        }
+        self.assign()?;
+        let waiting = places(&*self.given.catalog)?;
+        for library in &self.given.far {
+            let is_for = |row: &FarRow| !row.is_there && row.library == library.name();
+            let platters = waiting.iter().filter(|(_, row)| is_for(row));
+            for (at, (platter, row)) in platters.enumerate() {
+                self.given.check_stopping()?;
+                doing(format!("carrying platter {} to {}", at + 1, library.name()));
+                match self.carry(&**library, *platter, row) {
+                    Ok(()) => {}
+                    Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
+                    Err(error @ PlattersError::FarUnavailable { .. }) => {
+                        troubles.push(error);
+                        break;
+                    }
+                    // Of one platter; the others can go.
+                    Err(error) => troubles.push(error),
+                }
+            }
+        }
+        troubles.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// What a crash, or a recovery that did not reach a far library, left: files of platters that
+    /// are away, and platters of which no row says where they are.
+    fn begin(&self) -> Result<Option<PlattersError>> {
+        let mut trouble = None;
+        let mut is_known = BTreeSet::new();
+        for (platter, row) in places(&*self.given.catalog)? {
+            is_known.insert(platter);
+            if row.is_there && self.given.files.exists(platter) {
+                match self.is_away(platter, &row) {
+                    Ok(true) => self.given.files.remove(platter)?,
+                    // It lost what it acknowledged: the one at home goes there once more.
+                    Ok(false) => self.note(platter, FarRow { is_there: false, ..row })?,
+                    Err(error) => trouble = trouble.or(Some(error)),
+                }
+            }
+        }
+        for (set, row) in self.stored_sets()? {
+            let missing = |platter: &PlatterId| {
+                !is_known.contains(platter) && !self.given.files.exists(*platter)
+            };
+            for platter in row.redundancy.iter().copied().filter(missing) {
+                if let Err(error) = self.look_for(set, platter) {
+                    trouble = trouble.or(Some(error));
+                }
+            }
+        }
+        Ok(trouble)
+    }
+
+    fn is_away(&self, platter: PlatterId, row: &FarRow) -> Result<bool> {
+        let library = crate::far::named(&self.given.far, &row.library)?;
+        Ok(library.bytes(platter)? == Some(row.bytes))
+    }
+
+    /// Looks for a platter that is not at home and that no row knows to be elsewhere.
+    fn look_for(&self, set: SetId, platter: PlatterId) -> Result<()> {
+        for library in &self.given.far {
+            if let Some(bytes) = library.bytes(platter)? {
+                tracing::info!(%set, %platter, library = library.name(), "a platter was found");
+                let library = library.name().to_owned();
+                return self.note_away(platter, FarRow { library, is_there: true, bytes });
+            }
+        }
+        Ok(())
+    }
+
+    fn stored_sets(&self) -> Result<Vec<(SetId, SetRow)>> {
+        let sets: Vec<(Vec<u8>, SetRow)> =
+            rows::rows_in(&*self.given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+        let stored = sets.into_iter().filter(|(_, row)| row.state >= SetState::Stored);
+        stored.map(|(key, row)| Ok((SetId::from_bytes(rows::id(&key)?), row))).collect()
+    }
+
+    /// Says of each platter of sets that were stored since where it belongs.
+    fn assign(&self) -> Result<()> {
+        let known: BTreeMap<PlatterId, FarRow> =
+            places(&*self.given.catalog)?.into_iter().collect();
+        let libraries = &self.given.far;
+        let index = |name: &str| {
+            libraries.iter().position(|library| library.name() == name).unwrap_or(usize::MAX)
+        };
+        let mut held = vec![0_u64; libraries.len()];
+        for row in known.values() {
+            if let Some(held) = held.get_mut(index(&row.library)) {
+                *held += 1;
+            }
+        }
+        let mut assigned = Vec::new();
+        for (_, row) in self.stored_sets()? {
+            let of = |platter| known.get(platter).map(|row| index(&row.library));
+            let placed: Vec<Option<usize>> = row.redundancy.iter().map(of).collect();
+            let away = usize::from(self.given.far_redundancy);
+            let places = choose_far(&placed, away, &held);
+            for ((platter, before), place) in row.redundancy.iter().zip(placed).zip(places) {
+                let is_new = before.is_none() && self.given.files.exists(*platter);
+                let Some(at) = place.filter(|_| is_new) else { continue };
+                held[at] += 1;
+                let library = libraries[at].name().to_owned();
+                let bytes = self.given.files.open(*platter)?.bytes();
+                assigned.push((*platter, FarRow { library, is_there: false, bytes }));
+            }
+        }
+        for batch in assigned.chunks(ROWS_PER_TRANSACTION_MAX) {
+            let batch = batch.to_vec();
+            self.given.committer.commit_blocking(
+                move |tx: &mut Transaction<'_>| -> Result<()> {
+                    for (platter, row) in &batch {
+                        rows::put(tx, FAR, platter.to_bytes().to_vec(), row)?;
+                    }
+                    Ok(())
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Carries one platter there.
+    fn carry(&self, library: &dyn FarLibrary, platter: PlatterId, row: &FarRow) -> Result<()> {
+        let file = match self.given.files.open(platter) {
+            Ok(file) => file,
+            // Lost at home. Whether it was there before, only the library can say.
+            Err(error) => {
+                if library.bytes(platter)? != Some(row.bytes) {
+                    return Err(error);
+                }
+                return self.note_away(platter, FarRow { is_there: true, ..row.clone() });
+            }
+        };
+        let bytes = file.bytes();
+        if library.bytes(platter)? != Some(bytes) || !self.is_same(library, platter, &file)? {
+            self.put(library, platter, &file)?;
+            if !self.is_same(library, platter, &file)? {
+                return Err(PlattersError::FarUnavailable {
+                    library: library.name().to_owned(),
+                    what: format!("it gives platter {platter} back as it did not get it"),
+                });
+            }
+        }
+        self.given.fail.pass("far-carried");
+        self.note_away(platter, FarRow { is_there: true, bytes, ..row.clone() })?;
+        self.given.fail.pass("far-noted");
+        self.given.files.remove(platter)
+    }
+
+    fn put(
+        &self,
+        library: &dyn FarLibrary,
+        platter: PlatterId,
+        file: &PlatterFileSource,
+    ) -> Result<()> {
+        let path = self.given.files.path(platter);
+        let mut read = |offset: u64, buffer: &mut [u8]| {
+            self.given.check_stopping()?;
+            file.read_at(offset, buffer).map_err(PlattersError::io("read", &path))
+        };
+        library.put(platter, file.bytes(), &mut read)
+    }
+
+    /// Whether the library gives back what is at home, byte for byte.
+    fn is_same(
+        &self,
+        library: &dyn FarLibrary,
+        platter: PlatterId,
+        file: &PlatterFileSource,
+    ) -> Result<bool> {
+        let path = self.given.files.path(platter);
+        let (mut here, mut there) = (Vec::new(), Vec::new());
+        let mut offset = 0;
+        while offset < file.bytes() {
+            self.given.check_stopping()?;
+            let count = FAR_COMPARE_BYTES.min(file.bytes() - offset);
+            here.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
+            there.resize(here.len(), 0);
+            file.read_at(offset, &mut here).map_err(PlattersError::io("read", &path))?;
+            library.read_at(platter, offset, &mut there)?;
+            if here != there {
+                return Ok(false);
+            }
+            offset += count;
+        }
+        Ok(true)
+    }
+
+    fn note(&self, platter: PlatterId, far: FarRow) -> Result<()> {
+        let note =
+            move |tx: &mut Transaction<'_>| rows::put(tx, FAR, platter.to_bytes().to_vec(), &far);
+        self.given.committer.commit_blocking(note)
+    }
+
+    /// Notes that a platter is away; its slot at home is free.
+    fn note_away(&self, platter: PlatterId, far: FarRow) -> Result<()> {
+        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            let key = platter.to_bytes().to_vec();
+            if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)?
+                && let Some(slot) = row.slot.take().map(SlotIndex::new)
+            {
+                tx.delete(SLOTS, rows::slot_key(slot.get()))?;
+                rows::put(tx, PLATTERS, key.clone(), &row)?;
+            }
+            rows::put(tx, FAR, key, &far)
+        })
+    }
+}
+
+/// What is shown of a far library.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct FarStatus {
+    /// Its name.
+    pub library: String,
+    /// Platters that are there.
+    pub platters: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Platters that belong there and are at home still.
+    pub waiting: u64,
+}
+
+/// What is shown of all that are configured, and of those that platters are in.
+pub(crate) fn shown(given: &Given) -> Result<Vec<FarStatus>> {
+    let mut all: BTreeMap<String, FarStatus> = BTreeMap::new();
+    for library in &given.far {
+        all.entry(library.name().to_owned()).or_default();
+    }
+    for (_, row) in places(&*given.catalog)? {
+        let status = all.entry(row.library).or_default();
+        if row.is_there {
+            status.platters += 1;
+            status.bytes += row.bytes;
+        } else {
+            status.waiting += 1;
+        }
+    }
+    let named = |(library, status)| FarStatus { library, ..status };
+    Ok(all.into_iter().map(named).collect())
+}
+
+#[cfg(test)]
+mod tests;
