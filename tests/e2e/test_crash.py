@@ -85,7 +85,7 @@ IN_OBJECTS = [{"STANDARD": "cold"} | ON_GLASS, {"STANDARD": "cold", "GLACIER": "
 ON_RACK = [{"GLACIER": "rack"}, {"GLACIER": "rack", "DEEP_ARCHIVE": "rack"}]
 
 
-def tiers(server: Server) -> dict[str, dict[str, str]]:
+def stores(server: Server) -> dict[str, dict[str, str]]:
     """One for bodies, and one that is a far library."""
     return {name: {"url": f"file://{server.folder}/{name}"} for name in ("cold", "far")}
 
@@ -97,7 +97,7 @@ def change_classes(server: Server, rng: random.Random, point: str | None) -> Non
     # Where steps of glass are to be passed a class has to go there.
     on_glass = [ON_GLASS, *IN_OBJECTS, ON_RACK[0]]
     server.config["classes"] = rng.choice((tiers | {"rack": ON_RACK}).get(kind, on_glass))
-    server.config["tiers"] = tiers(server)
+    server.config["tiers"] = stores(server)
     server.config["seal"] = CONFIG["seal"] | {"far_libraries": ["far"]}
     storage = dict(CONFIG["storage"])
     if point in BEFORE_ANSWER or rng.random() < 0.5:
