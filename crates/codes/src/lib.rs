@@ -16,6 +16,7 @@
 //! ([`Isa`]). The erasure codes find no errors: a shard is either given, and then trusted, or lost.
 //! Whoever reads a medium checks the checksum first.
 
+mod cache;
 mod checksum;
 pub mod durability;
 mod error;
@@ -31,6 +32,7 @@ pub mod small;
 pub mod symbols;
 pub mod version1;
 
+pub use cache::{SECOND_CACHE_VARIABLE, second_cache_bytes};
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
 };

@@ -251,6 +251,51 @@ pub(super) fn signature(_: &Bench) -> Result<Vec<Measured>> {
         .collect())
 }
 
+/// Peaks of the example `roofline`: what, where, and the name of the row.
+const PEAKS: [(&str, &str, &str); 5] = [
+    ("read", "memory", "read from memory"),
+    ("copy", "memory", "copy in memory"),
+    ("read", "second cache", "read in the second cache"),
+    ("copy", "second cache", "copy in the second cache"),
+    ("products", "first cache", "products in the first cache"),
+];
+
+/// A line of that example: a peak, or under what it was measured.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Peak {
+    Rate { what: String, place: String, rate: f64 },
+    Under { isa: String, second_cache_kib: u32 },
+}
+
+/// What this processor can do at best: the rooflines of docs/codes.
+pub(super) fn roofline(_: &Bench) -> Result<Vec<Measured>> {
+    let path = example("roofline")?;
+    let (mut rates, mut under) = (vec![Vec::new(); PEAKS.len()], String::new());
+    for _ in 0..ROUNDS {
+        for line in shell::read(&mut shell::program(&path))?.lines() {
+            match serde_json::from_str(line).context("a line of the example")? {
+                Peak::Under { isa, second_cache_kib } => {
+                    under = format!("{isa}, second cache {second_cache_kib} KiB");
+                }
+                Peak::Rate { what, place, rate } => {
+                    let known = PEAKS.iter().position(|peak| peak.0 == what && peak.1 == place);
+                    rates[known.with_context(|| format!("no peak {what}, {place}"))?].push(rate);
+                }
+            }
+        }
+    }
+    PEAKS
+        .into_iter()
+        .zip(rates)
+        .map(|((_, _, row), ours)| {
+            ensure!(ours.len() == ROUNDS, "the example has no {row}");
+            let input = format!("{under}, one thread, {ROUNDS} rounds");
+            Ok(Measured { row, ours, peer: None, unit: "GB/s", target: "none", input })
+        })
+        .collect()
+}
+
 /// Rows of LDPC: the code, the column of the example's table, name, unit and target.
 const LDPC: [(&str, usize, &str, &str, &str); 5] = [
     ("16k-0.875", 3, "16k rate 0.875, 10 iterations", "Mbit/s", "2.5 x AFF3CT"),

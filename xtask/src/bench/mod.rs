@@ -34,6 +34,8 @@ use crate::shell;
 
 /// What another build of ours is called in the place of a peer.
 const OTHER_BUILD: &str = "the other build";
+/// Most processes that may wait for a processor, over a minute, where a row is recorded.
+const LOAD_MAX: f64 = 0.5;
 /// Runs of which a row is the median.
 const REPEATS: usize = 3;
 
@@ -50,6 +52,9 @@ struct Row {
     target: &'static str,
     input: String,
     machine: String,
+    /// Sizes of its caches, and those of its vector instructions that kernels are written for.
+    caches: String,
+    instructions: String,
     commit: String,
     command: String,
 }
@@ -80,7 +85,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 15] = [
+const BENCHES: [Entry; 16] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -90,6 +95,7 @@ const BENCHES: [Entry; 15] = [
     ("recover", recover::recover),
     ("codes", codes::codes),
     ("signature", codes::signature),
+    ("roofline", codes::roofline),
     ("ldpc", codes::ldpc),
     ("twin", twin::twin),
     ("glass", glass::glass),
@@ -99,13 +105,13 @@ const BENCHES: [Entry; 15] = [
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 9] =
-    ["recover", "codes", "signature", "ldpc", "twin", "glass", "rack", "tomes", "geo"];
+const OWN_BUILDS: [&str; 10] =
+    ["recover", "codes", "signature", "roofline", "ldpc", "twin", "glass", "rack", "tomes", "geo"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut name = None;
-    let (mut is_json, mut is_recorded) = (false, false);
+    let (mut is_json, mut is_recorded, mut may_be_loaded) = (false, false, false);
     let (mut objects, mut against) = (None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -114,11 +120,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--against" => against = Some(args.next().context("--against FOLDER")?),
             "--json" => is_json = true,
             "--record" => is_recorded = true,
+            "--loaded" => may_be_loaded = true,
             _ if name.is_none() && BENCHES.iter().any(|(known, _)| *known == arg.as_str()) => {
                 name = Some(arg.as_str());
             }
             _ => bail!("no benchmark {arg:?}; there are {}", BENCHES.map(|b| b.0).join(", ")),
         }
+    }
+    if is_recorded && !may_be_loaded {
+        check_load(&std::fs::read_to_string("/proc/loadavg").unwrap_or_default())?;
     }
     let needs_server = name.is_none_or(|name| !OWN_BUILDS.contains(&name));
     let bench = Bench { objects, ..build(needs_server)? };
@@ -241,6 +251,8 @@ fn finish(bench: &'static str, measured: Measured, machine: &str, commit: &str) 
         target: measured.target,
         input: measured.input,
         machine: machine.to_owned(),
+        caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+        instructions: instructions(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
         commit: commit.to_owned(),
         command: format!("cargo xtask bench {bench}"),
     }
@@ -302,6 +314,42 @@ fn machine() -> Result<String> {
     Ok(format!("{model}, {cores} cores"))
 }
 
+/// Refuses a machine that has other work; one that does not say is believed to have none.
+fn check_load(loadavg: &str) -> Result<()> {
+    let load = loadavg.split(' ').next().and_then(|minute| minute.parse::<f64>().ok());
+    match load {
+        Some(load) if load > LOAD_MAX => bail!(
+            "the load is {load}, and rows are recorded up to {LOAD_MAX}: wait, or say --loaded"
+        ),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The caches of a processor, by what the kernel says of them.
+fn caches(folder: &Path) -> String {
+    let caches = (0..8).filter_map(|index| {
+        let read = |what: &str| {
+            let text = std::fs::read_to_string(folder.join(format!("index{index}/{what}")));
+            text.ok().map(|text| text.trim().to_owned())
+        };
+        let (level, kind, size) = (read("level")?, read("type")?, read("size")?);
+        (kind != "Instruction").then(|| format!("L{level} {size}"))
+    });
+    caches.collect::<Vec<_>>().join(", ")
+}
+
+/// The vector instructions among what a processor says it has.
+fn instructions(cpuinfo: &str) -> String {
+    const KNOWN: [&str; 7] =
+        ["avx2", "gfni", "vpclmulqdq", "avx512f", "avx512bw", "avx512_vbmi", "asimd"];
+    let is_list = |line: &&str| line.starts_with("flags") || line.starts_with("Features");
+    let line = cpuinfo.lines().find(is_list).unwrap_or_default();
+    let has = |name: &&str| {
+        line.split_whitespace().any(|flag| flag.replace('_', "") == name.replace('_', ""))
+    };
+    KNOWN.into_iter().filter(has).collect::<Vec<_>>().join(" ")
+}
+
 fn commit() -> Result<String> {
     let commit = shell::read(shell::program("git").args(["rev-parse", "--short=12", "HEAD"]))?;
     let mut status = shell::program("git");
@@ -320,7 +368,37 @@ fn empty(folder: &Path) -> Result<()> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::{Bench, Measured, OTHER_BUILD, alternating, finish, median, megabytes_per_second};
+    use super::{
+        Bench, Measured, OTHER_BUILD, alternating, caches, check_load, finish, instructions,
+        median, megabytes_per_second,
+    };
+
+    #[test]
+    fn a_loaded_machine_records_nothing() {
+        assert!(check_load("0.31 2.00 3.00 1/99 1234").is_ok());
+        assert!(check_load("").is_ok(), "where it is not known");
+        let refused = check_load("0.71 0.10 0.10 1/99 1234").unwrap_err().to_string();
+        assert!(refused.contains("the load is 0.71") && refused.contains("--loaded"), "{refused}");
+    }
+
+    #[test]
+    fn a_row_says_what_its_machine_has() {
+        let cpuinfo = "model name : X\nflags\t: fpu avx2 gfni avx512f avx512vbmi\nflags\t: none";
+        assert_eq!(instructions(cpuinfo), "avx2 gfni avx512f avx512_vbmi");
+        assert_eq!(instructions(""), "");
+        let folder = tempfile::tempdir().unwrap();
+        for (index, kind, size) in
+            [(0, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "1M")]
+        {
+            let cache = folder.path().join(format!("index{index}"));
+            std::fs::create_dir(&cache).unwrap();
+            let level = if index == 2 { "2\n" } else { "1\n" };
+            for (name, text) in [("level", level), ("type", kind), ("size", size)] {
+                std::fs::write(cache.join(name), text).unwrap();
+            }
+        }
+        assert_eq!(caches(folder.path()), "L1 48K, L2 1M");
+    }
 
     #[test]
     fn a_median_ignores_the_order_and_the_outlier() {

@@ -30,7 +30,7 @@ use super::encode::fold;
 use super::kernel::{Factor, Kernel};
 use super::locator::Logarithms;
 use super::stripe::Stripe;
-use super::transform::{Span, Transform, width};
+use super::transform::{Span, Transform};
 use super::{LargeCode, check_shard_bytes};
 use crate::{CodeError, Isa, Shard};
 
@@ -67,12 +67,14 @@ pub struct LargeDecoder {
 impl LargeDecoder {
     pub(super) fn new(code: LargeCode, shard_bytes: usize, isa: Isa) -> Result<Self, CodeError> {
         check_shard_bytes(shard_bytes)?;
-        let stripe = Stripe::new(code.chunk() * width(code.chunk_log()).min(shard_bytes));
+        let transform = Transform::new(isa);
+        let width = transform.width(code.chunk_log()).min(shard_bytes);
+        let stripe = Stripe::new(code.chunk() * width);
         Ok(Self {
             code,
             shard_bytes,
             method: Method::default(),
-            transform: Transform::new(isa),
+            transform,
             logarithms: Logarithms::new(),
             room: stripe.clone(),
             sum: stripe.clone(),
@@ -121,7 +123,7 @@ impl LargeDecoder {
             return Ok(());
         }
         let plan = Plan::new(code, self.method, &losses, &self.logarithms);
-        let step = width(code.chunk_log());
+        let step = self.transform.width(code.chunk_log());
         for offset in (0..self.shard_bytes).step_by(step) {
             let range = offset..self.shard_bytes.min(offset + step);
             let piece = |number: usize| match shards(code.index(number)) {

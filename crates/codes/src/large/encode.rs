@@ -14,7 +14,7 @@
 use std::fmt;
 
 use super::stripe::Stripe;
-use super::transform::{Span, Transform, width};
+use super::transform::{Span, Transform, Values};
 use super::{LargeCode, check_length, check_shard_bytes};
 use crate::{CodeError, Isa};
 
@@ -30,8 +30,9 @@ pub struct LargeEncoder {
 impl LargeEncoder {
     pub(super) fn new(code: LargeCode, shard_bytes: usize, isa: Isa) -> Result<Self, CodeError> {
         check_shard_bytes(shard_bytes)?;
-        let stripe = Stripe::new(code.chunk() * width(code.chunk_log()).min(shard_bytes));
         let transform = Transform::new(isa);
+        let width = transform.width(code.chunk_log()).min(shard_bytes);
+        let stripe = Stripe::new(code.chunk() * width);
         Ok(Self { code, shard_bytes, transform, chunk: stripe.clone(), sum: stripe })
     }
 
@@ -50,7 +51,7 @@ impl LargeEncoder {
             check_length(index, information(index), self.shard_bytes)?;
         }
         let chunk = self.code.chunk();
-        let step = width(self.code.chunk_log());
+        let step = self.transform.width(self.code.chunk_log());
         for offset in (0..self.shard_bytes).step_by(step) {
             let length = step.min(self.shard_bytes - offset);
             let piece = |number: usize| {
@@ -85,9 +86,10 @@ pub(super) fn fold<'a>(
     sum: &mut [u8],
 ) -> bool {
     let mut is_summed = false;
+    let mut values = Values::new(piece, room.len() / code.chunk());
     for first in (code.chunk()..code.chunk() + code.information()).step_by(code.chunk()) {
         let span = Span::new(first, code.chunk_log());
-        is_summed |= transform.inverse_into(span, piece, room, sum, is_summed);
+        is_summed |= transform.inverse_into(span, &mut values, room, sum, is_summed);
     }
     is_summed
 }
@@ -119,14 +121,15 @@ struct Column {
 impl LargeStreamEncoder {
     pub(super) fn new(code: LargeCode, shard_bytes: usize, isa: Isa) -> Result<Self, CodeError> {
         check_shard_bytes(shard_bytes)?;
-        let step = width(code.chunk_log());
+        let transform = Transform::new(isa);
+        let step = transform.width(code.chunk_log());
         let columns = (0..shard_bytes).step_by(step).map(|offset| {
             let length = step.min(shard_bytes - offset);
             let chunk = Stripe::new(code.chunk() * length);
             Column { length, sum: chunk.clone(), chunk, is_summed: false }
         });
         let columns = columns.collect();
-        Ok(Self { code, shard_bytes, transform: Transform::new(isa), columns, pushed: 0 })
+        Ok(Self { code, shard_bytes, transform, columns, pushed: 0 })
     }
 
     /// Adds the next information shard; the first one after [`Self::finish`] begins anew. `None`

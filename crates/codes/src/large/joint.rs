@@ -26,7 +26,6 @@ use super::decode::{LargeDecoder, Losses};
 use super::definition::symbol;
 use super::kernel::{BLOCK, Factor, Kernel};
 use super::locator::Logarithms;
-use super::transform::width;
 use super::{LargeCode, check_length};
 use crate::field::PLANE_BYTES;
 use crate::field::gf16::{self, Element};
@@ -68,7 +67,7 @@ impl LargeDecoder {
         }
         losses.check(code, relations.len())?;
         let plan = Plan::new(code, &losses, relations, &self.logarithms, self.transform.kernel())?;
-        let step = width(code.chunk_log());
+        let step = self.transform.width(code.chunk_log());
         for offset in (0..self.shard_bytes).step_by(step) {
             let range = offset..self.shard_bytes.min(offset + step);
             let piece = |number: usize| match shards(code.index(number)) {

@@ -4,7 +4,6 @@
 const LINE: usize = 64;
 
 /// Bytes of one length that begin at a cache line.
-#[derive(Clone)]
 pub(super) struct Stripe {
     memory: Vec<u8>,
     start: usize,
@@ -28,5 +27,33 @@ impl Stripe {
     pub(super) fn first_mut(&mut self, bytes: usize) -> &mut [u8] {
         assert!(bytes <= self.bytes, "{bytes} of {} bytes", self.bytes);
         &mut self.memory[self.start..][..bytes]
+    }
+}
+
+/// Each copy finds its own beginning: memory is given out at any address, and stripes that began
+/// within a line had two lines for every vector.
+impl Clone for Stripe {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new(self.bytes);
+        copy.first_mut(self.bytes).copy_from_slice(self.first(self.bytes));
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_begin_at_a_line_too_and_have_the_same_bytes() {
+        let mut stripe = Stripe::new(3 * LINE);
+        stripe.first_mut(3 * LINE).copy_from_slice(&[7; 3 * LINE]);
+        // Memory of odd sizes between them moves the copies about.
+        let copies: Vec<_> = (0..64).map(|i| (stripe.clone(), vec![0u8; 8 * i + 24])).collect();
+        for (copy, _) in &copies {
+            let bytes = copy.first(3 * LINE);
+            assert_eq!(bytes.as_ptr().align_offset(LINE), 0);
+            assert_eq!(bytes, [7; 3 * LINE]);
+        }
     }
 }

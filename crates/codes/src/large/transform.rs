@@ -8,43 +8,32 @@
 //! `v >> level < 256`, which makes wide levels cheaper, and it is even, so it is never one.
 //!
 //! ```text
-//! inverse(block) = inverse(each eighth), then one pass of three levels across them
+//! inverse(block) = inverse(each eighth), then one pass of three levels across them; from memory
+//!                  64 shards at a time are one leaf, where registers allow
 //! forward(block) = one pass of three levels, then forward(each eighth)
 //! ```
 //!
 //! Depth first: an eighth that fits the first cache stays there until it is done, whatever the
 //! sizes of caches are. What is all zeros going in, or not wanted coming out, is left out.
 
-use super::kernel::{BLOCK, Direction, Factor, Kernel, PASS_SHARDS, Twiddles};
+use std::ops::Range;
+
+use super::definition;
+use super::kernel::{
+    BLOCK, Direction, Factor, Kernel, LEAF_SHARDS, LeafTwiddles, PASS_SHARDS, Sources, Twiddles,
+    WIDTH_MAX, zeros,
+};
 use super::points::element;
-use crate::Isa;
-
-/// Stands in for shards that are absent.
-static ZEROS: [u8; WIDTH_MAX] = [0; WIDTH_MAX];
-
-/// Bytes of each shard that a transform works on at a time, at most.
-pub(super) const WIDTH_MAX: usize = 8 << 10;
+use crate::{Isa, second_cache_bytes};
 
 /// The same at least: with less of each shard at a time its pages are looked up too often.
 const WIDTH_MIN: usize = 1 << 10;
 
-/// Bytes that a chunk's stripe should have at most: with the sum of chunks half of a second-level
-/// cache of 2 MiB.
-const STRIPE_BYTES: usize = 512 << 10;
+/// The same, where wide leaves look ahead themselves.
+const WIDTH_MIN_LEAF: usize = 512;
 
-const _: () = assert!(WIDTH_MIN.is_multiple_of(BLOCK) && WIDTH_MAX.is_multiple_of(BLOCK));
-
-/// Bytes of each shard to work on at a time, in chunks of `2^levels`.
-pub(super) const fn width(levels: u32) -> usize {
-    let width = STRIPE_BYTES >> levels;
-    if width > WIDTH_MAX {
-        WIDTH_MAX
-    } else if width < WIDTH_MIN {
-        WIDTH_MIN
-    } else {
-        width
-    }
-}
+const _: () = assert!(WIDTH_MIN_LEAF.is_multiple_of(BLOCK) && WIDTH_MIN.is_multiple_of(BLOCK));
+const _: () = assert!(WIDTH_MIN <= WIDTH_MAX && WIDTH_MAX.is_multiple_of(BLOCK));
 
 /// The points of numbers `number .. number + 2^levels`; `number` is a multiple of that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +48,7 @@ impl Span {
         Self { number, levels }
     }
 
-    pub(super) const fn points(self) -> std::ops::Range<usize> {
+    pub(super) const fn points(self) -> Range<usize> {
         self.number..self.number + (1 << self.levels)
     }
 
@@ -79,6 +68,14 @@ pub(super) struct Transform {
 impl Transform {
     pub(super) fn new(isa: Isa) -> Self {
         Self { kernel: Kernel::new(isa) }
+    }
+
+    /// Bytes of each shard to work on at a time, in chunks of `2^levels`: such that a chunk's
+    /// stripe and the sum of chunks are half of the second-level cache, and what comes next fits.
+    pub(super) fn width(&self, levels: u32) -> usize {
+        let least = if self.kernel.leaf_levels().is_some() { WIDTH_MIN_LEAF } else { WIDTH_MIN };
+        let width = (second_cache_bytes() / 4) >> levels;
+        (width - width % BLOCK).clamp(least, WIDTH_MAX)
     }
 
     pub(super) const fn kernel(&self) -> Kernel {
@@ -105,13 +102,13 @@ impl Transform {
     pub(super) fn inverse_from<'a>(
         &self,
         span: Span,
-        values: &impl Fn(usize) -> Option<&'a [u8]>,
+        values: &mut Values<'a, impl Fn(usize) -> Option<&'a [u8]>>,
         shards: &mut [u8],
     ) -> bool {
-        let levels = self.top(span.levels);
-        if levels == span.levels {
+        if self.is_leaf(span) {
             return self.leaf(span, values, shards, false);
         }
+        let levels = self.top(span.levels);
         let is_any = self.parts_from(span, levels, values, shards);
         if is_any {
             self.kernel.pass(Direction::Inverse, &twiddles(span, levels), shards);
@@ -124,15 +121,15 @@ impl Transform {
     pub(super) fn inverse_into<'a>(
         &self,
         span: Span,
-        values: &impl Fn(usize) -> Option<&'a [u8]>,
+        values: &mut Values<'a, impl Fn(usize) -> Option<&'a [u8]>>,
         shards: &mut [u8],
         sum: &mut [u8],
         add: bool,
     ) -> bool {
-        let levels = self.top(span.levels);
-        if levels == span.levels {
+        if self.is_leaf(span) {
             return self.leaf(span, values, sum, add);
         }
+        let levels = self.top(span.levels);
         let is_any = self.parts_from(span, levels, values, shards);
         if is_any {
             let parts = parts(shards, levels);
@@ -209,7 +206,7 @@ impl Transform {
         &self,
         span: Span,
         levels: u32,
-        values: &impl Fn(usize) -> Option<&'a [u8]>,
+        values: &mut Values<'a, impl Fn(usize) -> Option<&'a [u8]>>,
         shards: &mut [u8],
     ) -> bool {
         let bytes = shards.len() >> levels;
@@ -228,16 +225,31 @@ impl Transform {
         is_any
     }
 
-    /// The inverse transform of a span that is one pass, or a single point.
+    /// Whether the values of a span are loaded and transformed at once.
+    fn is_leaf(&self, span: Span) -> bool {
+        self.top(span.levels) == span.levels || self.is_wide_leaf(span)
+    }
+
+    fn is_wide_leaf(&self, span: Span) -> bool {
+        self.kernel.leaf_levels().is_some_and(|levels| levels.contains(&span.levels))
+    }
+
+    /// The inverse transform of a leaf, or a single point.
     fn leaf<'a>(
         &self,
         span: Span,
-        values: &impl Fn(usize) -> Option<&'a [u8]>,
+        values: &mut Values<'a, impl Fn(usize) -> Option<&'a [u8]>>,
         to: &mut [u8],
         add: bool,
     ) -> bool {
-        let bytes = to.len() >> span.levels;
-        let (from, is_any) = sources(span.points(), values, bytes);
+        if self.is_wide_leaf(span) {
+            let from = values.leaf(span);
+            if from.is_any() {
+                self.kernel.leaf(&leaf_twiddles(span), &from, to, add, &values.next);
+            }
+            return from.is_any();
+        }
+        let (from, is_any) = values.pass(span.points());
         if !is_any {
             return false;
         }
@@ -245,7 +257,7 @@ impl Transform {
             let twiddles = twiddles(span, span.levels);
             // The next leaf is the next to be loaded, except after the end of the chunk.
             let end = span.points().end;
-            let (next, _) = sources(end..end + (1 << span.levels), values, bytes);
+            let (next, _) = values.pass(end..end + (1 << span.levels));
             self.kernel.pass_from(Direction::Inverse, &twiddles, from, to, add, Some(next));
         } else {
             self.kernel.add_or_copy(from[0], to, add);
@@ -256,8 +268,15 @@ impl Transform {
     /// Levels of the widest pass of a transform: three, or what comes out even.
     fn top(&self, levels: u32) -> u32 {
         let most = self.kernel.pass_levels();
-        // Four levels are two passes of two, not one of three and one of one.
-        if levels == most + 1 { most.min(2) } else { levels.min(most) }
+        let leaf = self.kernel.leaf_levels().map_or(0, |levels| *levels.end());
+        // What is above the widest leaf comes out even; four levels are two passes of two, not one
+        // of three and one of one.
+        match levels.checked_sub(leaf) {
+            Some(above @ 1..) if leaf > 0 && above <= most => above,
+            Some(above) if leaf > 0 && above == most + 1 => 2,
+            _ if levels == most + 1 => most.min(2),
+            _ => levels.min(most),
+        }
     }
 }
 
@@ -278,21 +297,85 @@ fn twiddles(span: Span, levels: u32) -> Twiddles {
     Twiddles { levels, full, factors }
 }
 
-/// The values of some points, zeros where there are none, and whether there are any.
-fn sources<'a>(
-    points: std::ops::Range<usize>,
-    values: &impl Fn(usize) -> Option<&'a [u8]>,
-    bytes: usize,
-) -> ([&'a [u8]; PASS_SHARDS], bool) {
-    let mut from = [&ZEROS[..bytes]; PASS_SHARDS];
-    let mut is_any = false;
-    for (number, from) in points.zip(&mut from) {
-        if let Some(value) = values(number) {
-            *from = value;
-            is_any = true;
-        }
+/// The factors of the elements of even numbers, from 0 on.
+const EVEN: [Factor; LEAF_SHARDS / 2] = {
+    let mut factors = [Factor::ZERO; LEAF_SHARDS / 2];
+    let mut half = 0;
+    while half < factors.len() {
+        factors[half] = Factor::new(definition::element(2 * half));
+        half += 1;
     }
-    (from, is_any)
+    factors
+};
+
+/// The factors of a leaf.
+fn leaf_twiddles(span: Span) -> LeafTwiddles {
+    let mut factors = [Factor::ZERO; LEAF_SHARDS - 1];
+    let (mut rest, mut full) = (&mut factors[..], 0);
+    for level in 0..span.levels {
+        let first = span.number >> level;
+        if first >= 256 {
+            full = level + 1;
+        }
+        // The first number has zeros where those of a level differ, so elements add up.
+        let first = Factor::new(element(first));
+        let (now, later) = rest.split_at_mut(1 << (span.levels - 1 - level));
+        for (factor, even) in now.iter_mut().zip(EVEN) {
+            *factor = first.add(even);
+        }
+        rest = later;
+    }
+    LeafTwiddles { levels: span.levels, full, factors }
+}
+
+/// Values of one length by number of their point.
+pub(super) struct Values<'a, F> {
+    at: F,
+    /// The leaf that was looked up ahead of its turn.
+    next: Sources<'a>,
+    /// Its first number, if there is one.
+    number: Option<usize>,
+}
+
+impl<'a, F: Fn(usize) -> Option<&'a [u8]>> Values<'a, F> {
+    pub(super) fn new(at: F, bytes: usize) -> Self {
+        Self { at, next: Sources::zeros(bytes), number: None }
+    }
+
+    /// The values of a wide leaf; those of the one behind it are in `next` then.
+    fn leaf(&mut self, span: Span) -> Sources<'a> {
+        let now = match self.number {
+            Some(number) if number == span.number => self.next.clone(),
+            Some(_) | None => self.sources(span.points()),
+        };
+        let end = span.points().end;
+        self.next = self.sources(end..end + (1 << span.levels));
+        self.number = Some(end);
+        now
+    }
+
+    fn sources(&self, points: Range<usize>) -> Sources<'a> {
+        let mut sources = Sources::zeros(self.next.bytes());
+        for (place, number) in points.enumerate() {
+            if let Some(value) = (self.at)(number) {
+                sources.put(place, value);
+            }
+        }
+        sources
+    }
+
+    /// The values of a pass, zeros where there are none, and whether there are any.
+    fn pass(&self, points: Range<usize>) -> ([&'a [u8]; PASS_SHARDS], bool) {
+        let mut from = [zeros(self.next.bytes()); PASS_SHARDS];
+        let mut is_any = false;
+        for (number, from) in points.zip(&mut from) {
+            if let Some(value) = (self.at)(number) {
+                *from = value;
+                is_any = true;
+            }
+        }
+        (from, is_any)
+    }
 }
 
 /// Equal parts of some shards, as sources of a pass.

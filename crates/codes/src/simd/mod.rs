@@ -61,6 +61,10 @@ pub(crate) unsafe trait Vector: Copy {
     /// Asks for the line of the cache at any address, which need not be readable.
     #[inline(always)]
     unsafe fn prefetch(_: *const u8) {}
+    /// Asks for the line in the second cache: what comes in strides of a page would drive itself
+    /// out of the first before it is read.
+    #[inline(always)]
+    unsafe fn prefetch_second(_: *const u8) {}
     /// Nothing but zeros.
     unsafe fn zero() -> Self;
     /// The sum of two.
@@ -85,6 +89,12 @@ pub(crate) unsafe trait Vector: Copy {
 
 /// A constant factor as the instructions of some level want it in memory.
 pub(crate) trait Factor: Copy + 'static {
+    /// What lists of factors hold: the factor, or where it is if it is long.
+    type Held: Copy;
+    /// Holds the factor of a constant.
+    fn hold(constant: u8) -> Self::Held;
+    /// The factor held.
+    fn held(held: &Self::Held) -> &Self;
     /// The factor of a constant.
     fn of(constant: u8) -> &'static Self;
     /// Those of a list that was made for this kind of instructions.
@@ -93,6 +103,18 @@ pub(crate) trait Factor: Copy + 'static {
 
 /// The matrix of the affine instruction.
 impl Factor for u64 {
+    type Held = Self;
+
+    #[inline(always)]
+    fn hold(constant: u8) -> Self {
+        *Self::of(constant)
+    }
+
+    #[inline(always)]
+    fn held(held: &Self) -> &Self {
+        held
+    }
+
     #[inline(always)]
     fn of(constant: u8) -> &'static Self {
         &AFFINE[usize::from(constant)]
@@ -108,6 +130,18 @@ impl Factor for u64 {
 
 /// The products of the low and of the high four bits.
 impl Factor for [[u8; 16]; 2] {
+    type Held = &'static Self;
+
+    #[inline(always)]
+    fn hold(constant: u8) -> &'static Self {
+        Self::of(constant)
+    }
+
+    #[inline(always)]
+    fn held<'a>(held: &'a &'static Self) -> &'a Self {
+        held
+    }
+
     #[inline(always)]
     fn of(constant: u8) -> &'static Self {
         &NIBBLES[usize::from(constant)]

@@ -60,7 +60,7 @@ const SETTINGS: [(&str, Setter); 44] = [
 ];
 
 /// Variables with the prefix that other parts of the program read.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 13] = [
     "FULGURITE_DATA",
     "FULGURITE_CONFIG",
     "FULGURITE_ENDPOINT",
@@ -73,6 +73,7 @@ const ELSEWHERE: [&str; 12] = [
     crate::decode_worker::CREDENTIALS,
     crate::decode_worker::KEY,
     fulgurite_codes::ISA_VARIABLE,
+    fulgurite_codes::SECOND_CACHE_VARIABLE,
 ];
 
 /// The variables of this process that are text. Others belong to somebody else.

@@ -76,7 +76,7 @@ impl<V: Vector> Constants<V> {
 }
 
 /// The two planes of a register's elements.
-type Pair<V> = [V; 2];
+pub(super) type Pair<V> = [V; 2];
 
 #[inline(always)]
 unsafe fn shards<
@@ -158,7 +158,7 @@ unsafe fn levels<V: Vector, const N: usize, const FULL: u32, const INVERSE: bool
 }
 
 #[inline(always)]
-unsafe fn sum<V: Vector>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+pub(super) unsafe fn sum<V: Vector>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
     // SAFETY: handed on to the caller.
     unsafe { [a[0].add(b[0]), a[1].add(b[1])] }
 }

@@ -21,8 +21,11 @@
 
 mod butterfly;
 mod combine;
+mod leaf;
 #[cfg(test)]
 mod tests;
+
+use std::marker::PhantomData;
 
 use crate::Isa;
 use crate::field::gf8;
@@ -30,6 +33,7 @@ use crate::field::gf16::{Element, NORM};
 use crate::simd::Level;
 use butterfly::Pass;
 use combine::Combination;
+use leaf::Leaf;
 
 /// Bytes of a planar block; shards are whole blocks.
 pub(super) const BLOCK: usize = 2 * crate::field::PLANE_BYTES;
@@ -39,6 +43,23 @@ pub(super) const PASS_LEVELS: u32 = 3;
 
 /// Shards of a pass, at most.
 pub(super) const PASS_SHARDS: usize = 1 << PASS_LEVELS;
+
+/// Levels of a leaf, at most.
+pub(super) const LEAF_LEVELS: u32 = 6;
+
+/// Shards of a leaf, at most.
+pub(super) const LEAF_SHARDS: usize = 1 << LEAF_LEVELS;
+
+/// Bytes of each shard that a transform works on at a time, at most.
+pub(super) const WIDTH_MAX: usize = 8 << 10;
+
+/// Stands in for shards that are absent.
+static ZEROS: [u8; WIDTH_MAX] = [0; WIDTH_MAX];
+
+/// Zeros of a length.
+pub(super) fn zeros(bytes: usize) -> &'static [u8] {
+    &ZEROS[..bytes]
+}
 
 /// Which way a transform goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +84,56 @@ impl Factor {
     pub(super) const fn new([low, high]: Element) -> Self {
         Self { low, norm: gf8::mul(NORM, high), sum: low ^ high }
     }
+
+    /// The factor of the sum.
+    pub(super) const fn add(self, Self { low, norm, sum }: Self) -> Self {
+        Self { low: self.low ^ low, norm: self.norm ^ norm, sum: self.sum ^ sum }
+    }
+}
+
+/// Shards of one length that a leaf reads.
+#[derive(Clone, Debug)]
+pub(super) struct Sources<'a> {
+    shards: [*const u8; LEAF_SHARDS],
+    bytes: usize,
+    /// A bit for each that may be other than zeros.
+    given: u64,
+    borrowed: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Sources<'a> {
+    /// Zeros of a length.
+    pub(super) fn zeros(bytes: usize) -> Self {
+        assert!(bytes <= WIDTH_MAX, "a stripe of a shard");
+        Self { shards: [ZEROS.as_ptr(); LEAF_SHARDS], bytes, given: 0, borrowed: PhantomData }
+    }
+
+    /// Puts a shard in a place.
+    pub(super) fn put(&mut self, place: usize, shard: &'a [u8]) {
+        assert_eq!(shard.len(), self.bytes, "shards of a leaf have one length");
+        self.shards[place] = shard.as_ptr();
+        self.given |= 1 << place;
+    }
+
+    /// Bytes of each.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether any may be other than zeros.
+    pub(super) const fn is_any(&self) -> bool {
+        self.given != 0
+    }
+}
+
+/// The factors of a leaf, those of its narrowest level first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeafTwiddles {
+    /// Levels of the leaf: four to six.
+    pub(super) levels: u32,
+    /// Levels, from the narrowest on, that may have factors outside GF(2^8).
+    pub(super) full: u32,
+    pub(super) factors: [Factor; LEAF_SHARDS - 1],
 }
 
 /// The factors of a pass, those of its narrowest level first: of three levels four, two and one.
@@ -92,6 +163,41 @@ impl Kernel {
             Isa::Avx512Gfni => PASS_LEVELS,
             Isa::Scalar | Isa::Neon | Isa::Avx2 | Isa::Avx2Gfni => 2,
         }
+    }
+
+    /// Levels of a leaf that suit the registers, none if none do.
+    pub(super) fn leaf_levels(self) -> Option<std::ops::RangeInclusive<u32>> {
+        (self.pass_levels() == PASS_LEVELS).then_some(PASS_LEVELS + 1..=LEAF_LEVELS)
+    }
+
+    /// An inverse transform of sources into neighbors; `add` adds to them. `next` are on their way
+    /// then.
+    pub(super) fn leaf(
+        self,
+        twiddles: &LeafTwiddles,
+        from: &Sources<'_>,
+        to: &mut [u8],
+        add: bool,
+        next: &Sources<'_>,
+    ) {
+        let LeafTwiddles { levels, full, ref factors } = *twiddles;
+        assert!(PASS_LEVELS < levels && levels <= LEAF_LEVELS, "a leaf of {levels} levels");
+        let bytes = from.bytes;
+        assert!(bytes > 0 && bytes.is_multiple_of(BLOCK), "whole blocks");
+        assert_eq!(to.len(), bytes << levels, "a place for each shard");
+        let leaf = Leaf {
+            levels,
+            full,
+            factors,
+            from: &from.shards,
+            given: from.given,
+            to: to.as_mut_ptr(),
+            next: &next.shards,
+            bytes,
+            add,
+        };
+        // SAFETY: all sources have `bytes`, and `to` has 2^levels times as many of its own.
+        unsafe { self.0.run(&leaf) }
     }
 
     /// A pass in place, over as many neighbors as the twiddles have.

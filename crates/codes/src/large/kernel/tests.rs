@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::{BLOCK, Direction, Factor, Kernel, Twiddles};
+use super::{
+    BLOCK, Direction, Factor, Kernel, LEAF_SHARDS, LeafTwiddles, Sources, Twiddles, zeros,
+};
 use crate::Isa;
 use crate::field::gf16::{self, Element};
 use crate::large::definition::symbol;
@@ -66,6 +68,44 @@ proptest! {
             kernel.pass_from(direction, &twiddles, from, &mut to, add, Some(from));
             for ((to, before), expected) in to.iter().zip(before).zip(expected.concat()) {
                 prop_assert_eq!(*to, expected ^ if add { before } else { 0 }, "{:?}", isa);
+            }
+        }
+    }
+
+    /// A leaf against its levels one by one, each a pass of single elements.
+    #[test]
+    fn leaves_are_passes_one_after_the_other(
+        levels in 4u32..=6, full in 0u32..=6, blocks in 1usize..4, add: bool, given: u64,
+        seed: u64,
+    ) {
+        let (count, bytes, full) = (1usize << levels, blocks * BLOCK, full.min(levels));
+        let mut factors = [[0; 2]; LEAF_SHARDS - 1];
+        for (index, pair) in shards(1, 2 * (count - 1), seed ^ 2)[0].chunks(2).enumerate() {
+            let is_full = index < count - (count >> full);
+            factors[index] = [pair[0], if is_full { pair[1] } else { 0 }];
+        }
+        let values = shards(count, bytes, seed);
+        let mut sources = Sources::zeros(bytes);
+        let mut expected = vec![zeros(bytes).to_vec(); count];
+        for (place, value) in values.iter().enumerate().filter(|(i, _)| given >> i & 1 == 1) {
+            sources.put(place, value);
+            expected[place].clone_from(value);
+        }
+        for level in 0..levels {
+            for a in (0..count).filter(|a| a >> level & 1 == 0) {
+                let factor = factors[count - (count >> level) + (a >> (level + 1))];
+                let (front, back) = expected.split_at_mut(a + (1 << level));
+                add_product(&mut back[0], [1, 0], &front[a]);
+                add_product(&mut front[a], factor, &back[0]);
+            }
+        }
+        let twiddles = LeafTwiddles { levels, full, factors: factors.map(Factor::new) };
+        let before = shards(1, count * bytes, seed ^ 1).concat();
+        for isa in Isa::supported() {
+            let mut to = before.clone();
+            Kernel::new(isa).leaf(&twiddles, &sources, &mut to, add, &sources);
+            for ((to, before), expected) in to.iter().zip(&before).zip(expected.concat()) {
+                prop_assert_eq!(*to, expected ^ if add { *before } else { 0 }, "{:?}", isa);
             }
         }
     }

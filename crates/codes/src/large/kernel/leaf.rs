@@ -1,0 +1,243 @@
+//! Inverse butterflies over up to 64 shards that come from memory, a column at a time.
+//!
+//! ```text
+//! shards, a register of each plane --three levels--> room --the other levels--> neighbors
+//! ```
+//!
+//! The room between is as wide as a register, so it stays in the first-level cache, and each shard
+//! is read once and each result written once. What comes next is asked for meanwhile in the order
+//! of memory, which a processor follows twice as fast as sixty-four places in turn; one pass after
+//! the other over whole shards leaves memory idle during the second.
+//!
+//! It pays where registers hold eight shards of two planes: see [`super::Kernel::leaf_levels`].
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+use super::butterfly::{Pair, sum};
+use super::{BLOCK, Factor, LEAF_SHARDS};
+use crate::field::PLANE_BYTES;
+use crate::simd::{Factor as _, Vector, Work};
+
+/// Levels of the first step.
+const FIRST: u32 = 3;
+/// Shards of a group of it; groups of the second step have shards so far apart.
+const GROUP: usize = 1 << FIRST;
+
+/// What a leaf works on: `2^levels` shards of `bytes`, from one place to another.
+pub(super) struct Leaf<'a> {
+    /// More than [`FIRST`].
+    pub(super) levels: u32,
+    /// Levels, from the narrowest on, that may have factors outside GF(2^8).
+    pub(super) full: u32,
+    /// Those of each level, narrowest first: half, a quarter .. as many as shards.
+    pub(super) factors: &'a [Factor; LEAF_SHARDS - 1],
+    pub(super) from: &'a [*const u8; LEAF_SHARDS],
+    /// A bit for each shard that may be other than zeros.
+    pub(super) given: u64,
+    /// Where results go, side by side.
+    pub(super) to: *mut u8,
+    /// What will be read next; any pointers, only the caches are told.
+    pub(super) next: &'a [*const u8; LEAF_SHARDS],
+    /// Bytes of each shard, whole blocks.
+    pub(super) bytes: usize,
+    /// Whether the results are added to what is there.
+    pub(super) add: bool,
+}
+
+impl Work for Leaf<'_> {
+    /// The first `2^levels` pointers have `bytes` to read; `to` has them as often to write, apart
+    /// from what is read.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self) {
+        let mut factors: Factors<V> = [const { MaybeUninit::uninit() }; LEAF_SHARDS - 1];
+        for (to, factor) in factors.iter_mut().zip(&self.factors[..(1 << self.levels) - 1]) {
+            to.write([
+                V::Factor::hold(factor.low),
+                V::Factor::hold(factor.norm),
+                V::Factor::hold(factor.sum),
+            ]);
+        }
+        let mut room = MaybeUninit::<Room<V>>::uninit();
+        let columns = Columns::<V> {
+            leaf: self,
+            factors: factors.as_ptr().cast(),
+            room: room.as_mut_ptr().cast(),
+            asked: Cell::new((0, 0)),
+        };
+        let mut block = 0;
+        while block < self.bytes {
+            let mut half = 0;
+            while half < PLANE_BYTES {
+                // SAFETY: the promise of the caller; a column is within the shards.
+                unsafe { columns.column(block + half) };
+                half += V::BYTES;
+            }
+            block += BLOCK;
+        }
+    }
+}
+
+/// A factor as the instructions want it.
+type Held<V> = [<<V as Vector>::Factor as crate::simd::Factor>::Held; 3];
+type Factors<V> = [MaybeUninit<Held<V>>; LEAF_SHARDS - 1];
+/// A register of each plane of all shards.
+type Room<V> = [Pair<V>; LEAF_SHARDS];
+
+/// A leaf with what a vector takes.
+struct Columns<'a, V: Vector> {
+    leaf: &'a Leaf<'a>,
+    factors: *const Held<V>,
+    room: *mut Pair<V>,
+    /// The shard and byte of what comes next from which on nothing was asked for yet.
+    asked: Cell<(usize, usize)>,
+}
+
+impl<V: Vector> Columns<'_, V> {
+    /// One register of each plane of all shards.
+    #[inline(always)]
+    unsafe fn column(&self, at: usize) {
+        let Leaf { levels, full, .. } = *self.leaf;
+        // SAFETY: handed on to the caller; the first step fills the room for the second.
+        unsafe {
+            if full == 0 {
+                self.first::<0>(at);
+            } else {
+                self.first::<FIRST>(at);
+            }
+            match (levels - FIRST, full > FIRST) {
+                (1, false) => self.second::<2, 0>(at),
+                (1, true) => self.second::<2, 1>(at),
+                (2, false) => self.second::<4, 0>(at),
+                (2, true) => self.second::<4, 2>(at),
+                (_, false) => self.second::<8, 0>(at),
+                (_, true) => self.second::<8, 3>(at),
+            }
+        }
+    }
+
+    /// Three levels, of neighbors.
+    #[inline(always)]
+    unsafe fn first<const FULL: u32>(&self, at: usize) {
+        let count = 1usize << self.leaf.levels;
+        // A level has a half, a quarter .. as many factors as shards.
+        let mut factors =
+            [0, count / 2, count / 2 + count / 4].map(|i| self.factors.wrapping_add(i));
+        let mut first = 0;
+        while first < count {
+            // SAFETY: `at` is below the bytes of a shard, which are whole blocks, so each load
+            // lies in its shard; the room has a place for each shard.
+            unsafe {
+                let room = self.room.add(first);
+                if (self.leaf.given >> first) & ((1 << GROUP) - 1) == 0 {
+                    room.write_bytes(0, GROUP);
+                } else {
+                    if at.is_multiple_of(BLOCK) {
+                        self.ask(GROUP);
+                    }
+                    let mut pairs = [[V::zero(); 2]; GROUP];
+                    let from = self.leaf.from.as_ptr().add(first);
+                    for (i, pair) in pairs.iter_mut().enumerate() {
+                        let from = from.add(i).read().add(at);
+                        *pair = [V::load(from), V::load(from.add(PLANE_BYTES))];
+                    }
+                    held::<V, GROUP, FULL>(&mut pairs, factors);
+                    for (i, pair) in pairs.into_iter().enumerate() {
+                        room.add(i).write(pair);
+                    }
+                }
+            }
+            for (level, factors) in factors.iter_mut().enumerate() {
+                *factors = factors.wrapping_add((GROUP / 2) >> level);
+            }
+            first += GROUP;
+        }
+    }
+
+    /// The other levels, of shards a group apart.
+    #[inline(always)]
+    unsafe fn second<const N: usize, const FULL: u32>(&self, at: usize) {
+        let Leaf { bytes, add, .. } = *self.leaf;
+        let places = [GROUP * N - N, GROUP * N - N / 2, GROUP * N - N / 4];
+        let factors = places.map(|i| self.factors.wrapping_add(i));
+        let mut row = 0;
+        while row < GROUP {
+            // SAFETY: as above, of stores.
+            unsafe {
+                let mut pairs = [[V::zero(); 2]; N];
+                let room = self.room.add(row);
+                for (i, pair) in pairs.iter_mut().enumerate() {
+                    *pair = room.add(i * GROUP).read();
+                }
+                held::<V, N, FULL>(&mut pairs, factors);
+                let to = self.leaf.to.add(row.wrapping_mul(bytes)).add(at);
+                for (i, [mut low, mut high]) in pairs.into_iter().enumerate() {
+                    let to = to.add((i * GROUP).wrapping_mul(bytes));
+                    if add {
+                        low = low.add(V::load(to));
+                        high = high.add(V::load(to.add(PLANE_BYTES)));
+                    }
+                    low.store(to);
+                    high.store(to.add(PLANE_BYTES));
+                }
+            }
+            row += 1;
+        }
+    }
+
+    /// Asks for so many blocks of what comes next.
+    #[inline(always)]
+    unsafe fn ask(&self, blocks: usize) {
+        let (mut shard, mut at) = self.asked.get();
+        let mut block = 0;
+        while block < blocks {
+            let from = self.leaf.next[shard % LEAF_SHARDS].wrapping_add(at);
+            // SAFETY: handed on to the caller.
+            unsafe {
+                V::prefetch_second(from);
+                V::prefetch_second(from.wrapping_add(PLANE_BYTES));
+            }
+            at = at.wrapping_add(BLOCK);
+            if at == self.leaf.bytes {
+                (shard, at) = (shard.wrapping_add(1), 0);
+            }
+            block += 1;
+        }
+        self.asked.set((shard, at));
+    }
+}
+
+/// The inverse butterflies of `N` shards; the `FULL` narrowest levels may have factors outside
+/// GF(2^8).
+#[inline(always)]
+unsafe fn held<V: Vector, const N: usize, const FULL: u32>(
+    pairs: &mut [Pair<V>; N],
+    factors: [*const Held<V>; 3],
+) {
+    let mut level = 0;
+    while level < N.trailing_zeros() {
+        let distance = 1usize << level;
+        let mut index = 0;
+        while index < N / 2 {
+            let group = index / distance;
+            let a = group * 2 * distance + index % distance;
+            let b = a + distance;
+            // SAFETY: as many factors as the level has; the rest is handed on to the caller.
+            unsafe {
+                pairs[b] = sum(pairs[b], pairs[a]);
+                let [low, norm, both] = &*factors[level as usize].add(group);
+                let low = V::constant(V::Factor::held(low));
+                let p = pairs[b][0].times(low);
+                pairs[a] = if level < FULL {
+                    let q = pairs[b][1].multiply(V::Factor::held(norm));
+                    let r = pairs[b][0].add(pairs[b][1]).multiply(V::Factor::held(both));
+                    [pairs[a][0].add3(p, q), pairs[a][1].add3(p, r)]
+                } else {
+                    [pairs[a][0].add(p), pairs[a][1].add(pairs[b][1].times(low))]
+                };
+            }
+            index += 1;
+        }
+        level += 1;
+    }
+}
