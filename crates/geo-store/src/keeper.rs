@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fulgurite_geo::{
-    Care, Collect, Collected, Fragment, Heal, Healed, Keep, Restore, Restored, SiteIndex, Sweep,
-    Swept,
+    Collect, Collected, Fragment, Healed, Keep, Restore, Restored, SiteIndex, Sweep, Swept,
 };
 use fulgurite_sites::fragment::Header;
 use fulgurite_sites::{Blob, BlobMeta, Key};
@@ -38,6 +37,10 @@ pub struct Kept {
     pub objects: u64,
     /// Objects that are whole now.
     pub whole: u64,
+    /// Objects of which nobody can say whether they are, after all tries: rows of sites that vote
+    /// were not read in time. Nothing of them is known to be missing.
+    #[serde(default)]
+    pub unsure: u64,
     /// Versions that were open and are decided.
     pub settled: u64,
     /// Fragments that were made again.
@@ -64,19 +67,25 @@ pub struct Kept {
 const TOLD: usize = 100;
 
 impl Kept {
-    fn problem(&mut self, object: &str, error: &GeoError) {
+    /// Takes in what was done to an object that is looked at once more.
+    pub(crate) fn did(&mut self, healed: &Healed) {
+        self.settled += u64::from(healed.settled);
+        self.rebuilt += u64::from(healed.rebuilt);
+        self.hidden += healed.hidden.len() as u64;
+    }
+
+    pub(crate) fn problem(&mut self, object: &str, error: &GeoError) {
         if self.problems.len() < TOLD {
             self.problems.push(format!("{object}: {}", error_chain(error)));
         }
     }
 
-    fn healed(&mut self, object: &str, healed: &Healed) {
+    pub(crate) fn healed(&mut self, object: &str, healed: &Healed) {
         self.objects += 1;
+        self.did(healed);
         self.whole += u64::from(healed.whole);
-        self.settled += u64::from(healed.settled);
-        self.rebuilt += u64::from(healed.rebuilt);
+        self.unsure += u64::from(healed.is_unsure());
         self.missing += healed.missing.len() as u64;
-        self.hidden += healed.hidden.len() as u64;
         for version in &healed.lost {
             if self.lost.len() < TOLD {
                 self.lost.push(format!("{object} version {version}"));
@@ -86,22 +95,6 @@ impl Kept {
 }
 
 impl Inner {
-    pub(crate) async fn heal_one(&self, live: &Arc<Live>, object: &str) -> Result<Healed> {
-        self.heal_as(live, Work::on(object)?).await
-    }
-
-    async fn heal_as(&self, live: &Arc<Live>, work: Work) -> Result<Healed> {
-        let care = Care {
-            needed: usize::from(live.map.needed()),
-            finish: true,
-            keep: live.map.versions.newest(),
-        };
-        let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
-        let healed = run(&mut heal, &work, live, &self.means).await;
-        self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
-        Ok(healed)
-    }
-
     async fn collect_one(&self, live: &Arc<Live>, object: &str) -> Result<Collected> {
         let grace = live.map.grace.as_nanos() / 1_000_000;
         let after = self.clock.now().as_millis().saturating_sub(grace);
@@ -124,43 +117,6 @@ impl Inner {
 }
 
 impl GeoStore {
-    /// Heals all objects. `told` hears how many were looked at.
-    ///
-    /// # Errors
-    /// When the objects cannot be listed.
-    pub async fn heal(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        self.heal_all(false, told).await
-    }
-
-    /// The same, and reads all fragments whole: damaged ones are made again.
-    ///
-    /// # Errors
-    /// When the objects cannot be listed.
-    pub async fn verify(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        self.heal_all(true, told).await
-    }
-
-    async fn heal_all(&self, deep: bool, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        let live = self.0.live().await?;
-        let (inner, of) = (&self.0, &live);
-        let mut kept = Kept::default();
-        let heal = |key: Result<String>| async move {
-            let key = key?;
-            let healed = inner.heal_as(of, Work { deep, ..Work::on(&key)? }).await;
-            Ok::<_, GeoError>((key, healed))
-        };
-        let mut healed =
-            std::pin::pin!(keys(of, None)?.map(heal).buffer_unordered(OBJECTS_AT_ONCE));
-        while let Some((key, healed)) = healed.try_next().await? {
-            match healed {
-                Ok(healed) => kept.healed(&key, &healed),
-                Err(error) => kept.problem(&key, &error),
-            }
-            told(kept.objects);
-        }
-        Ok(kept)
-    }
-
     /// Removes the bytes of versions that nobody can ask for any more.
     ///
     /// # Errors
@@ -379,25 +335,17 @@ impl GeoStore {
         let votes = live.map.voters().contains(&site);
         let (inner, of) = (&self.0, &live);
         let all = stream::iter([Ok(names::MAP.to_owned())]).chain(keys(of, Some(site))?);
-        let one = |key: Result<String>| async move {
-            let key = key?;
+        let one = |key: String| async move {
             if votes && let Err(error) = inner.restore_one(of, &key, site).await {
-                return Ok((key, Err(error)));
+                return (key, Err(error));
             }
             let healed = inner.heal_one(of, &key).await;
-            Ok::<_, GeoError>((key, healed))
+            (key, healed)
         };
-        let mut done = std::pin::pin!(all.map(one).buffer_unordered(OBJECTS_AT_ONCE));
-        let mut kept = Kept::default();
-        while let Some((key, healed)) = done.try_next().await? {
-            match healed {
-                Ok(healed) => {
-                    kept.healed(&key, &healed);
-                    kept.restored += u64::from(votes);
-                }
-                Err(error) => kept.problem(&key, &error),
-            }
-            told("making again what it held", kept.objects);
+        let done = |kept: &Kept| told("making again what it held", kept.objects);
+        let mut kept = inner.heal_each(of, all, one, &done).await?;
+        if votes {
+            kept.restored = kept.objects;
         }
         Ok(kept)
     }

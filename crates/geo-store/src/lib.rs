@@ -17,7 +17,8 @@
 //! site       one site                       listing   rows side by side
 //! run        operations, run                batch     small objects in one stripe
 //! fragments  bytes at sites, and back       keeper    heal, collect, sweep
-//! object     on its way in, and found       status    what it says of itself
+//! object     on its way in, and found       healing   many objects, some of them again
+//!                                           status    what it says of itself
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
@@ -25,6 +26,7 @@
 mod batch;
 mod error;
 mod fragments;
+mod healing;
 mod keeper;
 pub mod limits;
 mod listing;
