@@ -51,7 +51,10 @@ impl GeoStore {
             (key, healed)
         };
         let told = |kept: &Kept| told(kept.objects);
-        inner.heal_each(of, keys(of, None)?, one, &told).await
+        let kept = inner.heal_each(of, keys(of, None)?, one, &told).await?;
+        let waiting = inner.means.undecided.waiting(0);
+        let (undecided, oldest_undecided_seconds) = (waiting.versions, waiting.oldest_seconds);
+        Ok(Kept { undecided, oldest_undecided_seconds, ..kept })
     }
 }
 

@@ -43,6 +43,12 @@ pub struct Kept {
     pub unsure: u64,
     /// Versions that were open and are decided.
     pub settled: u64,
+    /// Objects with a version that waits undecided still.
+    #[serde(default)]
+    pub undecided: u64,
+    /// For how long the oldest of those does.
+    #[serde(default)]
+    pub oldest_undecided_seconds: u64,
     /// Fragments that were made again.
     pub rebuilt: u64,
     /// Fragments that are missing still.
@@ -260,6 +266,20 @@ impl GeoStore {
         Ok(kept)
     }
 
+    /// Heals objects with a version that was met undecided, so long ago that whoever proposed it is
+    /// not at it any more.
+    async fn decide_what_waits(&self) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let patience = std::time::Duration::from_nanos(live.map.patience.as_nanos());
+        let (inner, of) = (&self.0, &live);
+        let waiting = stream::iter(inner.means.undecided.since(patience).into_iter().map(Ok));
+        let one = |key: String| async move {
+            let healed = inner.heal_one(of, &key).await;
+            (key, healed)
+        };
+        inner.heal_each(of, waiting, one, &|_| {}).await
+    }
+
     /// Puts another place behind a site that is lost, and makes again there what it held. It goes
     /// on where it was when it is called again with the same place.
     ///
@@ -362,6 +382,9 @@ impl GeoStore {
                 let Some(inner) = weak.upgrade() else { return };
                 let store = Self(inner);
                 let mut done = store.work_off_hints().await;
+                if done.is_ok() {
+                    done = store.decide_what_waits().await;
+                }
                 if turn % every == 0 && done.is_ok() {
                     done = store.collect(&|_| {}).await;
                 }

@@ -28,6 +28,12 @@ pub const HEAL_AGAIN_MAX: usize = 10_000;
 /// See [`HEAL_AGAIN_MAX`].
 pub const HEAL_AGAIN_AT_ONCE: usize = 2;
 
+/// Objects with a version that waits undecided that a program remembers, at most.
+pub const UNDECIDED_MAX: usize = 1024;
+
+/// Objects that are named to whoever asks which have one, at most.
+pub const WAITING_NAMED: usize = 100;
+
 /// Tellings under way at once; more wait.
 pub const TELLINGS_AT_ONCE: usize = 256;
 

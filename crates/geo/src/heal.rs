@@ -420,4 +420,8 @@ impl Operation for Heal {
     fn end(&self) -> Option<&Healed> {
         self.end.as_ref()
     }
+
+    fn known(&self) -> &Known {
+        Self::known(self)
+    }
 }

@@ -1,6 +1,7 @@
 //! Simulated sites: stores in memory that are late, cut off, away, or do not say what they did.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use fulgurite_sites::{
 };
 use fulgurite_units::{RandomStream, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// How long a call of a store takes when all is well, at most.
 const CALL_MS: u64 = 8;
@@ -89,7 +90,7 @@ impl Weather {
 #[derive(Clone)]
 pub(super) struct Simulated {
     /// Whether the program was killed: what it had sent then may arrive, and nothing else.
-    pub(super) killed: Arc<watch::Sender<bool>>,
+    pub(super) killed: Arc<Killed>,
     pub(super) opener: Arc<Opener>,
     pub(super) weather: Arc<Weather>,
     pub(super) map: SiteMap,
@@ -103,7 +104,7 @@ impl Simulated {
 
     fn far<S: ?Sized>(&self, inner: Arc<S>, site: &SiteEntry, is_table: bool) -> Arc<Far<S>> {
         let site = self.map.site(&site.name).unwrap().index();
-        let (weather, killed) = (Arc::clone(&self.weather), self.killed.subscribe());
+        let (weather, killed) = (Arc::clone(&self.weather), Arc::clone(&self.killed));
         Arc::new(Far { inner, site, is_table, weather, killed })
     }
 
@@ -142,9 +143,29 @@ impl OpenSites for Simulated {
     }
 }
 
-/// Waits until a program is killed.
-pub(super) async fn killed(mut killed: watch::Receiver<bool>) {
-    let _ = killed.wait_for(|killed| *killed).await;
+/// Whether a program was killed. Whoever waits for it is woken in turn, the same in each run.
+#[derive(Debug, Default)]
+pub(super) struct Killed {
+    is_so: AtomicBool,
+    told: Notify,
+}
+
+impl Killed {
+    pub(super) fn kill(&self) {
+        self.is_so.store(true, Ordering::Relaxed);
+        self.told.notify_waiters();
+    }
+
+    pub(super) fn is_so(&self) -> bool {
+        self.is_so.load(Ordering::Relaxed)
+    }
+
+    pub(super) async fn wait(&self) {
+        let told = self.told.notified();
+        if !self.is_so() {
+            told.await;
+        }
+    }
 }
 
 /// The error of a call that was refused, and of one without an answer.
@@ -161,7 +182,7 @@ struct Far<S: ?Sized> {
     site: usize,
     is_table: bool,
     weather: Arc<Weather>,
-    killed: watch::Receiver<bool>,
+    killed: Arc<Killed>,
 }
 
 impl<S: ?Sized> Far<S> {
@@ -174,7 +195,7 @@ impl<S: ?Sized> Far<S> {
     ) -> Result<T, E> {
         let way = tokio::select! {
             biased;
-            () = killed(self.killed.clone()) => std::future::pending().await,
+            () = self.killed.wait() => std::future::pending().await,
             way = self.weather.go(self.site, self.is_table) => way,
         };
         match way {
