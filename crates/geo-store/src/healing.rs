@@ -105,16 +105,38 @@ impl Inner {
         self.heal_as(live, Work::on(object)?).await
     }
 
+    /// Heals an object. Rows of it that do not vote, since they were made while their site was made
+    /// again, are made to vote first: nobody else will.
     async fn heal_as(&self, live: &Arc<Live>, work: Work) -> Result<Healed> {
+        let healed = self.heal_once(live, &work).await;
+        let mut voting = false;
+        for site in &healed.silent {
+            // Before, programs may be at work that do not know that the site has forgotten.
+            let made_again = live.site(*site).is_some_and(|site| !site.standing.rebuilding);
+            voting |= made_again && self.restore_one(live, &work.object, *site).await.is_ok();
+        }
+        if !voting {
+            return Ok(healed);
+        }
+        let again = self.heal_once(live, &work).await;
+        Ok(Healed {
+            settled: healed.settled + again.settled,
+            rebuilt: healed.rebuilt + again.rebuilt,
+            hidden: [healed.hidden, again.hidden].concat(),
+            ..again
+        })
+    }
+
+    async fn heal_once(&self, live: &Arc<Live>, work: &Work) -> Healed {
         let care = Care {
             needed: usize::from(live.map.needed()),
             finish: true,
             keep: live.map.versions.newest(),
         };
         let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
-        let healed = run(&mut heal, &work, live, &self.means).await;
+        let healed = run(&mut heal, work, live, &self.means).await;
         self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
-        Ok(healed)
+        healed
     }
 
     /// Has `one` heal each of some objects.

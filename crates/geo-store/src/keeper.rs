@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fulgurite_geo::{
-    Collect, Collected, Fragment, Healed, Keep, Restore, Restored, SiteIndex, Sweep, Swept,
+    Collect, Collected, Fragment, Healed, Keep, Restore, Restored, Row, SiteIndex, Sweep, Swept,
 };
 use fulgurite_sites::fragment::Header;
 use fulgurite_sites::{Blob, BlobMeta, Key};
@@ -80,6 +80,20 @@ impl Kept {
         self.hidden += healed.hidden.len() as u64;
     }
 
+    /// Takes in what else was done.
+    fn add(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.whole += other.whole;
+        self.unsure += other.unsure;
+        self.settled += other.settled;
+        self.rebuilt += other.rebuilt;
+        self.missing += other.missing;
+        self.hidden += other.hidden;
+        self.restored += other.restored;
+        self.lost.extend(other.lost);
+        self.problems.extend(other.problems);
+    }
+
     pub(crate) fn problem(&mut self, object: &str, error: &GeoError) {
         if self.problems.len() < TOLD {
             self.problems.push(format!("{object}: {}", error_chain(error)));
@@ -113,7 +127,12 @@ impl Inner {
         Ok(collected)
     }
 
-    async fn restore_one(&self, live: &Arc<Live>, object: &str, site: SiteIndex) -> Result<()> {
+    pub(crate) async fn restore_one(
+        &self,
+        live: &Arc<Live>,
+        object: &str,
+        site: SiteIndex,
+    ) -> Result<()> {
         let mut restore = Restore::new(live.terms(), site, self.random());
         match run(&mut restore, &Work::on(object)?, live, &self.means).await {
             Restored::Done => Ok(()),
@@ -311,11 +330,17 @@ impl GeoStore {
             let lease = live.map.lease.as_nanos();
             tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
         }
-        let kept = self.rebuild_site(index, told).await?;
+        let mut kept = self.rebuild_site(index, told).await?;
         if kept.problems.is_empty() && kept.lost.is_empty() {
             let mut map = self.0.any_live().map.clone();
+            let lease = map.lease.as_nanos();
             map.sites[index.index()].rebuilding = false;
             self.0.change_map(map).await?;
+            // Until then programs make rows there that do not vote: of objects that came meanwhile.
+            // And they could not go on if another site were lost.
+            told("waiting until every program knows that it is done", kept.objects);
+            tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
+            kept.add(self.let_vote(index).await?);
         }
         Ok(kept)
     }
@@ -368,6 +393,31 @@ impl GeoStore {
             kept.restored = kept.objects;
         }
         Ok(kept)
+    }
+
+    /// Heals the objects whose rows at a site do not vote, though it was made again.
+    async fn let_vote(&self, site: SiteIndex) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let Some(site) = live.shared(site) else { return Ok(Kept::default()) };
+        let Some(table) = &site.table else { return Ok(Kept::default()) };
+        let unavailable = || GeoError::Unavailable { key: "a listing".into() };
+        let mut silent = Vec::new();
+        for below in [names::rows(None)?, names::stripes()?] {
+            let mut rows = table.scan(Some(&below), None);
+            while let Some(row) = rows.next().await {
+                let (key, row) = row.map_err(|_| unavailable())?;
+                // One that is unreadable is told with the object.
+                let votes = Row::decode(&row.bytes).is_ok_and(|row| !row.silent);
+                silent.extend(names::object(&key).filter(|_| !votes).map(Ok));
+            }
+        }
+        let (inner, of) = (&self.0, &live);
+        let one = |key: String| async move {
+            let healed = inner.heal_one(of, &key).await;
+            (key, healed)
+        };
+        let kept = inner.heal_each(of, stream::iter(silent), one, &|_| {}).await?;
+        Ok(Kept { restored: kept.objects, ..kept })
     }
 
     /// Does by itself what has to be done, again and again, as long as somebody has the store:

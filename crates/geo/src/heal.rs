@@ -50,6 +50,9 @@ pub struct Healed {
     pub hidden: Vec<Version>,
     /// Sites that vote, and whose rows were not read in time.
     pub unread: Vec<SiteIndex>,
+    /// Those of them whose rows do not vote, since they forgot what they had promised. Nothing but
+    /// [`crate::Restore`] changes that.
+    pub silent: Vec<SiteIndex>,
     /// Whether enough rows could be read to look at it at all.
     pub told: bool,
 }
@@ -222,13 +225,16 @@ impl Heal {
     /// Ends with too few rows read to say more.
     fn give_up(&mut self) {
         self.stage = Stage::Done;
-        self.healed.unread = self.unread();
+        self.note_unread();
         self.end = Some(self.healed.clone());
     }
 
-    fn unread(&self) -> Vec<SiteIndex> {
-        let rows = self.agreeing.proposer().rows();
-        self.terms.voters.iter().filter(|site| !rows.contains_key(site)).copied().collect()
+    /// Notes whose rows were not read.
+    fn note_unread(&mut self) {
+        let proposer = self.agreeing.proposer();
+        let unread = self.terms.voters.iter().filter(|site| !proposer.rows().contains_key(site));
+        self.healed.unread = unread.copied().collect();
+        self.healed.silent = proposer.silent().iter().copied().collect();
     }
 
     /// Reads all rows again, and looks at all fragments anew.
@@ -370,7 +376,7 @@ impl Heal {
         }
         let missing = self.fragments.iter().filter(|(_, how)| **how != Some(How::Done));
         self.healed.missing = missing.map(|(fragment, _)| *fragment).collect();
-        self.healed.unread = self.unread();
+        self.note_unread();
         self.healed.told = true;
         let is_rest = !self.is_stale && !self.is_next_open();
         self.healed.whole =

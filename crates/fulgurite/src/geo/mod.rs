@@ -296,12 +296,6 @@ async fn replace(
     let bar = progress::spinner("replace", out.is_json());
     let told = |what: &'static str, count: u64| bar.set_message(format!("{what}: {count}"));
     let kept = store.replace_site(site, place, &told).await;
-    if kept.as_ref().is_ok_and(|kept| kept.problems.is_empty() && kept.lost.is_empty()) {
-        // A program that still counts the site as one that is being made again could not go on
-        // if another were lost now.
-        bar.set_message("waiting until every program knows that it is done");
-        tokio::time::sleep(std::time::Duration::from_nanos(map.lease.as_nanos())).await;
-    }
     judge_healed(&done(&bar, kept)?, out)?;
     out.text(format_args!("site {site:?} is replaced; the map is number {}", store.map().epoch))
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fulgurite_geo_store::{GeoOptions, GeoStore, Kept, SiteMap};
+use fulgurite_geo_store::{GeoOptions, GeoStore, Kept, SiteEntry, SiteMap};
 use fulgurite_sites::{Entropy, Opener};
 use fulgurite_units::{Clock, Instant, RandomStream, Seed, UnixTime};
 
@@ -412,4 +412,43 @@ async fn who_keeps_a_namespace_decides_what_it_met_undecided() {
     assert_eq!(waits(&store).0, 1, "who proposed it may be at it still");
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!((waits(&store), store.waiting().await.unwrap().versions), ((0, 0), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
+    let run = Run::new(3);
+    let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
+    let client = GeoStore::open(run.options(&run.sites.program(), 0)).await.unwrap();
+    let place = Some("mem://another".to_owned());
+    let (name, rebuilding) = ("c".to_owned(), false);
+    let entry = SiteEntry { name, table: place.clone(), blobs: place, rebuilding };
+    let (replaced, count) = futures::future::join(
+        async {
+            let kept = store.replace_site("c", entry, &|_, _| {}).await.unwrap();
+            run.working.store(0, Ordering::Relaxed);
+            kept
+        },
+        async {
+            let mut count = 0;
+            while run.working.load(Ordering::Relaxed) > 0 {
+                // Each is a new object, in a new stripe.
+                let told = ask(&client, count, Asked::Put(4 * count + 1, On::Always)).await;
+                assert!(matches!(told, Told::Wrote(_)), "{told:?}");
+                run.rest(100, 100).await;
+                count += 1;
+            }
+            count
+        },
+    )
+    .await;
+    assert_eq!((replaced.problems, replaced.lost), (vec![], vec![]));
+    assert!(count > 20, "{count}");
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
+    // It votes on all of them: any other may fail now.
+    run.sites.weather.set(0, State { is_down: true, ..State::default() });
+    for key in 0..count {
+        let told = ask(&store, key, Asked::Get).await;
+        assert!(matches!(told, Told::Read(..)), "{key}: {told:?}");
+    }
 }
