@@ -12,7 +12,10 @@ A call without an answer may have been done at any time since it began, or never
 
 from __future__ import annotations
 
+import bisect
 import hashlib
+import heapq
+import itertools
 import math
 import threading
 import time
@@ -55,8 +58,6 @@ class Call:
         if self.asked == "put":
             return [self.value]
         if self.asked == "create":
-            if not self.is_known:
-                return [self.value] if now is None else [now]
             return (
                 ([self.value] if self.was_met else [now]) if (now is None) is self.was_met else []
             )
@@ -69,8 +70,10 @@ class NoOrderError(AssertionError):
     """No order explains what clients were told."""
 
 
-# What an object may be, and which of the calls that are under way were done for that.
-Outcome = tuple[Value, frozenset[int]]
+# What an object may be, which of the calls that are under way were done for that, and how many of
+# those that may be done at any time: deletes, and puts of what nobody read. These are all alike.
+Outcome = tuple[Value, frozenset[int], int, int]
+UNREAD = "what nobody read"
 
 
 def check(history: Iterable[Call]) -> int:
@@ -85,68 +88,84 @@ def check(history: Iterable[Call]) -> int:
 
 
 def _check_key(history: list[Call]) -> int:
-    calls = _bounded(history)
+    calls, deletes, puts = _sorted_out(history)
     events = [(call.began, 0, index) for index, call in enumerate(calls)]
-    events += [(call.ended, 1, index) for index, call in enumerate(calls) if call.is_known]
+    events += [(call.ended, 1, index) for index, call in enumerate(calls)]
     under_way: list[int] = []
-    outcomes: set[Outcome] = {(None, frozenset())}
+    outcomes: list[Outcome] = [(None, frozenset(), 0, 0)]
     # What ended in the moment in which another began is taken for earlier by nobody.
-    for _, ends, index in sorted(events):
+    for now, ends, index in sorted(events):
         if not ends:
             under_way.append(index)
             continue
-        outcomes = _until(index, calls, under_way, outcomes)
+        begun = bisect.bisect_right(deletes, now), bisect.bisect_right(puts, now)
+        outcomes = _until(index, [(it, calls[it]) for it in under_way], begun, outcomes)
         if not outcomes:
             last = calls[index]
-            beside = [calls[other] for other in under_way]
+            beside = [calls[other] for other in under_way if other != index]
             before = [call for call in calls if call.ended < last.began][-5:]
             raise NoOrderError(f"nothing explains {last}\nbeside {beside}\nafter {before}")
         under_way.remove(index)
     return len(calls)
 
 
-def _bounded(history: list[Call]) -> list[Call]:
-    """Leave out what says nothing, and say when what somebody read was done at the latest."""
+def _sorted_out(history: list[Call]) -> tuple[list[Call], list[float], list[float]]:
+    """Tell calls that end from those that may be done at any time, and when these began.
+
+    What somebody read was done by then.
+    """
     read: dict[Value, float] = {}
     for call in history:
         if call.asked == "get" and call.is_known:
             read[call.value] = min(call.ended, read.get(call.value, UNKNOWN))
-    refused = any(call.asked == "create" and not call.was_met for call in history)
-    calls = []
+    calls, deletes, puts = [], [], []
     for call in history:
-        if call.is_known or call.asked == "delete":
+        if call.is_known:
             calls.append(call)
+        elif call.asked == "delete":
+            deletes.append(call.began)
         elif call.asked != "get" and call.value in read:
             calls.append(replace(call, ended=read[call.value]))
-        elif call.asked != "get" and refused:
-            # Nobody read it, but a create may have met it.
-            calls.append(call)
-    return calls
+        elif call.asked != "get":
+            puts.append(call.began)
+    return calls, sorted(deletes), sorted(puts)
 
 
 def _until(
-    index: int, calls: list[Call], under_way: list[int], outcomes: set[Outcome]
-) -> set[Outcome]:
-    """What may be when a call has ended: it was done, and any of the others before it."""
-    ended, seen = set(), set(outcomes)
-    todo = list(outcomes)
-    # Deletes of which nobody knows are all alike: the first that is left stands for the others.
-    alike = [other for other in under_way if not calls[other].is_known]
+    index: int, under_way: list[tuple[int, Call]], begun: tuple[int, int], outcomes: list[Outcome]
+) -> list[Outcome]:
+    """What may be when a call has ended: it was done, and any of the others before it.
+
+    Of outcomes that differ only in how much was done of what may be done at any time, those with
+    the least are enough.
+    """
+    least: dict[tuple[Value, frozenset[int]], list[tuple[int, int]]] = {}
+    ended: list[Outcome] = []
+    order = itertools.count()
+    todo = [(deletes + puts, next(order), one) for one in outcomes for deletes, puts in [one[2:]]]
+    heapq.heapify(todo)
     while todo:
-        value, done = todo.pop()
-        if index in done:
-            ended.add((value, done - {index}))
+        value, done, deletes, puts = heapq.heappop(todo)[2]
+        others = least.setdefault((value, done), [])
+        if any(fewer <= deletes and less <= puts for fewer, less in others):
             continue
-        deletes = [other for other in alike if calls[other].asked == "delete" and other not in done]
-        for other in under_way:
-            if other in done or (other in deletes and other != deletes[0]):
-                continue
-            for then in calls[other].after(value):
-                outcome = (then, done | {other})
-                if outcome not in seen:
-                    seen.add(outcome)
-                    todo.append(outcome)
-        assert len(seen) <= OUTCOMES_MAX, "too much was under way at once to look for an order"
+        others.append((deletes, puts))
+        assert len(least) <= OUTCOMES_MAX, "too much was under way at once to look for an order"
+        if index in done:
+            ended.append((value, done - {index}, deletes, puts))
+            continue
+        then: list[Outcome] = [
+            (after, done | {other}, deletes, puts)
+            for other, call in under_way
+            if other not in done
+            for after in call.after(value)
+        ]
+        if deletes < begun[0]:
+            then.append((None, done, deletes + 1, puts))
+        if puts < begun[1]:
+            then.append((UNREAD, done, deletes, puts + 1))
+        for one in then:
+            heapq.heappush(todo, (one[2] + one[3], next(order), one))
     return ended
 
 
