@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fulgurite_geo::{
-    Care, Collect, Collected, Fragment, Heal, Healed, Keep, Restore, Restored, SiteIndex, Sweep,
-    Swept,
+    Collect, Collected, Fragment, Healed, Keep, Restore, Restored, Row, SiteIndex, Sweep, Swept,
 };
 use fulgurite_sites::fragment::Header;
 use fulgurite_sites::{Blob, BlobMeta, Key};
@@ -38,8 +37,18 @@ pub struct Kept {
     pub objects: u64,
     /// Objects that are whole now.
     pub whole: u64,
+    /// Objects of which nobody can say whether they are, after all tries: rows of sites that vote
+    /// were not read in time. Nothing of them is known to be missing.
+    #[serde(default)]
+    pub unsure: u64,
     /// Versions that were open and are decided.
     pub settled: u64,
+    /// Objects with a version that waits undecided still.
+    #[serde(default)]
+    pub undecided: u64,
+    /// For how long the oldest of those does.
+    #[serde(default)]
+    pub oldest_undecided_seconds: u64,
     /// Fragments that were made again.
     pub rebuilt: u64,
     /// Fragments that are missing still.
@@ -64,19 +73,39 @@ pub struct Kept {
 const TOLD: usize = 100;
 
 impl Kept {
-    fn problem(&mut self, object: &str, error: &GeoError) {
+    /// Takes in what was done to an object that is looked at once more.
+    pub(crate) fn did(&mut self, healed: &Healed) {
+        self.settled += u64::from(healed.settled);
+        self.rebuilt += u64::from(healed.rebuilt);
+        self.hidden += healed.hidden.len() as u64;
+    }
+
+    /// Takes in what else was done.
+    fn add(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.whole += other.whole;
+        self.unsure += other.unsure;
+        self.settled += other.settled;
+        self.rebuilt += other.rebuilt;
+        self.missing += other.missing;
+        self.hidden += other.hidden;
+        self.restored += other.restored;
+        self.lost.extend(other.lost);
+        self.problems.extend(other.problems);
+    }
+
+    pub(crate) fn problem(&mut self, object: &str, error: &GeoError) {
         if self.problems.len() < TOLD {
             self.problems.push(format!("{object}: {}", error_chain(error)));
         }
     }
 
-    fn healed(&mut self, object: &str, healed: &Healed) {
+    pub(crate) fn healed(&mut self, object: &str, healed: &Healed) {
         self.objects += 1;
+        self.did(healed);
         self.whole += u64::from(healed.whole);
-        self.settled += u64::from(healed.settled);
-        self.rebuilt += u64::from(healed.rebuilt);
+        self.unsure += u64::from(healed.is_unsure());
         self.missing += healed.missing.len() as u64;
-        self.hidden += healed.hidden.len() as u64;
         for version in &healed.lost {
             if self.lost.len() < TOLD {
                 self.lost.push(format!("{object} version {version}"));
@@ -86,22 +115,6 @@ impl Kept {
 }
 
 impl Inner {
-    pub(crate) async fn heal_one(&self, live: &Arc<Live>, object: &str) -> Result<Healed> {
-        self.heal_as(live, Work::on(object)?).await
-    }
-
-    async fn heal_as(&self, live: &Arc<Live>, work: Work) -> Result<Healed> {
-        let care = Care {
-            needed: usize::from(live.map.needed()),
-            finish: true,
-            keep: live.map.versions.newest(),
-        };
-        let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
-        let healed = run(&mut heal, &work, live, &self.means).await;
-        self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
-        Ok(healed)
-    }
-
     async fn collect_one(&self, live: &Arc<Live>, object: &str) -> Result<Collected> {
         let grace = live.map.grace.as_nanos() / 1_000_000;
         let after = self.clock.now().as_millis().saturating_sub(grace);
@@ -114,7 +127,12 @@ impl Inner {
         Ok(collected)
     }
 
-    async fn restore_one(&self, live: &Arc<Live>, object: &str, site: SiteIndex) -> Result<()> {
+    pub(crate) async fn restore_one(
+        &self,
+        live: &Arc<Live>,
+        object: &str,
+        site: SiteIndex,
+    ) -> Result<()> {
         let mut restore = Restore::new(live.terms(), site, self.random());
         match run(&mut restore, &Work::on(object)?, live, &self.means).await {
             Restored::Done => Ok(()),
@@ -124,43 +142,6 @@ impl Inner {
 }
 
 impl GeoStore {
-    /// Heals all objects. `told` hears how many were looked at.
-    ///
-    /// # Errors
-    /// When the objects cannot be listed.
-    pub async fn heal(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        self.heal_all(false, told).await
-    }
-
-    /// The same, and reads all fragments whole: damaged ones are made again.
-    ///
-    /// # Errors
-    /// When the objects cannot be listed.
-    pub async fn verify(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        self.heal_all(true, told).await
-    }
-
-    async fn heal_all(&self, deep: bool, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        let live = self.0.live().await?;
-        let (inner, of) = (&self.0, &live);
-        let mut kept = Kept::default();
-        let heal = |key: Result<String>| async move {
-            let key = key?;
-            let healed = inner.heal_as(of, Work { deep, ..Work::on(&key)? }).await;
-            Ok::<_, GeoError>((key, healed))
-        };
-        let mut healed =
-            std::pin::pin!(keys(of, None)?.map(heal).buffer_unordered(OBJECTS_AT_ONCE));
-        while let Some((key, healed)) = healed.try_next().await? {
-            match healed {
-                Ok(healed) => kept.healed(&key, &healed),
-                Err(error) => kept.problem(&key, &error),
-            }
-            told(kept.objects);
-        }
-        Ok(kept)
-    }
-
     /// Removes the bytes of versions that nobody can ask for any more.
     ///
     /// # Errors
@@ -304,6 +285,20 @@ impl GeoStore {
         Ok(kept)
     }
 
+    /// Heals objects with a version that was met undecided, so long ago that whoever proposed it is
+    /// not at it any more.
+    async fn decide_what_waits(&self) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let patience = std::time::Duration::from_nanos(live.map.patience.as_nanos());
+        let (inner, of) = (&self.0, &live);
+        let waiting = stream::iter(inner.means.undecided.since(patience).into_iter().map(Ok));
+        let one = |key: String| async move {
+            let healed = inner.heal_one(of, &key).await;
+            (key, healed)
+        };
+        inner.heal_each(of, waiting, one, &|_| {}).await
+    }
+
     /// Puts another place behind a site that is lost, and makes again there what it held. It goes
     /// on where it was when it is called again with the same place.
     ///
@@ -335,11 +330,17 @@ impl GeoStore {
             let lease = live.map.lease.as_nanos();
             tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
         }
-        let kept = self.rebuild_site(index, told).await?;
+        let mut kept = self.rebuild_site(index, told).await?;
         if kept.problems.is_empty() && kept.lost.is_empty() {
             let mut map = self.0.any_live().map.clone();
+            let lease = map.lease.as_nanos();
             map.sites[index.index()].rebuilding = false;
             self.0.change_map(map).await?;
+            // Until then programs make rows there that do not vote: of objects that came meanwhile.
+            // And they could not go on if another site were lost.
+            told("waiting until every program knows that it is done", kept.objects);
+            tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
+            kept.add(self.let_vote(index).await?);
         }
         Ok(kept)
     }
@@ -379,27 +380,44 @@ impl GeoStore {
         let votes = live.map.voters().contains(&site);
         let (inner, of) = (&self.0, &live);
         let all = stream::iter([Ok(names::MAP.to_owned())]).chain(keys(of, Some(site))?);
-        let one = |key: Result<String>| async move {
-            let key = key?;
+        let one = |key: String| async move {
             if votes && let Err(error) = inner.restore_one(of, &key, site).await {
-                return Ok((key, Err(error)));
+                return (key, Err(error));
             }
             let healed = inner.heal_one(of, &key).await;
-            Ok::<_, GeoError>((key, healed))
+            (key, healed)
         };
-        let mut done = std::pin::pin!(all.map(one).buffer_unordered(OBJECTS_AT_ONCE));
-        let mut kept = Kept::default();
-        while let Some((key, healed)) = done.try_next().await? {
-            match healed {
-                Ok(healed) => {
-                    kept.healed(&key, &healed);
-                    kept.restored += u64::from(votes);
-                }
-                Err(error) => kept.problem(&key, &error),
-            }
-            told("making again what it held", kept.objects);
+        let done = |kept: &Kept| told("making again what it held", kept.objects);
+        let mut kept = inner.heal_each(of, all, one, &done).await?;
+        if votes {
+            kept.restored = kept.objects;
         }
         Ok(kept)
+    }
+
+    /// Heals the objects whose rows at a site do not vote, though it was made again.
+    async fn let_vote(&self, site: SiteIndex) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let Some(site) = live.shared(site) else { return Ok(Kept::default()) };
+        let Some(table) = &site.table else { return Ok(Kept::default()) };
+        let unavailable = || GeoError::Unavailable { key: "a listing".into() };
+        let mut silent = Vec::new();
+        for below in [names::rows(None)?, names::stripes()?] {
+            let mut rows = table.scan(Some(&below), None);
+            while let Some(row) = rows.next().await {
+                let (key, row) = row.map_err(|_| unavailable())?;
+                // One that is unreadable is told with the object.
+                let votes = Row::decode(&row.bytes).is_ok_and(|row| !row.silent);
+                silent.extend(names::object(&key).filter(|_| !votes).map(Ok));
+            }
+        }
+        let (inner, of) = (&self.0, &live);
+        let one = |key: String| async move {
+            let healed = inner.heal_one(of, &key).await;
+            (key, healed)
+        };
+        let kept = inner.heal_each(of, stream::iter(silent), one, &|_| {}).await?;
+        Ok(Kept { restored: kept.objects, ..kept })
     }
 
     /// Does by itself what has to be done, again and again, as long as somebody has the store:
@@ -414,6 +432,9 @@ impl GeoStore {
                 let Some(inner) = weak.upgrade() else { return };
                 let store = Self(inner);
                 let mut done = store.work_off_hints().await;
+                if done.is_ok() {
+                    done = store.decide_what_waits().await;
+                }
                 if turn % every == 0 && done.is_ok() {
                     done = store.collect(&|_| {}).await;
                 }

@@ -17,7 +17,8 @@
 //! site       one site                       listing   rows side by side
 //! run        operations, run                batch     small objects in one stripe
 //! fragments  bytes at sites, and back       keeper    heal, collect, sweep
-//! object     on its way in, and found       status    what it says of itself
+//! object     on its way in, and found       healing   many objects, some of them again
+//! undecided  versions that wait              status    what it says of itself
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
@@ -25,6 +26,7 @@
 mod batch;
 mod error;
 mod fragments;
+mod healing;
 mod keeper;
 pub mod limits;
 mod listing;
@@ -39,6 +41,7 @@ mod site;
 mod status;
 mod store;
 mod tally;
+mod undecided;
 mod upload;
 mod watch;
 
@@ -48,4 +51,5 @@ pub use live::OpenSites;
 pub use map::{All, Listing, SiteEntry, SiteMap, Versions};
 pub use status::{SiteSnapshot, Snapshot};
 pub use store::{GeoOptions, GeoStore};
+pub use undecided::Waiting;
 pub use watch::{GeoWatch, Happened, Seen, happened};

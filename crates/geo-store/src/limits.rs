@@ -19,6 +19,21 @@ pub const CHUNKS_AT_ONCE: usize = 4;
 /// Objects that are healed, collected or looked at at once.
 pub const OBJECTS_AT_ONCE: usize = 8;
 
+/// How often an object is looked at of which nobody could say whether it is whole.
+pub const HEAL_TRIES: u32 = 4;
+
+/// Objects that are looked at again, at most, and how many of them at once: fewer than at first,
+/// since it may have been too many.
+pub const HEAL_AGAIN_MAX: usize = 10_000;
+/// See [`HEAL_AGAIN_MAX`].
+pub const HEAL_AGAIN_AT_ONCE: usize = 2;
+
+/// Objects with a version that waits undecided that a program remembers, at most.
+pub const UNDECIDED_MAX: usize = 1024;
+
+/// Objects that are named to whoever asks which have one, at most.
+pub const WAITING_NAMED: usize = 100;
+
 /// Tellings under way at once; more wait.
 pub const TELLINGS_AT_ONCE: usize = 256;
 

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use crate::limits::LISTED_AHEAD;
 use crate::live::Live;
 use crate::map::Listing;
+use crate::undecided::Open;
 use crate::{GeoError, Result, names};
 
 /// The rows of one key.
@@ -29,6 +30,8 @@ pub(crate) struct Listed {
     pub(crate) known: Known,
     /// Whether they tell what the object is; if not, it has to be read.
     pub(crate) certain: bool,
+    /// What some have for a later version.
+    pub(crate) open: Option<Open>,
 }
 
 /// The rows of one site that are still to come.
@@ -153,7 +156,8 @@ impl Merge {
         }
         let latest = known.latest();
         certain &= latest.is_ok_and(|latest| latest.is_none_or(|(_, decided)| decided.durable));
-        Listed { key, known, certain }
+        let open = Open::of(rows);
+        Listed { key, known, certain, open }
     }
 }
 
@@ -186,7 +190,15 @@ pub(crate) fn keys(
     live: &Arc<Live>,
     except: Option<SiteIndex>,
 ) -> Result<impl Stream<Item = Result<String>> + Send + use<>> {
+    Ok(all(live, except)?.map_ok(|listed| listed.key))
+}
+
+/// The same with what rows say.
+pub(crate) fn all(
+    live: &Arc<Live>,
+    except: Option<SiteIndex>,
+) -> Result<impl Stream<Item = Result<Listed>> + Send + use<>> {
     let objects = listed(live, names::rows(None)?, (Listing::Quorum, except));
     let stripes = listed(live, names::stripes()?, (Listing::Quorum, except));
-    Ok(objects.chain(stripes).map_ok(|listed| listed.key))
+    Ok(objects.chain(stripes))
 }

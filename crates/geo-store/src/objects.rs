@@ -293,6 +293,7 @@ fn list(
 
 /// What is there under a key of a listing.
 async fn found(inner: &Inner, live: &Arc<Live>, row: Listed) -> Result<Option<(String, Found)>> {
+    inner.means.undecided.note(&row.key, row.open, row.known.last());
     if !row.certain {
         let (found, _) = inner.look(live, &row.key, (Wanted::Facts, None)).await?;
         return Ok(found.map(|found| (row.key, found)));

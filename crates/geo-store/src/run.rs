@@ -19,6 +19,7 @@ use crate::fragments::{self, Encoded, Stripe};
 use crate::limits::HEARD_AT_ONCE;
 use crate::live::Live;
 use crate::names;
+use crate::undecided::{Open, Undecided};
 
 /// What all operations of a program share.
 pub(crate) struct Means {
@@ -26,6 +27,8 @@ pub(crate) struct Means {
     pub(crate) rests: Arc<dyn Rests>,
     /// Tellings under way.
     pub(crate) tellings: Arc<Semaphore>,
+    /// Versions that were met undecided.
+    pub(crate) undecided: Undecided,
     /// A moment from which the runtime's time is counted.
     pub(crate) since: tokio::time::Instant,
 }
@@ -105,13 +108,14 @@ where
     O::End: Send,
 {
     let (send, mut heard) = mpsc::channel(HEARD_AT_ONCE);
-    let mut out = Outbox::new();
+    let (mut out, mut open) = (Outbox::new(), None);
     operation.step(means.now(), Heard::Begin, &mut out);
     loop {
         for act in out.drain() {
             act_on(act, work, live, means, &send);
         }
         if let Some(end) = operation.end() {
+            means.undecided.note(&work.object, open, operation.known().last());
             return end.clone();
         }
         let heard = match operation.deadline() {
@@ -129,6 +133,7 @@ where
             unreachable!("there is a sender")
         };
         learn(work, &heard);
+        Open::hear(&mut open, &heard);
         operation.step(means.now(), heard, &mut out);
     }
 }

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::stream::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
+use crate::limits::WAITING_NAMED;
+use crate::listing::all;
 use crate::map::SiteEntry;
 use crate::store::GeoStore;
+use crate::undecided::Waiting;
 
 /// A namespace over sites at a moment, as this program sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,6 +52,10 @@ pub struct Snapshot {
     pub reads_unsure: u64,
     /// Hints that this program wrote and that were not worked off by it.
     pub hints: u64,
+    /// Objects with a version that this program met undecided and has not seen decided since.
+    pub undecided: u64,
+    /// For how long the oldest of those waits.
+    pub oldest_undecided_seconds: u64,
     /// Fragments that were made again.
     pub fragments_rebuilt: u64,
     /// Versions whose bytes were removed.
@@ -94,6 +103,29 @@ impl Snapshot {
 }
 
 impl GeoStore {
+    /// Looks at the rows of all objects for versions that wait undecided, and leaves them so: as
+    /// much work as a listing of all.
+    ///
+    /// # Errors
+    /// When the objects cannot be listed.
+    pub async fn waiting(&self) -> Result<Waiting> {
+        let live = self.0.live().await?;
+        let (mut all, mut waiting) = (std::pin::pin!(all(&live, None)?), Waiting::default());
+        while let Some(row) = all.try_next().await? {
+            let last = row.known.last();
+            self.0.means.undecided.note(&row.key, row.open, last);
+            let Some(open) = row.open.filter(|open| open.version > last) else { continue };
+            let now = self.0.clock.now();
+            let seconds = now.since(open.since(now)).as_nanos() / 1_000_000_000;
+            waiting.versions += 1;
+            waiting.oldest_seconds = waiting.oldest_seconds.max(seconds);
+            if waiting.objects.len() < WAITING_NAMED {
+                waiting.objects.push(row.key);
+            }
+        }
+        Ok(waiting)
+    }
+
     /// What it says of itself.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -101,6 +133,7 @@ impl GeoStore {
         let confirmed = self.0.confirmed.lock();
         let confirmed = *confirmed.unwrap_or_else(std::sync::PoisonError::into_inner);
         let (tally, sizes) = (&self.0.tally, live.quorums());
+        let waiting = self.0.means.undecided.waiting(0);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
             name: live.map.name.clone(),
@@ -121,6 +154,8 @@ impl GeoStore {
             reads_lost: get(&tally.lost),
             reads_unsure: get(&tally.unsure),
             hints: get(&self.0.hints),
+            undecided: waiting.versions,
+            oldest_undecided_seconds: waiting.oldest_seconds,
             fragments_rebuilt: get(&tally.rebuilt),
             versions_collected: get(&tally.collected),
             fragments_swept: get(&tally.swept),

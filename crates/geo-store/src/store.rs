@@ -23,6 +23,7 @@ use crate::map::SiteMap;
 use crate::object::{Found, Object, Small};
 use crate::run::{Means, Work, run};
 use crate::tally::Tally;
+use crate::undecided::{Open, Undecided};
 use crate::{GeoError, Result, names};
 
 /// What a namespace over sites is opened with.
@@ -85,13 +86,14 @@ impl Inner {
         let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
         let since = tokio::time::Instant::now();
         let tellings = Arc::new(Semaphore::new(TELLINGS_AT_ONCE));
+        let undecided = Undecided::new(options.clock.clone());
         Self {
             live: RwLock::new(Arc::new(live)),
             confirmed: Mutex::new(since),
             file: options.file.clone(),
             near: options.near.clone(),
             clock: options.clock.clone(),
-            means: Arc::new(Means { entropy, rests, tellings, since }),
+            means: Arc::new(Means { entropy, rests, tellings, undecided, since }),
             opener: Arc::clone(&options.opener),
             tally: Tally::default(),
             batches: OnceLock::new(),
@@ -254,7 +256,7 @@ impl Inner {
     ) -> Result<Option<Version>> {
         work.know(&value);
         let needed = usize::from(live.map.needed());
-        let goal = (value, condition);
+        let (proposed, goal) = (value.time, (value, condition));
         let mut write = Write::new(live.terms(), goal, needed, None, self.random());
         let end = run(&mut write, work, live, &self.means).await;
         let key = || work.object.clone();
@@ -271,6 +273,8 @@ impl Inner {
             // Of fragments whose writes were not answered some may be there, or come: then the
             // version, once decided, can be read after all.
             Wrote::Indeterminate(version) | Wrote::Unwritten(Some(version)) => {
+                let open = Open { version, time: proposed };
+                self.means.undecided.note(&work.object, Some(open), write.known().last());
                 self.hint(live, &work.object).await;
                 Err(GeoError::Indeterminate { key: key(), version })
             }

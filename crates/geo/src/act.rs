@@ -115,4 +115,7 @@ pub trait Operation: Controller<Event = Heard, Command = Act> {
 
     /// How it ended, if it has.
     fn end(&self) -> Option<&Self::End>;
+
+    /// What is known of the object.
+    fn known(&self) -> &Known;
 }

@@ -147,6 +147,10 @@ impl Operation for Collect {
     fn end(&self) -> Option<&Collected> {
         self.end.as_ref()
     }
+
+    fn known(&self) -> &Known {
+        self.agreeing.proposer().known()
+    }
 }
 
 /// What became of a fragment that was found.
@@ -279,5 +283,9 @@ impl Operation for Sweep {
 
     fn end(&self) -> Option<&Swept> {
         self.end.as_ref()
+    }
+
+    fn known(&self) -> &Known {
+        self.agreeing.proposer().known()
     }
 }

@@ -276,4 +276,8 @@ impl Operation for Read {
     fn end(&self) -> Option<&Got> {
         self.end.as_ref()
     }
+
+    fn known(&self) -> &Known {
+        Self::known(self)
+    }
 }

@@ -2,11 +2,17 @@
 //! are not there are made again.
 //!
 //! ```text
-//! read all rows --> settle the version after the last, when a row has something for it
-//!     --> probe all fragments --> rebuild what is certainly absent
-//!     --> forbid and hide versions that were never acknowledged and cannot be read
-//!     --> tell all rows, as the last thing
+//! read all rows --> settle the version after the last, when a row has something for it --.
+//!     ^ ^----------------------------------------------------------------- (again) -------'
+//!     |   probe all fragments --> rebuild what is certainly absent
+//!     '------ hide versions that were never acknowledged and cannot be read, when absent
+//!             fragments are forbidden
+//!         tell all rows, as the last thing
 //! ```
+//!
+//! Deciding is done by some of the rows: the others are read again before anything is said of them.
+//! An object whose rows could not all be read in time is not said to be whole, nor to lack
+//! anything: whose rows they are is said, and whoever heals may try again.
 //!
 //! Who proposed a version may be writing its fragments still, and somebody may have read it a
 //! moment after they were looked for. So a version is hidden only when so many of its fragments can
@@ -23,7 +29,7 @@ use crate::get::{child, noop};
 use crate::put::fragments;
 use crate::{
     Act, Change, Condition, Decided, Deed, Fragment, Goal, Heard, Hole, How, Known, Operation,
-    Outcome, SiteIndex, Terms, Value, Version, WriteId,
+    Outcome, SiteIndex, Terms, Value, Version, WriteId, limits,
 };
 
 /// What healing an object came to.
@@ -42,6 +48,22 @@ pub struct Healed {
     pub lost: Vec<Version>,
     /// Versions that were never acknowledged, and are hidden now.
     pub hidden: Vec<Version>,
+    /// Sites that vote, and whose rows were not read in time.
+    pub unread: Vec<SiteIndex>,
+    /// Those of them whose rows do not vote, since they forgot what they had promised. Nothing but
+    /// [`crate::Restore`] changes that.
+    pub silent: Vec<SiteIndex>,
+    /// Whether enough rows could be read to look at it at all.
+    pub told: bool,
+}
+
+impl Healed {
+    /// Whether it was not said that anything is missing, and not that nothing is either: rows were
+    /// not read in time, or somebody wrote all the while.
+    #[must_use]
+    pub const fn is_unsure(&self) -> bool {
+        !self.whole && self.missing.is_empty() && self.lost.is_empty()
+    }
 }
 
 /// What an object is to be like.
@@ -88,6 +110,10 @@ pub struct Heal {
     forbidden: BTreeSet<Fragment>,
     /// Whether it began again since something seemed to be lost.
     doubted: bool,
+    /// Whether something was decided since all rows were read.
+    is_stale: bool,
+    /// Agreements so far.
+    steps: u32,
     healed: Healed,
     end: Option<Healed>,
 }
@@ -108,6 +134,8 @@ impl Heal {
             versions: BTreeMap::new(),
             forbidden: BTreeSet::new(),
             doubted: false,
+            is_stale: false,
+            steps: 0,
             healed: Healed::default(),
             end: None,
         }
@@ -120,6 +148,8 @@ impl Heal {
     }
 
     fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<Act>) {
+        self.steps += 1;
+        self.is_stale = !matches!(goal, Goal::ReadAll);
         let (known, inner) = (self.known().clone(), child(&mut self.random));
         self.agreeing.again(self.terms.clone(), goal, known, inner);
         self.agreeing.hear(now, &Heard::Begin, out);
@@ -142,8 +172,8 @@ impl Heal {
                 match self.agreeing.outcome() {
                     None => {}
                     Some(Outcome::Written(_)) => {
-                        self.healed.hidden = versions;
-                        self.finish(out);
+                        self.healed.hidden.extend(versions);
+                        self.begin_again(now, out);
                     }
                     Some(_) => self.finish(out),
                 }
@@ -161,25 +191,21 @@ impl Heal {
         match self.agreeing.outcome() {
             None => return,
             Some(Outcome::Seen) => {}
-            Some(_) => {
-                self.stage = Stage::Done;
-                self.end = Some(self.healed.clone());
-                return;
-            }
+            Some(_) => return self.give_up(),
         }
-        let next = self.known().last().next();
-        let rows = self.agreeing.proposer().rows();
-        let accepted = rows.values().any(|row| row.accepted(next).is_some());
-        if self.care.finish && accepted {
+        let may_go_on = self.steps < limits::HEAL_STEPS;
+        if self.care.finish && may_go_on && self.is_next_open() {
             self.healed.settled += 1;
-            let noop = noop(&mut self.random);
-            return self.agree(Goal::Settle { version: next, noop }, now, out);
+            let (version, noop) = (self.known().last().next(), noop(&mut self.random));
+            return self.agree(Goal::Settle { version, noop }, now, out);
         }
         match self.known().visible(usize::MAX) {
+            Err(_) if !may_go_on => self.give_up(),
             Err(Hole(version)) => {
                 let noop = noop(&mut self.random);
                 self.agree(Goal::Settle { version, noop }, now, out);
             }
+            Ok(_) if self.is_stale && may_go_on => self.agree(Goal::ReadAll, now, out),
             Ok(visible) => {
                 let dead = self.known().dead(self.care.keep, UnixTime::from_millis(u64::MAX));
                 let kept = visible.iter().filter(|(version, _)| !dead.contains(version));
@@ -188,6 +214,36 @@ impl Heal {
                 self.conclude(now, out);
             }
         }
+    }
+
+    /// Whether a row has something for the version after the last.
+    fn is_next_open(&self) -> bool {
+        let next = self.known().last().next();
+        self.agreeing.proposer().rows().values().any(|row| row.accepted(next).is_some())
+    }
+
+    /// Ends with too few rows read to say more.
+    fn give_up(&mut self) {
+        self.stage = Stage::Done;
+        self.note_unread();
+        self.end = Some(self.healed.clone());
+    }
+
+    /// Notes whose rows were not read.
+    fn note_unread(&mut self) {
+        let proposer = self.agreeing.proposer();
+        let unread = self.terms.voters.iter().filter(|site| !proposer.rows().contains_key(site));
+        self.healed.unread = unread.copied().collect();
+        self.healed.silent = proposer.silent().iter().copied().collect();
+    }
+
+    /// Reads all rows again, and looks at all fragments anew.
+    fn begin_again(&mut self, now: Instant, out: &mut Outbox<Act>) {
+        self.fragments.clear();
+        self.versions.clear();
+        self.healed.lost.clear();
+        self.stage = Stage::Agreeing;
+        self.agree(Goal::ReadAll, now, out);
     }
 
     fn probe(&mut self, visible: &[(Version, Value)], out: &mut Outbox<Act>) {
@@ -256,13 +312,9 @@ impl Heal {
         if !self.healed.lost.is_empty() && !self.doubted {
             // They may have been removed since the rows were read: then they say so now.
             self.doubted = true;
-            self.healed.lost.clear();
-            self.fragments.clear();
-            self.versions.clear();
-            self.stage = Stage::Agreeing;
-            return self.agree(Goal::ReadAll, now, out);
+            return self.begin_again(now, out);
         }
-        if hide.is_empty() {
+        if hide.is_empty() || self.steps >= limits::HEAL_STEPS {
             return self.finish(out);
         }
         let absent = |fragment: &Fragment, how: Option<How>| {
@@ -323,15 +375,12 @@ impl Heal {
             out.push(Act::Tell { site: *site, known: known.clone() });
         }
         let missing = self.fragments.iter().filter(|(_, how)| **how != Some(How::Done));
-        let hidden: BTreeSet<_> = self.healed.hidden.iter().collect();
-        let gone = |fragment: &Fragment| {
-            self.versions.get(&fragment.write).is_some_and(|version| hidden.contains(version))
-        };
-        let missing = missing.map(|(fragment, _)| *fragment).filter(|fragment| !gone(fragment));
-        self.healed.missing = missing.collect();
-        let voters: BTreeSet<SiteIndex> = self.terms.voters.iter().copied().collect();
-        let read = self.agreeing.proposer().rows().keys().filter(|site| voters.contains(site));
-        self.healed.whole = self.healed.missing.is_empty() && read.count() == voters.len();
+        self.healed.missing = missing.map(|(fragment, _)| *fragment).collect();
+        self.note_unread();
+        self.healed.told = true;
+        let is_rest = !self.is_stale && !self.is_next_open();
+        self.healed.whole =
+            is_rest && self.healed.missing.is_empty() && self.healed.unread.is_empty();
         self.end = Some(self.healed.clone());
     }
 }
@@ -376,5 +425,9 @@ impl Operation for Heal {
 
     fn end(&self) -> Option<&Healed> {
         self.end.as_ref()
+    }
+
+    fn known(&self) -> &Known {
+        Self::known(self)
     }
 }

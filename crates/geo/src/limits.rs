@@ -24,6 +24,10 @@ pub const INLINE_BYTES_MAX: usize = 4 * 1024;
 /// Bytes that the writer's attributes take in a row, at most.
 pub const ATTRIBUTES_BYTES_MAX: usize = 8 * 1024;
 
+/// Agreements that healing one object takes, at most: who writes meanwhile leaves something to
+/// decide each time.
+pub const HEAL_STEPS: u32 = 16;
+
 /// The first pause after a lost ballot doubles until this.
 pub const PAUSE_MAX: Duration = Duration::from_secs(2);
 

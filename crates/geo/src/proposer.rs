@@ -179,6 +179,8 @@ pub struct Proposer {
     known: Known,
     /// Rows as they were read since it began, of sites that vote.
     rows: BTreeMap<SiteIndex, Row>,
+    /// Sites that have a row and do not vote with it.
+    silent: BTreeSet<SiteIndex>,
     phase: Phase,
     round: Round,
     /// Whether a quorum was read since it began.
@@ -202,6 +204,7 @@ impl Proposer {
             random,
             known: known.unwrap_or_default(),
             rows: BTreeMap::new(),
+            silent: BTreeSet::new(),
             phase: Phase::New,
             round: Round::new(looked),
             confirmed: false,
@@ -248,6 +251,12 @@ impl Proposer {
     #[must_use]
     pub const fn rows(&self) -> &BTreeMap<SiteIndex, Row> {
         &self.rows
+    }
+
+    /// Sites that said that they forgot what they had promised, and do not vote.
+    #[must_use]
+    pub const fn silent(&self) -> &BTreeSet<SiteIndex> {
+        &self.silent
     }
 
     /// Rounds between sites so far.

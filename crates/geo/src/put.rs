@@ -203,6 +203,10 @@ impl Operation for Write {
     fn end(&self) -> Option<&Wrote> {
         self.end.as_ref()
     }
+
+    fn known(&self) -> &Known {
+        Self::known(self)
+    }
 }
 
 /// For how long a write may go on at most: its agreement and the rest of its bytes.

@@ -9,7 +9,7 @@ use fulgurite_units::{Controller, Instant, Outbox, RandomStream};
 
 use crate::agreeing::Agreeing;
 use crate::{
-    Act, Ask, Command, Goal, Heard, Operation, Outcome, Request, SiteIndex, Terms, Verdict,
+    Act, Ask, Command, Goal, Heard, Known, Operation, Outcome, Request, SiteIndex, Terms, Verdict,
 };
 
 /// How that ended.
@@ -101,5 +101,9 @@ impl Operation for Restore {
 
     fn end(&self) -> Option<&Restored> {
         self.end.as_ref()
+    }
+
+    fn known(&self) -> &Known {
+        self.agreeing.proposer().known()
     }
 }

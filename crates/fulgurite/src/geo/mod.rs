@@ -21,7 +21,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-use fulgurite_geo_store::{GeoStore, Kept, SiteEntry};
+use fulgurite_geo_store::{GeoStore, Kept, SiteEntry, Waiting};
 use fulgurite_units::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -43,7 +43,13 @@ pub(crate) enum GeoCommand {
     /// Begin a namespace at the sites of a map, when every store has passed the doctor
     Init(GeoArgs),
     /// Show which sites answer, and which map they have
-    Status(GeoArgs),
+    Status {
+        /// Look at the rows of all objects as well, for versions that wait undecided
+        #[arg(long)]
+        undecided: bool,
+        #[command(flatten)]
+        args: GeoArgs,
+    },
     /// Have the stores of a map, or one, show that they do what sites rely on
     Doctor {
         /// Address of a store, instead of those of a map
@@ -122,7 +128,7 @@ pub(crate) async fn geo(command: &GeoCommand, out: &Output) -> anyhow::Result<()
     keep_private();
     match command {
         GeoCommand::Init(args) => init(&args.named()?, out).await,
-        GeoCommand::Status(args) => status(&args.named()?, out).await,
+        GeoCommand::Status { undecided, args } => status(&args.named()?, *undecided, out).await,
         GeoCommand::Doctor { url: Some(url), .. } => examine_one(url, out).await,
         GeoCommand::Doctor { url: None, args } => {
             let mut stores = Vec::new();
@@ -222,11 +228,22 @@ struct Seen {
     data: u8,
     parity: u8,
     sites: Vec<SiteSeen>,
+    /// What waits undecided, for who asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undecided: Option<Waiting>,
 }
 
 /// Asks every store. What can be said is said when too few sites answer as well.
-async fn status(named: &Named, out: &Output) -> anyhow::Result<()> {
+async fn status(named: &Named, undecided: bool, out: &Output) -> anyhow::Result<()> {
     let opened = named.open().await;
+    let waiting = match &opened {
+        Ok(store) if undecided => Some(store.waiting().await),
+        Ok(_) | Err(_) => None,
+    };
+    let (waiting, unlisted) = match waiting.transpose() {
+        Ok(waiting) => (waiting, None),
+        Err(error) => (None, Some(error)),
+    };
     let map = opened.as_ref().map_or_else(|_| named.map.clone(), GeoStore::map);
     let sites = look::look(&map).await;
     let seen = Seen {
@@ -237,10 +254,12 @@ async fn status(named: &Named, out: &Output) -> anyhow::Result<()> {
         data: map.data,
         parity: map.parity,
         sites,
+        undecided: waiting,
     };
     out.json(&seen)?;
     out.text(show::seen(&seen))?;
-    opened.map(drop)
+    opened?;
+    unlisted.map_or(Ok(()), |error| Err(error.into()))
 }
 
 async fn replace(
@@ -277,12 +296,6 @@ async fn replace(
     let bar = progress::spinner("replace", out.is_json());
     let told = |what: &'static str, count: u64| bar.set_message(format!("{what}: {count}"));
     let kept = store.replace_site(site, place, &told).await;
-    if kept.as_ref().is_ok_and(|kept| kept.problems.is_empty() && kept.lost.is_empty()) {
-        // A program that still counts the site as one that is being made again could not go on
-        // if another were lost now.
-        bar.set_message("waiting until every program knows that it is done");
-        tokio::time::sleep(std::time::Duration::from_nanos(map.lease.as_nanos())).await;
-    }
     judge_healed(&done(&bar, kept)?, out)?;
     out.text(format_args!("site {site:?} is replaced; the map is number {}", store.map().epoch))
 }
@@ -316,12 +329,13 @@ fn judge(kept: &Kept, out: &Output) -> anyhow::Result<()> {
         let message = format!("{lost} acknowledged, and too few fragments are left of each");
         return Err(Coded::new(Exit::Corrupt, message).into());
     }
-    if !kept.problems.is_empty() || kept.missing > 0 {
-        let (problems, missing) = (kept.problems.len() as u64, kept.missing);
+    if !kept.problems.is_empty() || kept.missing > 0 || kept.unsure > 0 {
+        let problems = kept.problems.len() as u64;
         let message = format!(
-            "{}, {} missing still: say it again when all sites answer",
+            "{}, {} missing still, {} not looked at in time: say it again when all sites answer",
             counted(problems, "problem"),
-            counted(missing, "fragment")
+            counted(kept.missing, "fragment"),
+            counted(kept.unsure, "object")
         );
         if !out.is_json() {
             note(hint("`fulgurite geo status` says which sites answer"));

@@ -1,6 +1,7 @@
 //! What people see of a namespace over several sites.
 
-use fulgurite_geo_store::Kept;
+use fulgurite_geo_store::{Kept, Waiting};
+use fulgurite_units::Duration;
 
 use super::Seen;
 use super::look::{SiteSeen, StoreSeen};
@@ -24,8 +25,26 @@ pub(super) fn seen(seen: &Seen) -> String {
             seen.data + seen.parity
         ),
     ];
+    lines.extend(seen.undecided.as_ref().map(undecided));
     lines.extend(seen.sites.iter().flat_map(site));
     lines.join("\n")
+}
+
+fn undecided(waiting: &Waiting) -> String {
+    let mut line = format!("undecided    {}", counted(waiting.versions, "version"));
+    if waiting.versions > 0 {
+        line.push_str(&format!(", the oldest for {}", ago(waiting.oldest_seconds)));
+        let others = waiting.versions - waiting.objects.len() as u64;
+        line.push_str(&format!(": {}", waiting.objects.join(", ")));
+        if others > 0 {
+            line.push_str(&format!(" and {others} more"));
+        }
+    }
+    line
+}
+
+fn ago(seconds: u64) -> String {
+    Duration::from_secs(seconds).to_string()
 }
 
 fn site(site: &SiteSeen) -> Vec<String> {
@@ -57,10 +76,15 @@ pub(super) fn healed(kept: &Kept) -> String {
         (kept.settled, "open versions decided"),
         (kept.hidden, "versions hidden that nobody was told of"),
         (kept.missing, "fragments missing still"),
+        (kept.unsure, "objects not looked at in time"),
+        (kept.undecided, "versions undecided still"),
     ] {
         if count > 0 {
             line.push_str(&format!("; {count} {what}"));
         }
+    }
+    if kept.undecided > 0 {
+        line.push_str(&format!(", the oldest for {}", ago(kept.oldest_undecided_seconds)));
     }
     line
 }

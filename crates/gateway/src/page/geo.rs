@@ -71,6 +71,18 @@ fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
             geo.reads_unsure,
         ),
         ("hints", "gauge", "Objects that this server knows to be incomplete at a site.", geo.hints),
+        (
+            "undecided",
+            "gauge",
+            "Objects with a version that this server met undecided.",
+            geo.undecided,
+        ),
+        (
+            "oldest_undecided_seconds",
+            "gauge",
+            "How long the oldest of those versions waits; 0 without any.",
+            geo.oldest_undecided_seconds,
+        ),
         ("fragments_rebuilt_total", "counter", "Fragments made again.", geo.fragments_rebuilt),
         ("versions_collected_total", "counter", "Versions removed.", geo.versions_collected),
         (

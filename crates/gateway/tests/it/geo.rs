@@ -74,6 +74,8 @@ async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
     assert!(written >= 15_000, "a fragment is half of the object: {snapshot:?}");
     for line in [
         "fulgurite_geo_healthy 1".to_owned(),
+        "fulgurite_geo_undecided 0".to_owned(),
+        "fulgurite_geo_oldest_undecided_seconds 0".to_owned(),
         "fulgurite_geo_writes_total{end=\"fast\"} 2".to_owned(),
         format!("fulgurite_geo_site_written_bytes_total{{site=\"oslo\"}} {written}"),
     ] {

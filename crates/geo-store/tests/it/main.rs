@@ -20,4 +20,5 @@ mod real;
 mod servers;
 mod shelf;
 mod sites_fail;
+mod stripes;
 mod wan;

@@ -79,7 +79,10 @@ impl Proposer {
     pub(super) fn hear(&mut self, site: SiteIndex, call: u32, answer: Option<(Verdict, Row)>) {
         if let Some((_, row)) = &answer {
             self.known.merge(&row.known);
-            if !row.silent {
+            if row.silent {
+                self.silent.insert(site);
+            } else {
+                self.silent.remove(&site);
                 self.rows.insert(site, row.clone());
             }
         }

@@ -338,6 +338,7 @@ fn heal(world: &mut World) -> Result<(), String> {
             let heal = Heal::new(terms, care(&world.plan), time(world.now), random);
             let ended = alone(world, key, Running::Heal(Box::new(heal)))?;
             note(world, (key, 0), &ended)?;
+            whole(key, &ended)?;
             let terms = world.terms(0);
             let random = world.child();
             let all =
@@ -351,6 +352,16 @@ fn heal(world: &mut World) -> Result<(), String> {
     sweep(world)?;
     while world.happen()? {}
     converged(world)
+}
+
+/// Everything answers in time, and is let alone: one healing makes all of an object whole, and says
+/// so, whatever it had to decide or to hide for it.
+fn whole(key: u64, ended: &Running) -> Result<(), String> {
+    let Running::Heal(heal) = ended else { return Err("not a healing".into()) };
+    match heal.end() {
+        Some(end) if end.whole => Ok(()),
+        end => Err(format!("{key} is not said to be whole: {end:?}")),
+    }
 }
 
 fn restore_rows(world: &mut World, key: u64) -> Result<(), String> {

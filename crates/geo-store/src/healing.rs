@@ -1,0 +1,176 @@
+//! Healing of many objects: each is looked at once, and those of which nobody could say whether
+//! they are whole a few times more, fewer at once.
+//!
+//! ```text
+//! keys --> heal --+--> whole, or something is missing: counted
+//!                 '--> rows not read in time: again, after a rest ... counted as unsure at last
+//! ```
+//!
+//! Not here: hints, and what a lost site takes (`keeper`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fulgurite_geo::{Care, Heal, Healed};
+use futures::future::FutureExt as _;
+use futures::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+
+use crate::keeper::Kept;
+use crate::limits::{HEAL_AGAIN_AT_ONCE, HEAL_AGAIN_MAX, HEAL_TRIES, OBJECTS_AT_ONCE};
+use crate::listing::keys;
+use crate::live::Live;
+use crate::run::{Work, run};
+use crate::store::{GeoStore, Inner};
+use crate::{GeoError, Result};
+
+impl GeoStore {
+    /// Heals all objects. `told` hears how many were looked at.
+    ///
+    /// # Errors
+    /// When the objects cannot be listed.
+    pub async fn heal(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        self.heal_all(false, told).await
+    }
+
+    /// The same, and reads all fragments whole: damaged ones are made again.
+    ///
+    /// # Errors
+    /// When the objects cannot be listed.
+    pub async fn verify(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        self.heal_all(true, told).await
+    }
+
+    async fn heal_all(&self, deep: bool, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
+        let live = self.0.live().await?;
+        let (inner, of) = (&self.0, &live);
+        let one = |key: String| async move {
+            let healed = match Work::on(&key) {
+                Ok(work) => inner.heal_as(of, Work { deep, ..work }).await,
+                Err(error) => Err(error),
+            };
+            (key, healed)
+        };
+        let told = |kept: &Kept| told(kept.objects);
+        let kept = inner.heal_each(of, keys(of, None)?, one, &told).await?;
+        let waiting = inner.means.undecided.waiting(0);
+        let (undecided, oldest_undecided_seconds) = (waiting.versions, waiting.oldest_seconds);
+        Ok(Kept { undecided, oldest_undecided_seconds, ..kept })
+    }
+}
+
+/// What was healed so far, and what is to be looked at again.
+struct Turn<'a> {
+    live: &'a Arc<Live>,
+    kept: Kept,
+    again: Vec<String>,
+    /// Whether there is none after it.
+    is_last: bool,
+}
+
+impl Turn<'_> {
+    fn take(&mut self, key: String, healed: Result<Healed>) {
+        match healed {
+            Ok(healed) if self.may_be_sure(&healed) => {
+                self.kept.did(&healed);
+                self.again.push(key);
+            }
+            Ok(healed) => {
+                self.kept.healed(&key, &healed);
+                if !healed.told {
+                    let error = GeoError::Unavailable { key: key.clone() };
+                    self.kept.problem(&key, &error);
+                }
+            }
+            Err(error) => self.kept.problem(&key, &error),
+        }
+    }
+
+    /// Whether an object is worth another try: nothing is known to be missing, and a site whose row
+    /// was not read answers.
+    fn may_be_sure(&self, healed: &Healed) -> bool {
+        let answers = |site: &&fulgurite_geo::SiteIndex| {
+            let site = self.live.site(**site);
+            site.is_some_and(|site| {
+                site.table.is_some() && !site.is_down() && !site.standing.rebuilding
+            })
+        };
+        let unread = &healed.unread;
+        let may = unread.is_empty() || unread.iter().any(|site| answers(&site));
+        may && healed.is_unsure() && !self.is_last && self.again.len() < HEAL_AGAIN_MAX
+    }
+}
+
+impl Inner {
+    pub(crate) async fn heal_one(&self, live: &Arc<Live>, object: &str) -> Result<Healed> {
+        self.heal_as(live, Work::on(object)?).await
+    }
+
+    /// Heals an object. Rows of it that do not vote, since they were made while their site was made
+    /// again, are made to vote first: nobody else will.
+    async fn heal_as(&self, live: &Arc<Live>, work: Work) -> Result<Healed> {
+        let healed = self.heal_once(live, &work).await;
+        let mut voting = false;
+        for site in &healed.silent {
+            // Before, programs may be at work that do not know that the site has forgotten.
+            let made_again = live.site(*site).is_some_and(|site| !site.standing.rebuilding);
+            voting |= made_again && self.restore_one(live, &work.object, *site).await.is_ok();
+        }
+        if !voting {
+            return Ok(healed);
+        }
+        let again = self.heal_once(live, &work).await;
+        Ok(Healed {
+            settled: healed.settled + again.settled,
+            rebuilt: healed.rebuilt + again.rebuilt,
+            hidden: [healed.hidden, again.hidden].concat(),
+            ..again
+        })
+    }
+
+    async fn heal_once(&self, live: &Arc<Live>, work: &Work) -> Healed {
+        let care = Care {
+            needed: usize::from(live.map.needed()),
+            finish: true,
+            keep: live.map.versions.newest(),
+        };
+        let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
+        let healed = run(&mut heal, work, live, &self.means).await;
+        self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
+        healed
+    }
+
+    /// Has `one` heal each of some objects.
+    pub(crate) async fn heal_each<F>(
+        &self,
+        live: &Arc<Live>,
+        keys: impl Stream<Item = Result<String>>,
+        one: impl Fn(String) -> F,
+        told: &(dyn Fn(&Kept) + Send + Sync),
+    ) -> Result<Kept>
+    where
+        F: Future<Output = (String, Result<Healed>)>,
+    {
+        let (kept, again) = Default::default();
+        let mut turn = Turn { live, kept, again, is_last: HEAL_TRIES == 1 };
+        let first = keys.map_ok(|key| one(key).map(Ok)).try_buffer_unordered(OBJECTS_AT_ONCE);
+        let mut first = std::pin::pin!(first);
+        while let Some((key, healed)) = first.try_next().await? {
+            turn.take(key, healed);
+            told(&turn.kept);
+        }
+        for tries in 2..=HEAL_TRIES {
+            let again = std::mem::take(&mut turn.again);
+            if again.is_empty() {
+                break;
+            }
+            turn.is_last = tries == HEAL_TRIES;
+            tokio::time::sleep(std::time::Duration::from_nanos(live.map.round.as_nanos())).await;
+            let mut healed = stream::iter(again).map(&one).buffer_unordered(HEAL_AGAIN_AT_ONCE);
+            while let Some((key, healed)) = healed.next().await {
+                turn.take(key, healed);
+                told(&turn.kept);
+            }
+        }
+        Ok(turn.kept)
+    }
+}

@@ -1,0 +1,196 @@
+//! Versions that wait undecided, as far as this program met them: some site has something for a
+//! version, and nobody who was asked knows that it was decided.
+//!
+//! A reading, a listing, a write or a healing meets one; the next of them that learns that it, or a
+//! later one, was decided has it forgotten. So what is said here is of what was asked for: an
+//! object that nobody asks for may have such a version, and is not known to.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fulgurite_geo::{Heard, Row, Version};
+use fulgurite_units::{Clock, UnixTime};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::limits::UNDECIDED_MAX;
+
+/// Versions that wait undecided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// How many objects have one.
+    pub versions: u64,
+    /// For how long the oldest of them waits, by the clock of whoever proposed it; 0 when none
+    /// does.
+    pub oldest_seconds: u64,
+    /// Which objects, the first of them.
+    pub objects: Vec<String>,
+}
+
+/// A version for which a site has something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) version: Version,
+    /// When the first that was seen of it was proposed, if it says so.
+    pub(crate) time: UnixTime,
+}
+
+impl Open {
+    /// What rows have that is not decided as far as they know themselves: the last version.
+    pub(crate) fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Self> {
+        let open = rows.into_iter().flat_map(|row| &row.open);
+        let accepted = open.filter_map(|(version, instance)| {
+            let time = instance.accepted.as_ref()?.value.time;
+            Some(Self { version: *version, time })
+        });
+        accepted.reduce(Self::or)
+    }
+
+    /// Takes in what a row says that was heard of.
+    pub(crate) fn hear(open: &mut Option<Self>, heard: &Heard) {
+        let Heard::Answered { answer: Some((_, row)), .. } = heard else { return };
+        *open = open.iter().copied().chain(Self::of([row])).reduce(Self::or);
+    }
+
+    /// Of two the later version; of one version what was proposed first. A no-op has no time.
+    fn or(self, other: Self) -> Self {
+        let none = UnixTime::default();
+        match self.version.cmp(&other.version) {
+            std::cmp::Ordering::Less => other,
+            std::cmp::Ordering::Greater => self,
+            std::cmp::Ordering::Equal if self.time == none => other,
+            std::cmp::Ordering::Equal if other.time == none => self,
+            std::cmp::Ordering::Equal => Self { time: self.time.min(other.time), ..self },
+        }
+    }
+
+    /// Since when it waits, as far as can be told now.
+    pub(crate) fn since(self, now: UnixTime) -> UnixTime {
+        if self.time == UnixTime::default() { now } else { self.time.min(now) }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    version: Version,
+    since: UnixTime,
+    at: Instant,
+}
+
+/// What was met, so much at most.
+pub(crate) struct Undecided {
+    clock: Clock,
+    met: Mutex<BTreeMap<String, Met>>,
+    /// How many, so that whoever has nothing to say need not wait for anybody.
+    count: AtomicUsize,
+}
+
+impl Undecided {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, met: Mutex::default(), count: AtomicUsize::new(0) }
+    }
+
+    fn met(&self) -> MutexGuard<'_, BTreeMap<String, Met>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what was found of an object: what some site has for it, and the last version that
+    /// is known to be decided.
+    pub(crate) fn note(&self, object: &str, open: Option<Open>, last: Version) {
+        let open = open.filter(|open| open.version > last);
+        if open.is_none() && self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut all = self.met();
+        if all.get(object).is_some_and(|met| met.version <= last) {
+            all.remove(object);
+        }
+        if let Some(open) = open {
+            let (version, since) = (open.version, open.since(self.clock.now()));
+            let met = all.get(object).copied();
+            let met = met.filter(|met| met.version >= version);
+            let met = met.unwrap_or_else(|| Met { version, since, at: Instant::now() });
+            if all.contains_key(object) || all.len() < UNDECIDED_MAX {
+                let since = if met.version == version { met.since.min(since) } else { met.since };
+                all.insert(object.to_owned(), Met { since, ..met });
+            }
+        }
+        self.count.store(all.len(), Ordering::Relaxed);
+    }
+
+    /// What waits, with the objects that do, in the order of their keys.
+    pub(crate) fn waiting(&self, named: usize) -> Waiting {
+        let (now, all) = (self.clock.now(), self.met());
+        let ages = all.values().map(|met| now.since(met.since).as_nanos() / 1_000_000_000);
+        Waiting {
+            versions: all.len() as u64,
+            oldest_seconds: ages.max().unwrap_or(0),
+            objects: all.keys().take(named).cloned().collect(),
+        }
+    }
+
+    /// Objects with a version that was met so long ago: whoever proposed it is not at it any more.
+    pub(crate) fn since(&self, age: Duration) -> Vec<String> {
+        let all = self.met();
+        let old = all.iter().filter(|(_, met)| met.at.elapsed() >= age);
+        old.map(|(object, _)| object.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(version: u64, seconds: u64) -> Option<Open> {
+        Some(Open { version: Version(version), time: UnixTime::from_millis(seconds * 1000) })
+    }
+
+    fn seen(undecided: &Undecided) -> (u64, u64) {
+        let waiting = undecided.waiting(1);
+        (waiting.versions, waiting.oldest_seconds)
+    }
+
+    #[tokio::test]
+    async fn the_oldest_counts_until_it_or_a_later_one_is_decided() {
+        let clock = Clock::new(
+            || UnixTime::from_millis(1_000_000),
+            || fulgurite_units::Instant::from_nanos(0),
+        );
+        let undecided = Undecided::new(clock);
+        undecided.note("a", None, Version(7));
+        assert_eq!(seen(&undecided), (0, 0));
+        undecided.note("a", open(8, 900), Version(7));
+        undecided.note("b", open(2, 990), Version(1));
+        assert_eq!(seen(&undecided), (2, 100));
+        // Met again, with a value of later: the version waits since the first.
+        undecided.note("a", open(8, 950), Version(7));
+        assert_eq!(seen(&undecided), (2, 100));
+        undecided.note("a", open(8, 900), Version(8));
+        assert_eq!(seen(&undecided), (1, 10));
+        // A later version is proposed only when the one before is decided.
+        undecided.note("b", open(3, 995), Version(1));
+        assert_eq!(seen(&undecided), (1, 5));
+        // A clock that is ahead, and a no-op, which has no time.
+        undecided.note("b", open(4, 5_000), Version(3));
+        undecided.note("c", open(4, 0), Version(3));
+        assert_eq!(seen(&undecided), (2, 0));
+        undecided.note("b", None, Version(9));
+        undecided.note("c", None, Version(4));
+        assert_eq!(seen(&undecided), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn no_more_are_remembered_than_there_is_room_for() {
+        let now = || UnixTime::from_millis(1_000_000);
+        let undecided = Undecided::new(Clock::new(now, || fulgurite_units::Instant::from_nanos(0)));
+        for number in 0..UNDECIDED_MAX + 10 {
+            undecided.note(&number.to_string(), open(1, 990), Version(0));
+        }
+        undecided.note("0", open(1, 980), Version(0));
+        assert_eq!(seen(&undecided), (UNDECIDED_MAX as u64, 20));
+        assert_eq!(undecided.since(Duration::ZERO).len(), UNDECIDED_MAX);
+        assert_eq!(undecided.since(Duration::from_secs(3600)).len(), 0);
+    }
+}

@@ -1,0 +1,454 @@
+//! Small objects in stripes, over simulated sites that fail, in a time that passes only while
+//! everybody waits: a run follows from its seed.
+//!
+//! ```text
+//! clients: put, put on conditions, delete, get, give up in the middle --> history --> both checks
+//! sites:   late, cut off, away, mute                 keeper: hints, collection
+//! then all is well --> one healing makes all whole --> all deleted --> nothing is left
+//! ```
+
+mod sites;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fulgurite_geo_store::{GeoOptions, GeoStore, Kept, SiteEntry, SiteMap};
+use fulgurite_sites::{Entropy, Opener};
+use fulgurite_units::{Clock, Instant, RandomStream, Seed, UnixTime};
+
+use crate::history::{Asked, Moment, On, Operation, Told, versions, windows};
+use crate::real::client::ask;
+use sites::{Simulated, State, Weather};
+
+const CLIENTS: u64 = 3;
+/// Calls of one client that are under way at once: enough to share stripes.
+const AT_ONCE: u64 = 4;
+/// Lives of a client: each ends by its being killed.
+const LIVES: u64 = 3;
+const KEYS: u64 = 6;
+const FAULTS_MAX: u64 = 1000;
+/// The time of day when a run begins, in milliseconds: later than that by which stores in memory
+/// date their blobs.
+const BEGINS_MS: u64 = 4_000_000_000_000;
+const DAY_MS: u64 = 86_400_000;
+
+/// How many seeds, and from which on.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let from = number("FULGURITE_TEST_STRIPES_FROM").unwrap_or(0);
+    from..from + number("FULGURITE_TEST_STRIPES_SEEDS").unwrap_or(40)
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    calls: usize,
+    unknown: usize,
+    stripes: u64,
+    settled: u64,
+    rebuilt: u64,
+    hash: u64,
+}
+
+/// What all of a run share.
+struct Run {
+    sites: Simulated,
+    random: Mutex<RandomStream>,
+    began: tokio::time::Instant,
+    history: Mutex<Vec<Operation>>,
+    /// Clients that are at it.
+    working: AtomicU64,
+    /// The next value.
+    tags: AtomicU64,
+}
+
+impl Run {
+    fn new(seed: u64) -> Arc<Self> {
+        let random = |what: &[u8]| Seed::new(seed).child(what).stream();
+        let mut map = String::from(
+            "name = 'test'\ndata = 2\nparity = 1\nround = '300ms'\npatience = '3s'\nlease = '4s'\n\
+             grace = '10s'\nbatch = '20ms'\nchunk = '64KiB'\n",
+        );
+        for site in ["a", "b", "c"] {
+            map += &format!("[[sites]]\nname = '{site}'\n");
+            map += &format!("table = 'mem://{site}'\nblobs = 'mem://{site}'\n");
+        }
+        let sites = Simulated {
+            killed: Arc::default(),
+            opener: Arc::new(Opener::new(entropy(random(b"tags")), [])),
+            weather: Arc::new(Weather::new(random(b"weather"))),
+            map: SiteMap::parse(&map).unwrap(),
+        };
+        let (random, began) = (Mutex::new(random(b"run")), tokio::time::Instant::now());
+        let (working, tags) = (AtomicU64::new(CLIENTS), AtomicU64::new(1));
+        Arc::new(Self { sites, random, began, history: Mutex::default(), working, tags })
+    }
+
+    fn below(&self, bound: u64) -> u64 {
+        self.random.lock().unwrap().below(bound)
+    }
+
+    fn now(&self) -> Moment {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap()
+    }
+
+    /// What a program opens the namespace with, whose clock is some days ahead.
+    fn options(&self, sites: &Simulated, days: u64) -> GeoOptions {
+        let (began, stream) = (self.began, Seed::new(self.below(u64::MAX)).stream());
+        let wall = move || {
+            let passed = u64::try_from(began.elapsed().as_millis()).unwrap();
+            UnixTime::from_millis(BEGINS_MS + days * DAY_MS + passed)
+        };
+        GeoOptions {
+            map: self.sites.map.clone(),
+            file: None,
+            near: None,
+            clock: Clock::new(wall, || Instant::from_nanos(0)),
+            entropy: entropy(stream),
+            opener: Arc::new(sites.clone()),
+        }
+    }
+
+    /// The version of an object that somebody saw last, and its value.
+    fn seen(&self, key: u64) -> Option<(u64, u64)> {
+        let history = self.history.lock().unwrap();
+        let mut of_key = history.iter().rev().filter(|one| one.key == key);
+        of_key.find_map(|one| match (one.asked, one.told) {
+            (Asked::Put(tag, _), Told::Wrote(version)) => Some((version, tag)),
+            (_, Told::Read(tag, version)) => Some((version, tag)),
+            _ => None,
+        })
+    }
+
+    async fn rest(&self, least_ms: u64, more_ms: u64) {
+        let ms = least_ms + self.below(more_ms);
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    /// Asks, and notes what was told; nothing when the client gives up, or is killed.
+    async fn ask(&self, store: &GeoStore, of: (u64, u64), asked: Asked, end: impl Future) {
+        let ((client, key), called) = (of, self.now());
+        let told = tokio::select! {
+            biased;
+            _ = end => Told::Unknown,
+            told = ask(store, key, asked) => told,
+        };
+        let returned = if told == Told::Unknown { Moment::MAX } else { self.now() };
+        let one = Operation { client, key, asked, told, called, returned };
+        self.history.lock().unwrap().push(one);
+    }
+}
+
+/// What is drawn from a stream.
+fn entropy(random: RandomStream) -> Entropy {
+    let random = Mutex::new(random);
+    Entropy::new(move || {
+        let mut bytes = [0; 16];
+        random.lock().unwrap().fill(&mut bytes);
+        bytes
+    })
+}
+
+/// A client: it is killed some times, and begins again but the last time.
+async fn live(run: Arc<Run>, client: u64) {
+    for _ in 0..LIVES {
+        let sites = run.sites.program();
+        let store = loop {
+            match GeoStore::open(run.options(&sites, 0)).await {
+                Ok(store) => break store,
+                // Too few sites answer now.
+                Err(_) => run.rest(100, 1).await,
+            }
+        };
+        let workers: Vec<_> = (0..AT_ONCE)
+            .map(|_| tokio::spawn(work(Arc::clone(&run), store.clone(), sites.clone(), client)))
+            .collect();
+        run.rest(300, 2000).await;
+        sites.killed.kill();
+        futures::future::try_join_all(workers).await.unwrap();
+    }
+    run.working.fetch_sub(1, Ordering::Relaxed);
+}
+
+async fn work(run: Arc<Run>, store: GeoStore, sites: Simulated, client: u64) {
+    while !sites.killed.is_so() {
+        let (key, tag) = (run.below(KEYS), run.tags.fetch_add(1, Ordering::Relaxed));
+        let asked = match (run.below(100), run.seen(key)) {
+            (0..35, _) => Asked::Put(tag, On::Always),
+            (35..45, _) => Asked::Put(tag, On::Absent),
+            (45..55, Some((version, of))) => Asked::Put(tag, On::Is(version, of)),
+            (55..65, _) => Asked::Delete,
+            _ => Asked::Get,
+        };
+        // Some give up in the middle, and go on with something else.
+        let patience = if run.below(12) == 0 { run.below(400) } else { 1 << 40 };
+        let end = async {
+            tokio::select! {
+                biased;
+                () = sites.killed.wait() => {}
+                () = tokio::time::sleep(Duration::from_millis(patience)) => {}
+            }
+        };
+        run.ask(&store, (client, key), asked, end).await;
+        run.rest(0, 120).await;
+    }
+}
+
+/// Brings one fault after the other, and ends each, for as long as somebody works.
+async fn fail(run: &Run) {
+    for _ in 0..FAULTS_MAX {
+        if run.working.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        run.rest(100, 500).await;
+        let state = match run.below(4) {
+            // Rounds last 300 ms.
+            0 => State { late_ms: 100 + run.below(400), ..State::default() },
+            1 => State { is_cut: true, ..State::default() },
+            2 => State { is_mute: true, ..State::default() },
+            _ => State { is_down: true, ..State::default() },
+        };
+        let first = usize::try_from(run.below(3)).unwrap();
+        let count = if run.below(4) == 0 { 2 } else { 1 };
+        let hit: Vec<usize> = (0..count).map(|more| (first + more) % 3).collect();
+        hit.iter().for_each(|site| run.sites.weather.set(*site, state));
+        run.rest(200, 1200).await;
+        hit.iter().for_each(|site| run.sites.weather.set(*site, State::default()));
+    }
+}
+
+/// One run, in a time of its own.
+fn run(seed: u64) -> Totals {
+    let mut time = tokio::runtime::Builder::new_current_thread();
+    let time = time.enable_time().start_paused(true).build().unwrap();
+    time.block_on(run_in_time(seed))
+}
+
+async fn run_in_time(seed: u64) -> Totals {
+    let run = Run::new(seed);
+    let keeper = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
+    keeper.keep(fulgurite_units::Duration::from_secs(1), fulgurite_units::Duration::from_secs(3));
+    let clients = (0..CLIENTS).map(|client| tokio::spawn(live(Arc::clone(&run), client)));
+    let clients: Vec<_> = clients.collect();
+    fail(&run).await;
+    futures::future::try_join_all(clients).await.unwrap();
+    drop(keeper);
+    // What is under way still comes to its end.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let healed = heals_at_once(&run).await;
+    let history = run.history.lock().unwrap().clone();
+    versions::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    windows::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    nothing_is_left(&run).await;
+    let mut totals = Totals {
+        calls: history.len(),
+        unknown: history.iter().filter(|one| one.told == Told::Unknown).count(),
+        stripes: healed.objects.saturating_sub(KEYS),
+        settled: healed.settled,
+        rebuilt: healed.rebuilt,
+        hash: 0,
+    };
+    for one in &history {
+        // Without the time, which has fractions of a millisecond of the machine's.
+        let text = format!("{:?}", (one.client, one.key, one.asked, one.told));
+        totals.hash = text.bytes().fold(totals.hash, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    }
+    totals
+}
+
+fn never() -> impl Future {
+    std::future::pending::<()>()
+}
+
+/// All is well from now on: whatever there is to decide, to make again and to hide, one healing
+/// does it, and says that all is whole. Every object is read then.
+async fn heals_at_once(run: &Run) -> Kept {
+    let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((&kept.lost, &kept.problems), (&vec![], &vec![]), "{kept:?}");
+    assert_eq!((kept.whole, kept.unsure, kept.missing), (kept.objects, 0, 0), "{kept:?}");
+    let hints = store.work_off_hints().await.unwrap();
+    assert_eq!(hints.whole, hints.objects, "{hints:?}");
+    assert_eq!(store.work_off_hints().await.unwrap().objects, 0);
+    for key in 0..KEYS {
+        run.ask(&store, (CLIENTS, key), Asked::Get, never()).await;
+        let told = run.history.lock().unwrap().last().map(|one| one.told);
+        assert!(matches!(told, Some(Told::Read(..) | Told::Nothing)), "{key}: {told:?}");
+    }
+    kept
+}
+
+/// All is deleted and collected: no fragment is left, of objects or of stripes.
+async fn nothing_is_left(run: &Run) {
+    let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
+    for key in 0..KEYS {
+        run.ask(&store, (CLIENTS, key), Asked::Delete, never()).await;
+    }
+    let mut last = Vec::new();
+    for day in 1..=6 {
+        let store = GeoStore::open(run.options(&run.sites, day)).await.unwrap();
+        let hour = fulgurite_units::Duration::from_secs(3600);
+        last =
+            vec![store.collect(&|_| {}).await.unwrap(), store.sweep(hour, &|_| {}).await.unwrap()];
+        assert!(last.iter().all(|kept| kept.problems.is_empty()), "{last:?}");
+        if run.sites.fragments().await == 0 {
+            return;
+        }
+    }
+    panic!("{} fragments are left: {last:?}", run.sites.fragments().await);
+}
+
+#[test]
+fn whatever_happens_stripes_are_right_and_heal_at_once() {
+    let mut total = Totals::default();
+    for seed in seeds() {
+        println!("seed {seed}");
+        let one = run(seed);
+        total.calls += one.calls;
+        total.unknown += one.unknown;
+        total.stripes += one.stripes;
+        total.settled += one.settled;
+        total.rebuilt += one.rebuilt;
+    }
+    println!("{total:?}");
+    // A run in which nothing went wrong shows nothing.
+    if seeds().count() >= 20 {
+        let often = seeds().count();
+        assert!(total.unknown > often && total.stripes > often as u64, "{total:?}");
+        assert!(total.settled > 0 && total.rebuilt > 0, "{total:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    assert_eq!(run(3), run(3));
+    assert_ne!(run(3).hash, run(4).hash);
+}
+
+/// Puts some objects, small ones in stripes, and has one site be late from then on.
+async fn with_a_late_site(state: State) -> (Arc<Run>, GeoStore) {
+    let run = Run::new(1);
+    let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
+    let puts = (0..KEYS).map(|key| ask(&store, key, Asked::Put(2 * key + 1, On::Always)));
+    let told = futures::future::join_all(puts).await;
+    assert!(told.iter().all(|told| matches!(told, Told::Wrote(_))), "{told:?}");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    run.sites.weather.set(2, state);
+    (run, store)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_looked_at_in_time_is_looked_at_again() {
+    let (run, store) = with_a_late_site(State { rows_late_ms: 400, ..State::default() }).await;
+    // All objects are looked at at once, and no row of the site comes within a round.
+    let (kept, ()) = futures::future::join(store.heal(&|_| {}), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        run.sites.weather.set(2, State::default());
+    })
+    .await;
+    let kept = kept.unwrap();
+    assert!(kept.objects > KEYS, "{kept:?}");
+    assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_looked_at_is_not_said_to_be_incomplete() {
+    let (run, store) = with_a_late_site(State { rows_late_ms: 400, ..State::default() }).await;
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.missing, kept.unsure), (0, 0, kept.objects), "{kept:?}");
+    run.sites.weather.set(2, State::default());
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
+}
+
+/// Has a client be killed when one site of three has what it puts, and all is well then.
+async fn killed_at_the_first_site(run: &Run, key: u64) {
+    let down = State { is_down: true, ..State::default() };
+    let sites = run.sites.program();
+    let client = GeoStore::open(run.options(&sites, 0)).await.unwrap();
+    [1, 2].into_iter().for_each(|site| run.sites.weather.set(site, down));
+    let end = tokio::time::sleep(Duration::from_millis(200));
+    run.ask(&client, (0, key), Asked::Put(4, On::Always), end).await;
+    sites.killed.kill();
+    [1, 2].into_iter().for_each(|site| run.sites.weather.set(site, State::default()));
+}
+
+fn waits(store: &GeoStore) -> (u64, u64) {
+    let snapshot = store.snapshot();
+    (snapshot.undecided, snapshot.oldest_undecided_seconds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_undecided_is_said_until_it_is_decided() {
+    let run = Run::new(1);
+    let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
+    killed_at_the_first_site(&run, 0).await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(waits(&store), (0, 0), "it was not met");
+    let waiting = store.waiting().await.unwrap();
+    assert_eq!((waiting.versions, &*waiting.objects), (1, &["object/0".to_owned()][..]));
+    assert_eq!((waiting.oldest_seconds, waits(&store)), (100, (1, 100)), "{waiting:?}");
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(waits(&store), (1, 150));
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.settled, kept.undecided, kept.whole), (1, 0, kept.objects), "{kept:?}");
+    assert_eq!(waits(&store), (0, 0));
+    assert_eq!(store.waiting().await.unwrap().versions, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_a_namespace_decides_what_it_met_undecided() {
+    let run = Run::new(2);
+    let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
+    killed_at_the_first_site(&run, 0).await;
+    assert_eq!(store.waiting().await.unwrap().versions, 1);
+    let seconds = fulgurite_units::Duration::from_secs;
+    store.keep(seconds(1), seconds(3600));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(waits(&store).0, 1, "who proposed it may be at it still");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!((waits(&store), store.waiting().await.unwrap().versions), ((0, 0), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
+    let run = Run::new(3);
+    let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
+    let client = GeoStore::open(run.options(&run.sites.program(), 0)).await.unwrap();
+    let place = Some("mem://another".to_owned());
+    let (name, rebuilding) = ("c".to_owned(), false);
+    let entry = SiteEntry { name, table: place.clone(), blobs: place, rebuilding };
+    let (replaced, count) = futures::future::join(
+        async {
+            let kept = store.replace_site("c", entry, &|_, _| {}).await.unwrap();
+            run.working.store(0, Ordering::Relaxed);
+            kept
+        },
+        async {
+            let mut count = 0;
+            while run.working.load(Ordering::Relaxed) > 0 {
+                // Each is a new object, in a new stripe.
+                let told = ask(&client, count, Asked::Put(4 * count + 1, On::Always)).await;
+                assert!(matches!(told, Told::Wrote(_)), "{told:?}");
+                run.rest(100, 100).await;
+                count += 1;
+            }
+            count
+        },
+    )
+    .await;
+    assert_eq!((replaced.problems, replaced.lost), (vec![], vec![]));
+    assert!(count > 20, "{count}");
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
+    // It votes on all of them: any other may fail now.
+    run.sites.weather.set(0, State { is_down: true, ..State::default() });
+    for key in 0..count {
+        let told = ask(&store, key, Asked::Get).await;
+        assert!(matches!(told, Told::Read(..)), "{key}: {told:?}");
+    }
+}
