@@ -41,6 +41,7 @@ mod store;
 mod tally;
 mod upload;
 mod watch;
+mod writing;
 
 pub use error::{GeoError, Result};
 pub use keeper::Kept;

@@ -203,6 +203,8 @@ impl Live {
             })
         };
         let down = voters.iter().filter(is_down).copied().collect();
+        let silent = self.sites.iter().filter(|site| site.is_down()).map(|site| site.index);
+        let silent = silent.collect();
         // A lost ballot is a matter of one round between sites.
         let nearest: Vec<f64> =
             voters.iter().filter_map(|site| self.site(*site)).map(Site::distance).collect();
@@ -213,6 +215,7 @@ impl Live {
             epoch: self.map.epoch(),
             voters,
             down,
+            silent,
             fast: self.map.fast,
             round: self.map.round,
             pause,

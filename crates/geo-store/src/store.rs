@@ -12,7 +12,7 @@ use fulgurite_geo::{
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_sites::{Entropy, Guess, Rests, RuntimeRests, transact};
 use fulgurite_units::{Clock, Duration, RandomStream, Seed};
-use futures::stream::{Stream, StreamExt as _, TryStreamExt as _};
+use futures::stream::{Stream, TryStreamExt as _};
 use object_store::GetRange;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -23,6 +23,7 @@ use crate::map::SiteMap;
 use crate::object::{Found, Object, Small};
 use crate::run::{Means, Work, run};
 use crate::tally::Tally;
+use crate::writing::write_all;
 use crate::{GeoError, Result, names};
 
 /// What a namespace over sites is opened with.
@@ -467,25 +468,4 @@ impl<'a> Chunks<'a> {
         }
         Ok(!self.failed.is_empty())
     }
-}
-
-/// Writes all fragments of some chunks, but those that failed before; those that failed now.
-pub(crate) async fn write_all(
-    live: &Arc<Live>,
-    stripe: &Stripe,
-    encoded: &Encoded,
-    failed: &std::collections::BTreeSet<u8>,
-) -> Vec<u8> {
-    let fragments = (0..).zip(&stripe.coded.sites).map(|(index, site)| fulgurite_geo::Fragment {
-        write: stripe.write,
-        index,
-        site: *site,
-    });
-    let fragments = fragments.filter(|fragment| !failed.contains(&fragment.index));
-    let writes = fragments.map(|fragment| async move {
-        let how = fragments::write(live, fragment, encoded).await;
-        (how != fulgurite_geo::How::Done).then_some(fragment.index)
-    });
-    let writes: futures::stream::FuturesUnordered<_> = writes.collect();
-    writes.filter_map(|failed| async move { failed }).collect().await
 }
