@@ -18,11 +18,13 @@
 //! run        operations, run                batch     small objects in one stripe
 //! fragments  bytes at sites, and back       keeper    heal, collect, sweep
 //! object     on its way in, and found       status    what it says of itself
+//! cache      fragments of other sites       writing   chunks of a stream, at their sites
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
 
 mod batch;
+mod cache;
 mod error;
 mod fragments;
 mod keeper;
@@ -43,6 +45,7 @@ mod upload;
 mod watch;
 mod writing;
 
+pub use cache::FragmentCache;
 pub use error::{GeoError, Result};
 pub use keeper::Kept;
 pub use live::OpenSites;

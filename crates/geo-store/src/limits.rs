@@ -58,6 +58,18 @@ pub const BLOB_TRIES: u32 = 4;
 /// Rest between them, doubled each time.
 pub const BLOB_REST: Duration = Duration::from_millis(50);
 
+/// Fragments in a cache, at most: some 50 MiB of memory for their names.
+pub const CACHE_ENTRIES_MAX: usize = 1 << 18;
+
+/// No fragment takes more than this share of a cache.
+pub const CACHE_SHARE: u64 = 4;
+
+/// Fragments that are written to a cache at once; what comes meanwhile is left out.
+pub const CACHE_WRITES: usize = 8;
+
+/// For how long a cache is left alone whose disk has failed.
+pub const CACHE_REST: Duration = Duration::from_secs(60);
+
 /// Between two looks of who watches.
 pub const LOOK: Duration = Duration::from_secs(1);
 

@@ -1,7 +1,7 @@
 //! Runs operations: does what they want done, at sites and with bytes, and tells them what came of
 //! it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,6 +53,8 @@ pub(crate) struct Work {
     pub(crate) fetched: Arc<Mutex<BTreeMap<Version, First>>>,
     /// Values whose fragments it deals with.
     pub(crate) values: Arc<Mutex<BTreeMap<fulgurite_geo::WriteId, Stripe>>>,
+    /// Values of which a row says that their bytes are written.
+    pub(crate) durable: Arc<Mutex<BTreeSet<fulgurite_geo::WriteId>>>,
 }
 
 /// The first bytes that were fetched of a version.
@@ -72,6 +74,7 @@ impl Work {
             deep: false,
             fetched: Arc::default(),
             values: Arc::default(),
+            durable: Arc::default(),
         })
     }
 
@@ -86,6 +89,10 @@ impl Work {
             let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
             values.insert(stripe.write, stripe);
         }
+    }
+
+    fn durables(&self) -> std::sync::MutexGuard<'_, BTreeSet<fulgurite_geo::WriteId>> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stripe(&self, write: fulgurite_geo::WriteId) -> Option<Stripe> {
@@ -138,6 +145,9 @@ fn learn(work: &Work, heard: &Heard) {
     if let Heard::Answered { answer: Some((_, row)), .. } = heard {
         for decided in row.known.decided.values() {
             work.know(&decided.value);
+            if decided.durable {
+                work.durables().insert(decided.value.id);
+            }
         }
         for accepted in row.open.values().filter_map(|open| open.accepted.as_ref()) {
             work.know(&accepted.value);
@@ -227,7 +237,8 @@ async fn fetch_first(live: &Arc<Live>, work: &Work, version: Version, value: &Va
     };
     let end = (start + size).min(chunk.at + chunk.length);
     let range = start - chunk.at..end - chunk.at;
-    match fragments::fetch_chunk(live, &stripe, &chunk, Some(range)).await {
+    let durable = work.durables().contains(&value.id);
+    match fragments::fetch_chunk(live, (&stripe, durable), &chunk, Some(range)).await {
         Ok(bytes) => {
             let mut fetched = work.fetched.lock().unwrap_or_else(PoisonError::into_inner);
             fetched.insert(version, First { bytes });

@@ -16,6 +16,7 @@ use futures::stream::{Stream, TryStreamExt as _};
 use object_store::GetRange;
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::cache::FragmentCache;
 use crate::fragments::{self, Encoded, Stripe};
 use crate::limits::{BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, TELLINGS_AT_ONCE};
 use crate::live::{Live, OpenSites};
@@ -40,6 +41,8 @@ pub struct GeoOptions {
     pub entropy: Entropy,
     /// What opens stores.
     pub opener: Arc<dyn OpenSites>,
+    /// Where fragments of other sites are kept that were read, if they are to be.
+    pub cache: Option<FragmentCache>,
 }
 
 impl std::fmt::Debug for GeoOptions {
@@ -61,6 +64,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) means: Arc<Means>,
     pub(crate) opener: Arc<dyn OpenSites>,
+    pub(crate) cache: Option<FragmentCache>,
     pub(crate) tally: Tally,
     /// Small objects on their way into a stripe.
     pub(crate) batches: OnceLock<mpsc::Sender<Small>>,
@@ -81,7 +85,8 @@ impl Inner {
         Arc::new_cyclic(|own| Self::of(live, options, Weak::clone(own)))
     }
 
-    fn of(live: Live, options: &GeoOptions, own: Weak<Self>) -> Self {
+    fn of(mut live: Live, options: &GeoOptions, own: Weak<Self>) -> Self {
+        live.cache.clone_from(&options.cache);
         let entropy = options.entropy.clone();
         let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
         let since = tokio::time::Instant::now();
@@ -94,6 +99,7 @@ impl Inner {
             clock: options.clock.clone(),
             means: Arc::new(Means { entropy, rests, tellings, since }),
             opener: Arc::clone(&options.opener),
+            cache: options.cache.clone(),
             tally: Tally::default(),
             batches: OnceLock::new(),
             own,
@@ -106,7 +112,8 @@ impl Inner {
         Arc::clone(&self.live.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn adopt(&self, live: Live) {
+    pub(crate) fn adopt(&self, mut live: Live) {
+        live.cache.clone_from(&self.cache);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
     }
 
@@ -313,7 +320,7 @@ impl Inner {
                     self.tally.unsure();
                 }
                 let first = work.first(version).map(|first| first.bytes);
-                Ok((Some(Found { version, value, first }), unreadable))
+                Ok((Some(Found { version, value, durable, first }), unreadable))
             }
             Got::Nothing => Ok((None, unreadable)),
             Got::Unavailable => Err(GeoError::Unavailable { key }),

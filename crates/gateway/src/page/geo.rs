@@ -79,6 +79,14 @@ fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
             "Fragments of no version removed.",
             geo.fragments_swept,
         ),
+        ("cache_hits_total", "counter", "Fragments found in the cache.", geo.cache_hits),
+        ("cache_misses_total", "counter", "Fragments not found there.", geo.cache_misses),
+        (
+            "cache_bytes",
+            "gauge",
+            "Bytes of fragments of other sites in the cache.",
+            geo.cache_bytes,
+        ),
     ] {
         let name = format!("fulgurite_geo_{name}");
         head(page, &name, kind, what)?;
