@@ -256,7 +256,7 @@ impl Inner {
         if !was_off {
             let folder = self.folder.display();
             let seconds = CACHE_REST.as_secs();
-            tracing::warn!(%folder, %error, seconds, "the cache of fragments fails and is left alone");
+            tracing::warn!(%folder, %error, seconds, "the cache fails and is left alone");
         }
     }
 

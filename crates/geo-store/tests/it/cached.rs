@@ -1,5 +1,5 @@
-//! Gets with a cache of fragments: what other sites are asked for, and what not any more. Time passes
-//! only while everybody waits, so that no site seems slow.
+//! Gets with a cache of fragments: what other sites are asked for, and what not any more. Time
+//! passes only while everybody waits, so that no site seems slow.
 
 use std::time::Duration;
 
