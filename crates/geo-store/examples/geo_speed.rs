@@ -70,9 +70,16 @@ fn map(urls: &[&str]) -> SiteMap {
 }
 
 async fn store(urls: &[&str]) -> GeoStore {
-    let (file, near, opener) = (None, None, Arc::new(opener()));
-    let options =
-        GeoOptions { map: map(urls), file, near, clock: clock(), entropy: entropy(), opener };
+    let (file, near, cache, opener) = (None, None, None, Arc::new(opener()));
+    let options = GeoOptions {
+        map: map(urls),
+        file,
+        near,
+        clock: clock(),
+        entropy: entropy(),
+        opener,
+        cache,
+    };
     GeoStore::init(options).await.unwrap()
 }
 

@@ -120,7 +120,8 @@ impl Inner {
         }
         let Some(first) = stripe.coded.chunks(stripe.size).next() else { return Ok(()) };
         let unavailable = || GeoError::Unavailable { key: key.to_owned() };
-        let bytes = fetch_chunk(live, &stripe, &first, None).await.map_err(|_| unavailable())?;
+        let bytes =
+            fetch_chunk(live, (&stripe, false), &first, None).await.map_err(|_| unavailable())?;
         let corrupt = || GeoError::Corrupt { key: key.to_owned() };
         for object in keys_of(&bytes).ok_or_else(corrupt)? {
             if self.has_in(live, &object, write).await? {

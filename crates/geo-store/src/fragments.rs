@@ -18,6 +18,7 @@ use fulgurite_units::{ByteCount, UnixTime};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
+use crate::cache::FragmentCache;
 use crate::limits::{BLOB_REST, BLOB_TRIES, BLOB_WITHIN};
 use crate::live::Live;
 use crate::site::{Counts, Site};
@@ -210,6 +211,9 @@ pub(crate) async fn erase(live: &Live, stripe: &Stripe, fragment: Fragment) -> H
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
         let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
+        if let Some(cache) = live.cache_of(fragment.site) {
+            cache.drop_one(&key).await;
+        }
         if tried(site, || blobs.delete(&key)).await.is_err() {
             return How::Unknown;
         }
@@ -228,7 +232,9 @@ pub(crate) async fn erase_blob(live: &Live, site: fulgurite_geo::SiteIndex, blob
 pub(crate) async fn rebuild(live: &Arc<Live>, stripe: &Stripe, fragment: Fragment) -> How {
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
-        let Ok(bytes) = fetch_chunk(live, stripe, &chunk, None).await else { return How::Unknown };
+        let Ok(bytes) = fetch_chunk(live, (stripe, false), &chunk, None).await else {
+            return How::Unknown;
+        };
         let Ok(encoded) = Encoded::of(stripe, &[chunk], &bytes) else { return How::Unknown };
         let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
         for (_, blob) in encoded.of_index(fragment.index) {
@@ -262,10 +268,11 @@ enum Lack {
 }
 
 /// A chunk, or a range of it. Of the sites that have what is asked for, the nearest are asked, and
-/// others when these fail or take long.
+/// others when these fail or take long. Of what is `durable` a cache may have some: what is not may
+/// be hidden by those who do not know of it.
 pub(crate) async fn fetch_chunk(
     live: &Arc<Live>,
-    stripe: &Stripe,
+    (stripe, durable): (&Stripe, bool),
     chunk: &Chunk,
     range: Option<Range<u64>>,
 ) -> Result<Bytes, Short> {
@@ -278,7 +285,7 @@ pub(crate) async fn fetch_chunk(
     if let [piece] = &*pieces {
         let part = piece.range.clone();
         let own = usize::from(piece.fragment);
-        let given = gather(live, (stripe, chunk), &code, Some(own), &part).await?;
+        let given = gather(live, (stripe, chunk, durable), &code, Some(own), &part).await?;
         if let Some((_, bytes)) = given.iter().find(|(index, _)| *index == own) {
             return Ok(bytes.clone());
         }
@@ -287,7 +294,7 @@ pub(crate) async fn fetch_chunk(
         let made = code.part(own, length, &given);
         return made.map(Bytes::from).map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 });
     }
-    let given = gather(live, (stripe, chunk), &code, None, &(0..payload_bytes)).await?;
+    let given = gather(live, (stripe, chunk, durable), &code, None, &(0..payload_bytes)).await?;
     let given: Vec<_> = given.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
     let whole = code.decode(length, &given);
     let whole = whole.map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 })?;
@@ -299,7 +306,7 @@ pub(crate) async fn fetch_chunk(
 /// it can be had.
 async fn gather(
     live: &Arc<Live>,
-    (stripe, chunk): (&Stripe, &Chunk),
+    (stripe, chunk, durable): (&Stripe, &Chunk, bool),
     code: &ChunkCode,
     own: Option<usize>,
     part: &Range<u32>,
@@ -307,8 +314,11 @@ async fn gather(
     let mut order: Vec<usize> = (0..code.fragments()).collect();
     let distance = |index: &usize| {
         let site = stripe.fragment(*index).and_then(|fragment| live.site(fragment.site));
-        let down = site.is_none_or(|site| site.is_down());
-        (down, site.map_or(f64::MAX, Site::distance))
+        let is_here = site.is_some_and(|site| live.is_near(site.index));
+        let is_cached = durable && is_cached(live, stripe, chunk, *index);
+        let down = !is_cached && site.is_none_or(|site| site.is_down());
+        let distance = site.map_or(f64::MAX, Site::distance);
+        (down, if is_here || is_cached { 0.0 } else { distance })
     };
     order.sort_by(|a, b| {
         let (a, b) = ((Some(*a) != own, distance(a)), (Some(*b) != own, distance(b)));
@@ -321,7 +331,7 @@ async fn gather(
     loop {
         while asked.len() + given.len() < wanted {
             let Some(index) = waiting.next() else { break };
-            asked.push(payload_part(live, stripe, chunk, index, part.clone()));
+            asked.push(payload_part(live, (stripe, chunk, durable), index, part.clone()));
         }
         let hedge = hedge_after(live, stripe);
         let next = tokio::time::timeout(hedge, asked.next()).await;
@@ -354,19 +364,49 @@ fn hedge_after(live: &Live, stripe: &Stripe) -> Duration {
     usual.max().unwrap_or(crate::limits::HEDGE_MIN)
 }
 
+/// Whether a fragment of another site is at this one.
+fn is_cached(live: &Live, stripe: &Stripe, chunk: &Chunk, index: usize) -> bool {
+    let Some(fragment) = stripe.fragment(index) else { return false };
+    let Some(cache) = live.cache_of(fragment.site) else { return false };
+    names::blob(fragment, chunk.number).is_ok_and(|key| cache.has(&key))
+}
+
+/// A part of the payload of a fragment as a cache has it, verified; one that is damaged is dropped.
+async fn from_cache(
+    cache: &FragmentCache,
+    (key, header): (&Key, &Header),
+    part: &Range<u32>,
+) -> Option<Bytes> {
+    // It has no header there.
+    let stored = cache.get(key, stored_range(0, header.payload_bytes, part)).await?;
+    match payload(&header.place(), header.payload_bytes, part.clone(), &stored) {
+        Ok(bytes) => Some(Bytes::from(bytes)),
+        Err(error) => {
+            tracing::warn!(blob = %key, %error, "a fragment in the cache is damaged");
+            cache.drop_one(key).await;
+            None
+        }
+    }
+}
+
 /// A part of the payload of one fragment, verified.
 async fn payload_part(
     live: &Arc<Live>,
-    stripe: &Stripe,
-    chunk: &Chunk,
+    (stripe, chunk, durable): (&Stripe, &Chunk, bool),
     index: usize,
     part: Range<u32>,
 ) -> (usize, Result<Bytes, Lack>) {
     let got = async {
         let fragment = stripe.fragment(index).ok_or(Lack::Unknown)?;
-        let (site, blobs) = live.blobs(fragment.site).ok_or(Lack::Unknown)?;
         let key = names::blob(fragment, chunk.number).map_err(|_| Lack::Unknown)?;
         let header = stripe.header(chunk, fragment.index);
+        let cache = live.cache_of(fragment.site).filter(|_| durable);
+        if let Some(cache) = cache
+            && let Some(bytes) = from_cache(cache, (&key, &header), &part).await
+        {
+            return Ok(bytes);
+        }
+        let (site, blobs) = live.blobs(fragment.site).ok_or(Lack::Unknown)?;
         let stored = stored_range(header.bytes(), header.payload_bytes, &part);
         let began = Instant::now();
         let got = blobs.get(&key, Some(stored)).await;
@@ -389,7 +429,11 @@ async fn payload_part(
             tracing::warn!(site = %site.name, blob = %key, %error, "a fragment is damaged");
             Lack::Absent
         };
-        bytes.map(Bytes::from).map_err(damaged)
+        let bytes = bytes.map_err(damaged)?;
+        if let Some(cache) = cache.filter(|_| part == (0..header.payload_bytes)) {
+            cache.keep(&key, stored);
+        }
+        Ok(Bytes::from(bytes))
     };
     (index, got.await)
 }

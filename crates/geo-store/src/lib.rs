@@ -19,11 +19,13 @@
 //! fragments  bytes at sites, and back       keeper    heal, collect, sweep
 //! object     on its way in, and found       healing   many objects, some of them again
 //! undecided  versions that wait              status    what it says of itself
+//! cache      fragments of other sites       writing   chunks of a stream, at their sites
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
 
 mod batch;
+mod cache;
 mod error;
 mod fragments;
 mod healing;
@@ -44,7 +46,9 @@ mod tally;
 mod undecided;
 mod upload;
 mod watch;
+mod writing;
 
+pub use cache::FragmentCache;
 pub use error::{GeoError, Result};
 pub use keeper::Kept;
 pub use live::OpenSites;

@@ -37,6 +37,10 @@ pub const WAITING_NAMED: usize = 100;
 /// Tellings under way at once; more wait.
 pub const TELLINGS_AT_ONCE: usize = 256;
 
+/// Fragments on their way to sites that did not answer lately: nobody waits for them, and each is
+/// held in memory. Any more are not sent, and are made again when the site is back.
+pub const LATE_FRAGMENTS_MAX: usize = 16;
+
 /// Events of an operation that wait to be taken in.
 pub const HEARD_AT_ONCE: usize = 256;
 
@@ -72,6 +76,18 @@ pub const BLOB_TRIES: u32 = 4;
 
 /// Rest between them, doubled each time.
 pub const BLOB_REST: Duration = Duration::from_millis(50);
+
+/// Fragments in a cache, at most: some 50 MiB of memory for their names.
+pub const CACHE_ENTRIES_MAX: usize = 1 << 18;
+
+/// No fragment takes more than this share of a cache.
+pub const CACHE_SHARE: u64 = 4;
+
+/// Fragments that are written to a cache at once; what comes meanwhile is left out.
+pub const CACHE_WRITES: usize = 8;
+
+/// For how long a cache is left alone whose disk has failed.
+pub const CACHE_REST: Duration = Duration::from_secs(60);
 
 /// Between two looks of who watches.
 pub const LOOK: Duration = Duration::from_secs(1);

@@ -8,6 +8,7 @@ use fulgurite_geo::{Quorums, SiteIndex, Standing, Terms};
 use fulgurite_sites::{Address, Blob, OpenError, Opener, Table};
 use fulgurite_units::Duration;
 
+use crate::cache::FragmentCache;
 use crate::map::{SiteEntry, SiteMap};
 use crate::site::Site;
 use crate::{GeoError, Result};
@@ -67,6 +68,8 @@ pub(crate) struct Live {
     sites: Vec<Arc<Site>>,
     /// The site whose program this is, if it is one's.
     near: Option<SiteIndex>,
+    /// Fragments of other sites.
+    pub(crate) cache: Option<FragmentCache>,
 }
 
 impl Live {
@@ -113,11 +116,21 @@ impl Live {
             )))
         });
         let sites = futures::future::try_join_all(open).await?;
-        Ok(Self { map, quorums, sites, near })
+        Ok(Self { map, quorums, sites, near, cache: None })
     }
 
     pub(crate) fn site(&self, index: SiteIndex) -> Option<&Site> {
         self.sites.get(index.index()).map(|site| &**site)
+    }
+
+    /// The cache, of a fragment that is elsewhere.
+    pub(crate) fn cache_of(&self, site: SiteIndex) -> Option<&FragmentCache> {
+        self.cache.as_ref().filter(|_| !self.is_near(site))
+    }
+
+    /// Whether a site is the one at which this program is.
+    pub(crate) fn is_near(&self, site: SiteIndex) -> bool {
+        self.near == Some(site)
     }
 
     pub(crate) fn shared(&self, index: SiteIndex) -> Option<Arc<Site>> {
@@ -203,6 +216,8 @@ impl Live {
             })
         };
         let down = voters.iter().filter(is_down).copied().collect();
+        let silent = self.sites.iter().filter(|site| site.is_down()).map(|site| site.index);
+        let silent = silent.collect();
         // A lost ballot is a matter of one round between sites.
         let nearest: Vec<f64> =
             voters.iter().filter_map(|site| self.site(*site)).map(Site::distance).collect();
@@ -213,6 +228,7 @@ impl Live {
             epoch: self.map.epoch(),
             voters,
             down,
+            silent,
             fast: self.map.fast,
             round: self.map.round,
             pause,

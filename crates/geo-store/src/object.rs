@@ -20,6 +20,8 @@ pub(crate) struct Object {
 pub(crate) struct Found {
     pub(crate) version: Version,
     pub(crate) value: Value,
+    /// Whether all its bytes are known to be written.
+    pub(crate) durable: bool,
     /// Its first bytes, if they were wanted.
     pub(crate) first: Option<Bytes>,
 }

@@ -229,7 +229,7 @@ fn coded(
     let chunks = stripe.coded.chunks(stripe.size);
     let chunks = chunks.filter(|chunk| chunk.at < end && chunk.at + chunk.length > start);
     let chunks: Vec<_> = chunks.collect();
-    let version = found.version;
+    let (version, durable) = (found.version, found.durable);
     // The first bytes came with the answer which version it is.
     let mut first = found.first;
     let parts = stream::iter(chunks).map(move |chunk| {
@@ -242,7 +242,7 @@ fn coded(
             {
                 return Ok(bytes);
             }
-            let fetched = fetch_chunk(&live, &stripe, &chunk, Some(within)).await;
+            let fetched = fetch_chunk(&live, (&stripe, durable), &chunk, Some(within)).await;
             fetched.map_err(|short| match short {
                 fulgurite_geo::Fetched::Short { absent, .. } if absent > stripe.coded.parity => {
                     GeoError::Lost { key, version }
@@ -302,6 +302,7 @@ async fn found(inner: &Inner, live: &Arc<Live>, row: Listed) -> Result<Option<(S
     let found = latest.map(|(version, decided)| Found {
         version,
         value: decided.value.clone(),
+        durable: decided.durable,
         first: None,
     });
     Ok(found.map(|found| (row.key, found)))

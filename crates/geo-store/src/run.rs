@@ -1,7 +1,7 @@
 //! Runs operations: does what they want done, at sites and with bytes, and tells them what came of
 //! it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,6 +19,7 @@ use crate::fragments::{self, Encoded, Stripe};
 use crate::limits::HEARD_AT_ONCE;
 use crate::live::Live;
 use crate::names;
+use crate::site::Site;
 use crate::undecided::{Open, Undecided};
 
 /// What all operations of a program share.
@@ -27,6 +28,8 @@ pub(crate) struct Means {
     pub(crate) rests: Arc<dyn Rests>,
     /// Tellings under way.
     pub(crate) tellings: Arc<Semaphore>,
+    /// Fragments on their way to sites that did not answer lately.
+    pub(crate) late: Semaphore,
     /// Versions that were met undecided.
     pub(crate) undecided: Undecided,
     /// A moment from which the runtime's time is counted.
@@ -56,6 +59,8 @@ pub(crate) struct Work {
     pub(crate) fetched: Arc<Mutex<BTreeMap<Version, First>>>,
     /// Values whose fragments it deals with.
     pub(crate) values: Arc<Mutex<BTreeMap<fulgurite_geo::WriteId, Stripe>>>,
+    /// Values of which a row says that their bytes are written.
+    pub(crate) durable: Arc<Mutex<BTreeSet<fulgurite_geo::WriteId>>>,
 }
 
 /// The first bytes that were fetched of a version.
@@ -75,6 +80,7 @@ impl Work {
             deep: false,
             fetched: Arc::default(),
             values: Arc::default(),
+            durable: Arc::default(),
         })
     }
 
@@ -89,6 +95,10 @@ impl Work {
             let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
             values.insert(stripe.write, stripe);
         }
+    }
+
+    fn durables(&self) -> std::sync::MutexGuard<'_, BTreeSet<fulgurite_geo::WriteId>> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stripe(&self, write: fulgurite_geo::WriteId) -> Option<Stripe> {
@@ -143,6 +153,9 @@ fn learn(work: &Work, heard: &Heard) {
     if let Heard::Answered { answer: Some((_, row)), .. } = heard {
         for decided in row.known.decided.values() {
             work.know(&decided.value);
+            if decided.durable {
+                work.durables().insert(decided.value.id);
+            }
         }
         for accepted in row.open.values().filter_map(|open| open.accepted.as_ref()) {
             work.know(&accepted.value);
@@ -179,7 +192,7 @@ fn act_on(
         }
         Act::Fragment(fragment, deed) => {
             tokio::spawn(async move {
-                let how = do_deed(&live, &work, fragment, deed).await;
+                let how = do_deed(&live, &means, &work, (fragment, deed)).await;
                 let _ = heard.send(Heard::Fragment(fragment, deed, how)).await;
             });
         }
@@ -200,8 +213,19 @@ async fn tell(live: &Live, means: &Means, row: &Key, (site, known): (SiteIndex, 
     let _ = site.apply(row, &request, (&*means.rests, &means.entropy)).await;
 }
 
-async fn do_deed(live: &Arc<Live>, work: &Work, fragment: Fragment, deed: Deed) -> How {
+async fn do_deed(
+    live: &Arc<Live>,
+    means: &Means,
+    work: &Work,
+    (fragment, deed): (Fragment, Deed),
+) -> How {
     if deed == Deed::Write {
+        let is_down = live.site(fragment.site).is_none_or(Site::is_down);
+        let permit = means.late.try_acquire();
+        if is_down && permit.is_err() {
+            return How::Unknown;
+        }
+        let _late = permit.ok().filter(|_| is_down);
         return fragments::write(live, fragment, &work.encoded).await;
     }
     if let (Deed::Erase, Some(blob)) = (deed, &work.blob) {
@@ -232,7 +256,8 @@ async fn fetch_first(live: &Arc<Live>, work: &Work, version: Version, value: &Va
     };
     let end = (start + size).min(chunk.at + chunk.length);
     let range = start - chunk.at..end - chunk.at;
-    match fragments::fetch_chunk(live, &stripe, &chunk, Some(range)).await {
+    let durable = work.durables().contains(&value.id);
+    match fragments::fetch_chunk(live, (&stripe, durable), &chunk, Some(range)).await {
         Ok(bytes) => {
             let mut fetched = work.fetched.lock().unwrap_or_else(PoisonError::into_inner);
             fetched.insert(version, First { bytes });

@@ -7,6 +7,7 @@ use futures::stream::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::cache::FragmentCache;
 use crate::limits::WAITING_NAMED;
 use crate::listing::all;
 use crate::map::SiteEntry;
@@ -62,6 +63,12 @@ pub struct Snapshot {
     pub versions_collected: u64,
     /// Fragments of no version that were removed.
     pub fragments_swept: u64,
+    /// Fragments of other sites that were found in the cache of this one, and that were not.
+    pub cache_hits: u64,
+    /// See [`Self::cache_hits`].
+    pub cache_misses: u64,
+    /// Bytes of fragments in that cache.
+    pub cache_bytes: u64,
 }
 
 /// A site at a moment.
@@ -132,6 +139,7 @@ impl GeoStore {
         let live = self.0.any_live();
         let confirmed = self.0.confirmed.lock();
         let confirmed = *confirmed.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let cache = self.0.cache.as_ref().map(FragmentCache::counts).unwrap_or_default();
         let (tally, sizes) = (&self.0.tally, live.quorums());
         let waiting = self.0.means.undecided.waiting(0);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -159,6 +167,9 @@ impl GeoStore {
             fragments_rebuilt: get(&tally.rebuilt),
             versions_collected: get(&tally.collected),
             fragments_swept: get(&tally.swept),
+            cache_hits: cache.hits,
+            cache_misses: cache.misses,
+            cache_bytes: cache.bytes,
         }
     }
 }

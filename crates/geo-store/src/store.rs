@@ -12,18 +12,22 @@ use fulgurite_geo::{
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_sites::{Entropy, Guess, Rests, RuntimeRests, transact};
 use fulgurite_units::{Clock, Duration, RandomStream, Seed};
-use futures::stream::{Stream, StreamExt as _, TryStreamExt as _};
+use futures::stream::{Stream, TryStreamExt as _};
 use object_store::GetRange;
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::cache::FragmentCache;
 use crate::fragments::{self, Encoded, Stripe};
-use crate::limits::{BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, TELLINGS_AT_ONCE};
+use crate::limits::{
+    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, LATE_FRAGMENTS_MAX, TELLINGS_AT_ONCE,
+};
 use crate::live::{Live, OpenSites};
 use crate::map::SiteMap;
 use crate::object::{Found, Object, Small};
 use crate::run::{Means, Work, run};
 use crate::tally::Tally;
 use crate::undecided::{Open, Undecided};
+use crate::writing::write_all;
 use crate::{GeoError, Result, names};
 
 /// What a namespace over sites is opened with.
@@ -40,6 +44,8 @@ pub struct GeoOptions {
     pub entropy: Entropy,
     /// What opens stores.
     pub opener: Arc<dyn OpenSites>,
+    /// Where fragments of other sites are kept that were read, if they are to be.
+    pub cache: Option<FragmentCache>,
 }
 
 impl std::fmt::Debug for GeoOptions {
@@ -61,6 +67,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) means: Arc<Means>,
     pub(crate) opener: Arc<dyn OpenSites>,
+    pub(crate) cache: Option<FragmentCache>,
     pub(crate) tally: Tally,
     /// Small objects on their way into a stripe.
     pub(crate) batches: OnceLock<mpsc::Sender<Small>>,
@@ -81,11 +88,13 @@ impl Inner {
         Arc::new_cyclic(|own| Self::of(live, options, Weak::clone(own)))
     }
 
-    fn of(live: Live, options: &GeoOptions, own: Weak<Self>) -> Self {
+    fn of(mut live: Live, options: &GeoOptions, own: Weak<Self>) -> Self {
+        live.cache.clone_from(&options.cache);
         let entropy = options.entropy.clone();
         let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
         let since = tokio::time::Instant::now();
         let tellings = Arc::new(Semaphore::new(TELLINGS_AT_ONCE));
+        let late = Semaphore::new(LATE_FRAGMENTS_MAX);
         let undecided = Undecided::new(options.clock.clone());
         Self {
             live: RwLock::new(Arc::new(live)),
@@ -93,8 +102,9 @@ impl Inner {
             file: options.file.clone(),
             near: options.near.clone(),
             clock: options.clock.clone(),
-            means: Arc::new(Means { entropy, rests, tellings, undecided, since }),
+            means: Arc::new(Means { entropy, rests, tellings, late, undecided, since }),
             opener: Arc::clone(&options.opener),
+            cache: options.cache.clone(),
             tally: Tally::default(),
             batches: OnceLock::new(),
             own,
@@ -107,7 +117,8 @@ impl Inner {
         Arc::clone(&self.live.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn adopt(&self, live: Live) {
+    pub(crate) fn adopt(&self, mut live: Live) {
+        live.cache.clone_from(&self.cache);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
     }
 
@@ -316,7 +327,7 @@ impl Inner {
                     self.tally.unsure();
                 }
                 let first = work.first(version).map(|first| first.bytes);
-                Ok((Some(Found { version, value, first }), unreadable))
+                Ok((Some(Found { version, value, durable, first }), unreadable))
             }
             Got::Nothing => Ok((None, unreadable)),
             Got::Unavailable => Err(GeoError::Unavailable { key }),
@@ -471,25 +482,4 @@ impl<'a> Chunks<'a> {
         }
         Ok(!self.failed.is_empty())
     }
-}
-
-/// Writes all fragments of some chunks, but those that failed before; those that failed now.
-pub(crate) async fn write_all(
-    live: &Arc<Live>,
-    stripe: &Stripe,
-    encoded: &Encoded,
-    failed: &std::collections::BTreeSet<u8>,
-) -> Vec<u8> {
-    let fragments = (0..).zip(&stripe.coded.sites).map(|(index, site)| fulgurite_geo::Fragment {
-        write: stripe.write,
-        index,
-        site: *site,
-    });
-    let fragments = fragments.filter(|fragment| !failed.contains(&fragment.index));
-    let writes = fragments.map(|fragment| async move {
-        let how = fragments::write(live, fragment, encoded).await;
-        (how != fulgurite_geo::How::Done).then_some(fragment.index)
-    });
-    let writes: futures::stream::FuturesUnordered<_> = writes.collect();
-    writes.filter_map(|failed| async move { failed }).collect().await
 }

@@ -18,7 +18,8 @@ use crate::limits::{CHUNKS_AT_ONCE, PARTS_MAX};
 use crate::live::Live;
 use crate::object::{Object, answer};
 use crate::run::Work;
-use crate::store::{Inner, coded, write_all};
+use crate::store::{Inner, coded};
+use crate::writing::write_all;
 use crate::{GeoError, Result};
 
 /// An upload that is under way.

@@ -53,7 +53,7 @@ pub struct Write {
 impl Write {
     /// A write of a value whose fragments are not written yet, or which has none. It is
     /// acknowledged with `needed` of them written, if the others cannot be within the time that
-    /// terms leave for a round.
+    /// terms leave for a round, or are at sites that did not answer lately.
     #[must_use]
     pub fn new(
         terms: Terms,
@@ -115,11 +115,15 @@ impl Write {
         }
         let Some(version) = decided else { return };
         let over = self.rest.is_some_and(|rest| now >= rest);
+        let is_waited_for = |(fragment, how): (&Fragment, &Option<How>)| {
+            how.is_none() && !self.terms.silent.contains(&fragment.site)
+        };
+        let waits = self.fragments.iter().any(is_waited_for);
         if written < self.needed {
             // The others are on their way still: whoever writes them says how that ends.
             return;
         }
-        if open == 0 || over {
+        if !waits || over {
             self.tell(version, out);
             let missing = self.fragments.iter().filter(|(_, how)| **how != Some(How::Done));
             let missing = missing.map(|(fragment, _)| *fragment).collect();

@@ -17,6 +17,9 @@ pub struct Terms {
     pub voters: Vec<SiteIndex>,
     /// Sites that are known not to answer, or not to vote. They are asked all the same.
     pub down: BTreeSet<SiteIndex>,
+    /// Sites that did not answer lately. Fragments are sent there and not waited for, once enough
+    /// others are written.
+    pub silent: BTreeSet<SiteIndex>,
     /// Whether writes begin with a fast round.
     pub fast: bool,
     /// How long the answers of a round are waited for.

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::limits::{KEEP_ALIVE, WINDOW_BYTES};
+use crate::limits::{CONNECTION_WINDOW_BYTES, KEEP_ALIVE, WINDOW_BYTES};
 use crate::tls::{TlsFiles, connector};
 
 /// Why there is no connection.
@@ -67,7 +67,7 @@ pub(crate) async fn dial(
     });
     let endpoint = Endpoint::from_static("http://node")
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES * 4)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true);

@@ -31,8 +31,12 @@ pub const CONNECTIONS_MAX: usize = 1024;
 pub const HANDSHAKES_MAX: usize = 64;
 /// Calls on one connection.
 pub const STREAMS_MAX: u32 = 256;
-/// Bytes that are sent on a stream before who reads has read.
-pub const WINDOW_BYTES: u32 = 2 << 20;
+/// Bytes that are sent on a stream before who reads has said that it has read some: a blob of more
+/// takes another trip. A fragment of a map's usual chunks, of 4 MiB, is within it.
+pub const WINDOW_BYTES: u32 = 8 << 20;
+/// The same of all streams of a connection, which is the memory that one may cost beside bodies:
+/// as many fragments as a program reads or writes ahead.
+pub const CONNECTION_WINDOW_BYTES: u32 = 4 * WINDOW_BYTES;
 /// Bytes of a file of certificates or of a key.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Tries of a step whose answer was lost, or which could not be sent.
@@ -52,6 +56,7 @@ const _: () = assert!(2 * ROW_BYTES_MAX + KEY_BYTES_MAX < WIRE_BYTES_MAX, "a row
 const _: () = assert!(ROWS_BYTES + ROW_BYTES_MAX < WIRE_BYTES_MAX, "a message of a scan");
 const _: () = assert!(METAS * (KEY_BYTES_MAX + 64) < WIRE_BYTES_MAX, "a message of a list");
 const _: () = assert!(PART_BYTES < WIRE_BYTES_MAX / 2, "a part is a message");
+const _: () = assert!(WIRE_BYTES_MAX < WINDOW_BYTES as usize, "a message takes one trip");
 const _: () = assert!(BLOB_BYTES_MAX <= BODIES_BYTES_MAX, "any blob comes through");
 const _: () = assert!(PAGE_ROWS <= 1024, "a message of a scan has as many rows");
 const _: () = assert!(CONNECT_WITHIN.as_secs() < STEP_WITHIN.as_secs(), "a step can connect");

@@ -24,8 +24,8 @@ use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
 use crate::limits::{
-    ACCEPT_REST, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STOP_WITHIN, STREAMS_MAX,
-    WINDOW_BYTES,
+    ACCEPT_REST, CONNECTION_WINDOW_BYTES, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STOP_WITHIN,
+    STREAMS_MAX, WINDOW_BYTES,
 };
 use crate::served::Served;
 use crate::service::Calls;
@@ -175,7 +175,7 @@ async fn answer(
     let serving = Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES * 4)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
         .serve_with_incoming_shutdown(calls, ReceiverStream::new(incoming), stopped);

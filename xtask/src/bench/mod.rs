@@ -13,6 +13,7 @@
 mod client;
 mod codes;
 mod geo;
+mod geo_wan;
 mod glass;
 mod ingest;
 mod peer;
@@ -85,7 +86,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 16] = [
+const BENCHES: [Entry; 17] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -102,11 +103,23 @@ const BENCHES: [Entry; 16] = [
     ("rack", rack::rack),
     ("tomes", tomes::tomes),
     ("geo", geo::geo),
+    ("geo-wan", geo_wan::geo_wan),
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 10] =
-    ["recover", "codes", "signature", "roofline", "ldpc", "twin", "glass", "rack", "tomes", "geo"];
+const OWN_BUILDS: [&str; 11] = [
+    "recover",
+    "codes",
+    "signature",
+    "roofline",
+    "ldpc",
+    "twin",
+    "glass",
+    "rack",
+    "tomes",
+    "geo",
+    "geo-wan",
+];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -5,13 +5,16 @@
 
 use std::path::PathBuf;
 
-use fulgurite_units::Duration;
+use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 
 /// Name of the tier that it is.
 pub(crate) const TIER: &str = "geo";
+
+/// Bytes of a cache, at least: fragments of the largest chunks have to be below its share.
+const CACHE_BYTES_MIN: u64 = 64 << 20;
 
 /// `[geo]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,11 @@ pub(crate) struct Geo {
     pub(crate) near: Option<String>,
     /// Folder of the namespace in which this archive's bodies are: one archive has it.
     pub(crate) folder: String,
+    /// Folder in which fragments of other sites are kept that were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cache: Option<PathBuf>,
+    /// How many bytes it may take.
+    pub(crate) cache_size: ByteCount,
     /// How often objects are healed that are known to be incomplete.
     pub(crate) heal_every: Duration,
     /// How often bytes are removed that nobody can ask for any more.
@@ -36,6 +44,8 @@ impl Default for Geo {
             map: PathBuf::new(),
             near: None,
             folder: "archive".to_owned(),
+            cache: None,
+            cache_size: ByteCount::new(10 << 30),
             heal_every: Duration::from_secs(30),
             collect_every: Duration::from_secs(3600),
         }
@@ -57,6 +67,12 @@ impl Geo {
             let reason =
                 "write lower-case letters, digits and hyphens, with slashes between folders";
             return refuse("geo.folder", reason);
+        }
+        if self.cache.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
+            return refuse("geo.cache", "name a folder, or leave it out");
+        }
+        if self.cache_size.get() < CACHE_BYTES_MIN {
+            return refuse("geo.cache_size", "64MiB is the least");
         }
         if self.heal_every == Duration::ZERO {
             return refuse("geo.heal_every", "healing takes some time");

@@ -353,5 +353,7 @@ fn what_cannot_be_of_sites_is_refused() {
     check_names(&format!("{GEO}folder = \"a//b\"\n"), "setting geo.folder: ");
     check_names(&format!("{GEO}heal_every = \"0s\"\n"), "setting geo.heal_every: ");
     check_names(&format!("{GEO}heal_every = \"2h\"\n"), "setting geo.collect_every: ");
+    check_names(&format!("{GEO}cache = \"\"\n"), "setting geo.cache: name a folder");
+    check_names(&format!("{GEO}cache_size = \"1MiB\"\n"), "setting geo.cache_size: ");
     check_names(&format!("{GEO}nearest = \"x\"\n"), "unknown field `nearest`");
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use fulgurite_archive::config::TierOptions;
 use fulgurite_archive::system_clock;
-use fulgurite_geo_store::{GeoOptions, GeoStore, SiteMap};
+use fulgurite_geo_store::{FragmentCache, GeoOptions, GeoStore, SiteMap};
 use fulgurite_sites::{Entropy, Opener};
 use fulgurite_sites_net::NetNodes;
 use object_store::prefix::PrefixStore;
@@ -51,6 +52,7 @@ impl Named {
             clock: system_clock(),
             entropy: entropy(),
             opener: Arc::new(opener()),
+            cache: None,
         }
     }
 
@@ -59,7 +61,11 @@ impl Named {
     /// # Errors
     /// When too few sites answer, they have no map, or one of another namespace.
     pub(super) async fn open(&self) -> anyhow::Result<GeoStore> {
-        let opened = GeoStore::open(self.options()).await;
+        self.open_with(None).await
+    }
+
+    async fn open_with(&self, cache: Option<FragmentCache>) -> anyhow::Result<GeoStore> {
+        let opened = GeoStore::open(GeoOptions { cache, ..self.options() }).await;
         opened.map_err(|error| self.failed(error))
     }
 
@@ -87,9 +93,17 @@ pub(super) fn opener() -> Opener {
 /// Those of opening it.
 pub(crate) async fn to_serve(config: &Config) -> anyhow::Result<Option<GeoStore>> {
     let Some(geo) = &config.geo else { return Ok(None) };
-    let store = open(geo).await?;
+    let named = Named::read(&geo.map, geo.near.clone())?;
+    let store = named.open_with(cache(geo)?).await?;
     store.keep(geo.heal_every, geo.collect_every);
     Ok(Some(store))
+}
+
+/// The cache of the configuration. Commands have none: they look at what sites have.
+fn cache(geo: &Geo) -> anyhow::Result<Option<FragmentCache>> {
+    let Some(folder) = &geo.cache else { return Ok(None) };
+    let cache = FragmentCache::open(folder, geo.cache_size, system_clock());
+    Ok(Some(cache.context("the cache of fragments (geo.cache)")?))
 }
 
 /// What `recover` needs: the same, and the runtime that asks its sites.

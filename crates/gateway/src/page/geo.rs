@@ -47,7 +47,17 @@ fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
     head(page, name, "counter", "Rounds between sites that writes and reads took.")?;
     writeln!(page, "{name}{{of=\"writes\"}} {}", geo.write_rounds)?;
     writeln!(page, "{name}{{of=\"reads\"}} {}", geo.read_rounds)?;
-    for (name, kind, what, value) in [
+    for (name, kind, what, value) in figures(geo) {
+        let name = format!("fulgurite_geo_{name}");
+        head(page, &name, kind, what)?;
+        writeln!(page, "{name} {value}")?;
+    }
+    Ok(())
+}
+
+/// What is one number of a namespace: its name, kind, what it is, and the number.
+fn figures(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 16] {
+    [
         (
             "healthy",
             "gauge",
@@ -91,12 +101,15 @@ fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
             "Fragments of no version removed.",
             geo.fragments_swept,
         ),
-    ] {
-        let name = format!("fulgurite_geo_{name}");
-        head(page, &name, kind, what)?;
-        writeln!(page, "{name} {value}")?;
-    }
-    Ok(())
+        ("cache_hits_total", "counter", "Fragments found in the cache.", geo.cache_hits),
+        ("cache_misses_total", "counter", "Fragments not found there.", geo.cache_misses),
+        (
+            "cache_bytes",
+            "gauge",
+            "Bytes of fragments of other sites in the cache.",
+            geo.cache_bytes,
+        ),
+    ]
 }
 
 /// A figure of each site.

@@ -45,6 +45,7 @@ async fn sites() -> GeoStore {
         clock: fulgurite_archive::system_clock(),
         entropy: entropy(),
         opener: Arc::new(Opener::new(entropy(), [])),
+        cache: None,
     };
     GeoStore::init(options).await.unwrap()
 }

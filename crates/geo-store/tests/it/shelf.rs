@@ -83,6 +83,7 @@ impl Shelf {
             clock: Clock::new(wall, || Instant::from_nanos(0)),
             entropy: entropy(),
             opener: Arc::new(self.clone()),
+            cache: None,
         }
     }
 

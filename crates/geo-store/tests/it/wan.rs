@@ -4,14 +4,16 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use fulgurite_geo_store::limits::LATE_FRAGMENTS_MAX;
 use fulgurite_geo_store::{GeoStore, OpenSites, SiteEntry};
 use fulgurite_sites::{
-    Address, Blob, BlobError, BlobMeta, Expect, Key, OpenError, Row, Table, TableCaps, TableError,
-    Tag,
+    Address, Blob, BlobError, BlobMeta, Cause, Expect, Key, OpenError, Row, Table, TableCaps,
+    TableError, Tag,
 };
 use fulgurite_units::UnixTime;
 use futures::stream::BoxStream;
@@ -32,11 +34,42 @@ const BLOB_READ_MS: u64 = 40;
 struct From {
     shelf: Shelf,
     site: usize,
+    cut: Cut,
 }
+
+/// The site that is cut off, if one is: nothing comes back from there, until who asks gives up.
+#[derive(Clone, Debug)]
+struct Cut {
+    site: Arc<AtomicUsize>,
+    /// Fragments on their way there, and the most that ever were.
+    open: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Cut {
+    fn none() -> Self {
+        let site = Arc::new(AtomicUsize::new(NONE));
+        Self { site, open: Arc::default(), most: Arc::default() }
+    }
+}
+
+/// No site.
+const NONE: usize = usize::MAX;
+/// After which time whoever asks a site that is cut off gives up.
+const GIVE_UP_MS: u64 = 1500;
 
 impl From {
     fn trip(&self, to: &SiteEntry) -> u64 {
-        TRIPS[self.site][self.shelf.map.site(&to.name).unwrap().index()]
+        TRIPS[self.site][Self::number(&self.shelf, to)]
+    }
+
+    fn number(shelf: &Shelf, site: &SiteEntry) -> usize {
+        shelf.map.site(&site.name).unwrap().index()
+    }
+
+    fn far<S: ?Sized>(&self, inner: Arc<S>, site: &SiteEntry) -> Far<S> {
+        let (number, cut) = (Self::number(&self.shelf, site), self.cut.clone());
+        Far { inner, trip: self.trip(site), number, cut }
     }
 }
 
@@ -49,7 +82,7 @@ impl OpenSites for From {
         may_create: bool,
     ) -> Result<Arc<dyn Table>, OpenError> {
         let inner = self.shelf.table(site, address, may_create).await?;
-        Ok(Arc::new(Far { inner, trip: self.trip(site) }))
+        Ok(Arc::new(self.far(inner, site)))
     }
 
     async fn blobs(
@@ -59,7 +92,7 @@ impl OpenSites for From {
         may_create: bool,
     ) -> Result<Arc<dyn Blob>, OpenError> {
         let inner = self.shelf.blobs(site, address, may_create).await?;
-        Ok(Arc::new(Far { inner, trip: self.trip(site) }))
+        Ok(Arc::new(self.far(inner, site)))
     }
 }
 
@@ -67,11 +100,19 @@ impl OpenSites for From {
 struct Far<S: ?Sized> {
     inner: Arc<S>,
     trip: u64,
+    number: usize,
+    cut: Cut,
 }
 
 impl<S: ?Sized> Far<S> {
-    async fn takes(&self, service: u64) {
+    /// Takes as long as a call does; whether it came to its store.
+    async fn takes(&self, service: u64) -> Result<(), Cause> {
+        if self.cut.site.load(Ordering::Relaxed) == self.number {
+            sleep(Duration::from_millis(GIVE_UP_MS)).await;
+            return Err(Cause::new("cut off"));
+        }
         sleep(Duration::from_millis(self.trip + service)).await;
+        Ok(())
     }
 }
 
@@ -82,22 +123,22 @@ impl Table for Far<dyn Table> {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
-        self.takes(TABLE_MS).await;
+        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.read(key).await
     }
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
-        self.takes(TABLE_MS).await;
+        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.cas(key, expect, new).await
     }
 
     async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
-        self.takes(TABLE_MS).await;
+        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.remove(key, tag).await
     }
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
-        self.takes(TABLE_MS).await;
+        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.erase(key).await
     }
 
@@ -113,22 +154,27 @@ impl Table for Far<dyn Table> {
 #[async_trait]
 impl Blob for Far<dyn Blob> {
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
-        self.takes(BLOB_WRITE_MS).await;
+        let is_cut = self.cut.site.load(Ordering::Relaxed) == self.number;
+        let open = self.cut.open.fetch_add(usize::from(is_cut), Ordering::Relaxed);
+        self.cut.most.fetch_max(open + usize::from(is_cut), Ordering::Relaxed);
+        let took = self.takes(BLOB_WRITE_MS).await;
+        self.cut.open.fetch_sub(usize::from(is_cut), Ordering::Relaxed);
+        took.map_err(BlobError::Unavailable)?;
         self.inner.create(key, body).await
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
-        self.takes(BLOB_READ_MS).await;
+        self.takes(BLOB_READ_MS).await.map_err(BlobError::Unavailable)?;
         self.inner.get(key, range).await
     }
 
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
-        self.takes(BLOB_READ_MS).await;
+        self.takes(BLOB_READ_MS).await.map_err(BlobError::Unavailable)?;
         self.inner.head(key).await
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BlobError> {
-        self.takes(BLOB_WRITE_MS).await;
+        self.takes(BLOB_WRITE_MS).await.map_err(BlobError::Unavailable)?;
         self.inner.delete(key).await
     }
 
@@ -143,11 +189,15 @@ impl Blob for Far<dyn Blob> {
 
 /// The namespace as a program at each of the sites has it.
 async fn programs(shelf: &Shelf) -> Vec<GeoStore> {
+    programs_with(shelf, &Cut::none()).await
+}
+
+async fn programs_with(shelf: &Shelf, cut: &Cut) -> Vec<GeoStore> {
     let mut programs = Vec::new();
     for site in 0..3 {
         let mut options = shelf.options();
         options.near = Some(format!("site-{site}"));
-        options.opener = Arc::new(From { shelf: shelf.clone(), site });
+        options.opener = Arc::new(From { shelf: shelf.clone(), site, cut: cut.clone() });
         programs.push(match site {
             0 => GeoStore::init(options).await.unwrap(),
             _ => GeoStore::open(options).await.unwrap(),
@@ -279,4 +329,49 @@ async fn with_a_site_down_a_put_takes_two_rounds_of_metadata() {
     let rounds = after.write_rounds - before.write_rounds;
     assert_eq!(rounds, 20, "10 puts");
     assert_eq!(after.writes_slow - before.writes_slow, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_that_is_cut_off_is_not_waited_for_when_that_is_known() {
+    let shelf = shelf();
+    let cut = Cut::none();
+    let programs = programs_with(&shelf, &cut).await;
+    put(&programs[0], "before").await;
+    settle().await;
+    cut.site.store(2, Ordering::Relaxed);
+    let mut number = 0;
+    while programs[0].snapshot().sites[2].up {
+        put(&programs[0], &format!("unknown/{number}")).await;
+        number += 1;
+    }
+    let took = taken(put(&programs[0], "known")).await;
+    // The look, a promise (a row is read and written), an acceptance (written), and a hint of what
+    // is missing; not 900 ms more, as long as a round lasts.
+    let rounds = 2 * (TRIPS[0][0] + TABLE_MS) + 3 * (TRIPS[0][1] + TABLE_MS);
+    assert!(took <= rounds + 2, "{took} ms of {rounds}");
+    let took = taken(put_in_series(&programs[0], "in parts")).await;
+    assert!(took <= TRIPS[0][1] + BLOB_WRITE_MS + rounds + 2, "{took} ms in parts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fragments_for_a_site_that_is_cut_off_are_few_at_a_time() {
+    let shelf = shelf();
+    let cut = Cut::none();
+    let programs = programs_with(&shelf, &cut).await;
+    put(&programs[0], "before").await;
+    settle().await;
+    cut.site.store(2, Ordering::Relaxed);
+    let mut number = 0;
+    while programs[0].snapshot().sites[2].up {
+        put(&programs[0], &format!("unknown/{number}")).await;
+        number += 1;
+    }
+    while cut.open.load(Ordering::Relaxed) > 0 {
+        sleep(Duration::from_millis(GIVE_UP_MS)).await;
+    }
+    cut.most.store(0, Ordering::Relaxed);
+    let keys: Vec<String> = (0..100).map(|number| format!("known/{number}")).collect();
+    futures::future::join_all(keys.iter().map(|key| put(&programs[0], key))).await;
+    let most = cut.most.load(Ordering::Relaxed);
+    assert!((1..=LATE_FRAGMENTS_MAX).contains(&most), "{most} at a time");
 }

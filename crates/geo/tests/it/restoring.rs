@@ -75,6 +75,7 @@ fn promises_are_asked_for_when_every_version_is_known() {
         epoch: Epoch(1),
         voters: vec![SiteIndex(1), SiteIndex(2)],
         down: BTreeSet::new(),
+        silent: BTreeSet::new(),
         fast: true,
         round: Duration::from_secs(1),
         pause: Duration::from_millis(10),

@@ -141,6 +141,7 @@ impl Sites {
             clock: Clock::new(wall, || Instant::from_nanos(0)),
             entropy: entropy(),
             opener: Arc::new(opener()),
+            cache: None,
         });
         Self { nodes, store: store.await.unwrap() }
     }

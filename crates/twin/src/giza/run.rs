@@ -245,6 +245,7 @@ impl Sites {
             epoch: EPOCH,
             voters: nearest.into_iter().map(SiteIndex).collect(),
             down: known.iter().map(|site| SiteIndex(*site)).collect(),
+            silent: known.iter().map(|site| SiteIndex(*site)).collect(),
             fast: matches!(scenario.design, Design::Giza | Design::SerialFast),
             round: scenario.round,
             // The median between sites (section 6.5).

@@ -93,6 +93,7 @@ impl Plan {
             clock: Clock::new(wall, || Instant::from_nanos(0)),
             entropy: self.entropy("ids"),
             opener: Arc::new(self.opener()),
+            cache: None,
         }
     }
 }

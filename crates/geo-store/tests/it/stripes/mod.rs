@@ -101,6 +101,7 @@ impl Run {
             UnixTime::from_millis(BEGINS_MS + days * DAY_MS + passed)
         };
         GeoOptions {
+            cache: None,
             map: self.sites.map.clone(),
             file: None,
             near: None,

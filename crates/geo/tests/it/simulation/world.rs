@@ -167,11 +167,14 @@ impl World {
             Some(Fault::SmallQuorum) => Quorums::unproved(self.plan.sites, 2, 2, 2),
             _ => Quorums::new(self.plan.sites, self.plan.sizes).unwrap(),
         };
+        // Some clients think of a site that it does not answer, and may be wrong.
+        let silent = voters.iter().copied().filter(|_| self.random.below(16) == 0).collect();
         Terms {
             quorums,
             epoch: self.epoch,
             voters,
             down,
+            silent,
             fast: self.plan.loss == 0 || self.random.below(8) > 0,
             round: Duration::from_millis(3 * self.plan.delay_ms),
             pause: Duration::from_millis(self.plan.delay_ms),

@@ -1,0 +1,54 @@
+//! Chunks of an object that comes as a stream, at their sites.
+//!
+//! A site that did not answer lately is not waited for, once enough others have what was written: a
+//! partition is silent, and each chunk would wait for it as long as a blob may take. Not here:
+//! objects of one chunk, whose fragments are written beside their agreement ([`crate::run`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fulgurite_geo::{Fragment, How};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+
+use crate::fragments::{self, Encoded, Stripe};
+use crate::live::Live;
+use crate::site::Site;
+
+/// Writes all fragments of some chunks, but those that failed before; those that failed now.
+pub(crate) async fn write_all(
+    live: &Arc<Live>,
+    stripe: &Stripe,
+    encoded: &Encoded,
+    failed: &BTreeSet<u8>,
+) -> BTreeSet<u8> {
+    let all = (0..).zip(&stripe.coded.sites);
+    let asked: Vec<Fragment> = all
+        .filter(|(index, _)| !failed.contains(index))
+        .map(|(index, site)| Fragment { write: stripe.write, index, site: *site })
+        .collect();
+    let is_down = |fragment: &&Fragment| live.site(fragment.site).is_none_or(Site::is_down);
+    let mut writes: FuturesUnordered<_> = asked
+        .iter()
+        .map(|fragment| async {
+            (fragment.index, fragments::write(live, *fragment, encoded).await)
+        })
+        .collect();
+    let mut lacking: BTreeSet<u8> = asked.iter().map(|fragment| fragment.index).collect();
+    let mut open = lacking.clone();
+    let needed = usize::from(live.map.needed());
+    loop {
+        let are_enough = asked.len() - lacking.len() >= needed;
+        let mut waited_for = asked.iter().filter(|fragment| open.contains(&fragment.index));
+        if are_enough && waited_for.all(|fragment| is_down(&fragment)) {
+            break;
+        }
+        let Some((index, how)) = writes.next().await else { break };
+        open.remove(&index);
+        if how == How::Done {
+            lacking.remove(&index);
+        }
+    }
+    // What is given up here may be written all the same; it is made again, if it was not.
+    drop(writes);
+    lacking
+}

@@ -1,0 +1,280 @@
+//! How long objects over sites take that are far from each other: true packets, TCP, TLS, nodes
+//! and disks over distances that a switch of our own emulates. Printed as JSON, a line each.
+//!
+//! ```text
+//! geo_wan may                                         whether the machine allows it
+//! geo_wan puts FULGURITE FOLDER BYTES ROUNDS A B C    as often from each site; A, B, C: round
+//!                                                     trips in ms between 0-1, 0-2 and 1-2
+//! geo_wan down FULGURITE FOLDER BYTES ROUNDS A B C    with the farthest site cut off
+//! geo_wan met  FULGURITE FOLDER BYTES ROUNDS A B C    with 0.5 % of puts met by another's
+//! ```
+//!
+//! Root is needed, `ip` and `/dev/net/tun`. FULGURITE is the program, whose `geo node` stands at
+//! each site. Not here: rates of lines, loss.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
+)]
+
+mod calls;
+mod switch;
+mod world;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fulgurite_units::Seed;
+use serde_json::json;
+
+use calls::{Alone, get, get_in_series, put, put_in_series};
+use switch::{Switch, Ways};
+use world::{Program, SITES, World, rest, taken};
+
+/// Rounds that are made first, and not counted: connections are to be warm.
+const WARM: u64 = 4;
+
+/// What a measurement is of.
+#[derive(Clone, Debug)]
+struct Plan {
+    bytes: usize,
+    rounds: u64,
+    /// Round trips in ms, between the first and the second site, the first and the third, and the
+    /// others.
+    trips: [f64; 3],
+}
+
+impl Plan {
+    fn of(words: &[&str]) -> Self {
+        let trip = |at: usize| words[at].parse().unwrap();
+        let (bytes, rounds) = (words[0].parse().unwrap(), words[1].parse().unwrap());
+        Self { bytes, rounds, trips: [trip(2), trip(3), trip(4)] }
+    }
+
+    fn ways(&self) -> Ways {
+        let [near, far, others] = self.trips;
+        let way = |ms: f64| Some(Duration::from_secs_f64(ms / 2e3));
+        let own = Some(Duration::ZERO);
+        vec![
+            vec![own, way(near), way(far)],
+            vec![way(near), own, way(others)],
+            vec![way(far), way(others), own],
+        ]
+    }
+
+    /// The same with a site that nobody reaches.
+    fn ways_without(&self, site: usize) -> Ways {
+        let mut ways = self.ways();
+        for (from, row) in ways.iter_mut().enumerate() {
+            for (to, way) in row.iter_mut().enumerate() {
+                if (from == site) != (to == site) {
+                    *way = None;
+                }
+            }
+        }
+        ways
+    }
+
+    fn object(&self) -> Bytes {
+        let mut bytes = vec![0; self.bytes];
+        Seed::new(7).stream().fill(&mut bytes);
+        Bytes::from(bytes)
+    }
+}
+
+/// Times by what took them, in milliseconds.
+type Times = BTreeMap<&'static str, Vec<f64>>;
+
+fn medians(times: &Times) -> serde_json::Value {
+    let middle = |times: &Vec<f64>| {
+        let mut times = times.clone();
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    times.iter().map(|(name, times)| ((*name).to_owned(), json!(middle(times)))).collect()
+}
+
+/// Bytes of fragments that a program wrote elsewhere, and rounds of its writes.
+fn moved(program: &Program) -> (u64, u64) {
+    let snapshot = program.store.snapshot();
+    let sites = snapshot.sites.iter().enumerate();
+    let elsewhere = sites.filter(|(site, _)| *site != program.site);
+    (elsewhere.map(|(_, site)| site.bytes_written).sum(), snapshot.write_rounds)
+}
+
+/// One round of everything, in an order that turns with the rounds.
+async fn round(
+    [fast, classic, cached]: [&Program; 3],
+    number: u64,
+    object: &Bytes,
+    times: &mut Times,
+) {
+    let alone = Alone::new(number);
+    let before = Alone::new(number.saturating_sub(1));
+    let key = |kind: &str, number: u64| format!("{kind}/{}/{number}", fast.site);
+    let last = key("put", number.saturating_sub(1));
+    let kinds = ["alone", "put", "fast", "classic", "get alone", "get", "get series", "get again"];
+    let turn = usize::try_from(number).unwrap() % kinds.len();
+    for at in 0..kinds.len() {
+        let kind = kinds[(at + turn) % kinds.len()];
+        if number == 0 && kind.starts_with("get") {
+            continue;
+        }
+        let took = match kind {
+            "alone" => taken(alone.put(fast, object)).await.0,
+            "put" => {
+                let (bytes, rounds) = moved(fast);
+                let took = taken(put(fast, &key(kind, number), object)).await.0;
+                let (bytes, rounds) = (moved(fast).0 - bytes, moved(fast).1 - rounds);
+                times.entry("put bytes").or_default().push(bytes as f64);
+                times.entry("put rounds").or_default().push(rounds as f64);
+                took
+            }
+            "fast" => taken(put_in_series(fast, &key(kind, number), object)).await.0,
+            "classic" => taken(put_in_series(classic, &key(kind, number), object)).await.0,
+            "get alone" => taken(before.get(fast, object)).await.0,
+            "get" => taken(get(fast, &last, object)).await.0,
+            "get again" => {
+                get(cached, &last, object).await;
+                // What was read is kept when nobody waits for it any more.
+                rest(50).await;
+                taken(get(cached, &last, object)).await.0
+            }
+            _ => taken(get_in_series(fast, &last, (&before, object))).await.0,
+        };
+        times.entry(kind).or_default().push(took);
+        // What was told on the way is there before the next one.
+        rest(20).await;
+    }
+}
+
+/// Puts and gets of each kind, from each site.
+fn puts(world: &World, plan: &Plan) {
+    for site in 0..SITES {
+        let of = |programs: &[Program]| programs[site].clone();
+        let programs = [of(&world.fast), of(&world.classic), of(&world.cached)];
+        let (plan, object) = (plan.clone(), plan.object());
+        let sent = world.switch.counts(site).0;
+        let times = world.at(site, async move {
+            let mut times = Times::new();
+            for number in 0..WARM + plan.rounds {
+                if number == WARM {
+                    times.clear();
+                }
+                round(programs.each_ref(), number, &object, &mut times).await;
+            }
+            times
+        });
+        let (now, dropped) = world.switch.counts(site);
+        let mut line = medians(&times);
+        line["site"] = json!(site);
+        line["sent"] = json!(now - sent);
+        line["dropped"] = json!(dropped);
+        println!("{line}");
+    }
+}
+
+/// Puts and gets while the farthest site is cut off, once that is known.
+fn down(world: &World, plan: &Plan) {
+    let program = world.fast[0].clone();
+    let (rounds, object) = (plan.rounds, plan.object());
+    let lost = if plan.trips[0] > plan.trips[1] { 1 } else { 2 };
+    let warm = program.clone();
+    let bytes = object.clone();
+    world.at(0, async move {
+        for number in 0..WARM {
+            put(&warm, &format!("warm/{number}"), &bytes).await;
+            get(&warm, &format!("warm/{number}"), &bytes).await;
+        }
+    });
+    world.switch.set(plan.ways_without(lost));
+    let line = world.at(0, async move {
+        let (known, ()) = taken(async {
+            let mut number = 0;
+            while program.store.snapshot().sites[lost].up {
+                put(&program, &format!("unknown/{number}"), &object).await;
+                number += 1;
+            }
+        })
+        .await;
+        let mut times = Times::new();
+        let mut most = 0;
+        for number in 0..rounds {
+            let key = format!("down/{number}");
+            let before = moved(&program).1;
+            let took = taken(put(&program, &key, &object)).await.0;
+            let rounds = moved(&program).1 - before;
+            most = most.max(rounds);
+            times.entry("put").or_default().push(took);
+            times.entry("put rounds").or_default().push(rounds as f64);
+            let took = taken(get(&program, &key, &object)).await.0;
+            times.entry("get").or_default().push(took);
+        }
+        let mut line = medians(&times);
+        line["known ms"] = json!(known);
+        line["rounds at most"] = json!(most);
+        line
+    });
+    println!("{line}");
+    world.switch.set(plan.ways());
+}
+
+/// Puts of one program, of which every two hundredth is met by another's of the same object, in
+/// turn with puts that nobody meets.
+fn met(world: &World, plan: &Plan) {
+    let (first, second) = (world.fast[0].clone(), world.fast[1].clone());
+    let object = plan.object();
+    let (send, mut asked) = tokio::sync::mpsc::channel::<String>(16);
+    let theirs = object.clone();
+    world.begin(1, async move {
+        while let Some(key) = asked.recv().await {
+            // It may come first or second, or be told that somebody else was faster.
+            put(&second, &key, &theirs).await;
+        }
+    });
+    let rounds = plan.rounds;
+    let line = world.at(0, async move {
+        let mut times = Times::new();
+        for number in 0..WARM + rounds {
+            if number == WARM {
+                times.clear();
+            }
+            // Each is the first as often.
+            let order = if number % 2 == 0 { ["calm", "met"] } else { ["met", "calm"] };
+            for kind in order {
+                let key = format!("{kind}/{}", number % 16);
+                if kind == "met" && number % 200 == WARM + 100 {
+                    send.send(key.clone()).await.unwrap();
+                }
+                times.entry(kind).or_default().push(taken(put(&first, &key, &object)).await.0);
+            }
+        }
+        medians(&times)
+    });
+    println!("{line}");
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["may"] => match Switch::new(vec![vec![None; 2]; 2]) {
+            Ok(_) => println!("{}", json!({ "may": true })),
+            Err(why) => println!("{}", json!({ "may": false, "why": why })),
+        },
+        [what @ ("puts" | "down" | "met"), binary, folder, ref plan @ ..] if plan.len() == 5 => {
+            let plan = Plan::of(plan);
+            let world = World::new(Path::new(binary), Path::new(folder), plan.ways()).unwrap();
+            match what {
+                "puts" => puts(&world, &plan),
+                "down" => down(&world, &plan),
+                _ => met(&world, &plan),
+            }
+        }
+        _ => panic!("no such measurement: {words:?}"),
+    }
+}

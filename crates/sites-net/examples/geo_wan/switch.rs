@@ -1,0 +1,239 @@
+//! Networks that are far from each other, on one machine: a namespace for each site, in it a TUN
+//! device, and between the devices a switch that hands each packet on when its way has passed.
+//!
+//! ```text
+//! namespace of a site -- wan0 -- reader --> packets by due time --> writer -- wan0 -- another
+//! ```
+//!
+//! Distances are emulated; packets, TCP and whatever speaks it are real. What is not here: rates
+//! of lines, loss and reordering. A pair without a delay is a partition, which is silent: packets
+//! vanish.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Bytes of a packet, as between machines of most providers.
+const MTU: usize = 1500;
+/// Bytes of packets under way at most; more are dropped, as by a full router.
+const UNDER_WAY_MAX: usize = 64 << 20;
+
+/// One way between each two sites; none where nothing passes.
+pub(crate) type Ways = Vec<Vec<Option<Duration>>>;
+
+/// The address of a site.
+pub(crate) fn address(site: usize) -> String {
+    format!("10.77.{}.1", site + 1)
+}
+
+/// A packet under way, the one that is due first the greatest.
+type Packet = Reverse<(Instant, u64, usize, Vec<u8>)>;
+
+#[derive(Default)]
+struct UnderWay {
+    packets: BinaryHeap<Packet>,
+    bytes: usize,
+    count: u64,
+}
+
+struct Shared {
+    ways: Mutex<Ways>,
+    under_way: Mutex<UnderWay>,
+    changed: Condvar,
+    is_over: AtomicBool,
+    dropped: AtomicU64,
+    /// Bytes that left each site.
+    sent: Vec<AtomicU64>,
+}
+
+/// The networks and the switch between them. It ends with this.
+pub(crate) struct Switch {
+    names: Vec<String>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Switch {
+    /// Networks of as many sites as there are ways from.
+    pub(crate) fn new(ways: Ways) -> Result<Self, String> {
+        let sites = ways.len();
+        let shared = Arc::new(Shared {
+            ways: Mutex::new(ways),
+            under_way: Mutex::default(),
+            changed: Condvar::new(),
+            is_over: AtomicBool::new(false),
+            dropped: AtomicU64::new(0),
+            sent: (0..sites).map(|_| AtomicU64::new(0)).collect(),
+        });
+        let (names, threads) = (Vec::new(), Vec::new());
+        let mut made = Self { names, shared, threads };
+        let mut devices = Vec::new();
+        for site in 0..sites {
+            let name = format!("fgw{}-{site}", std::process::id());
+            ip(&["netns", "add", &name])?;
+            made.names.push(name.clone());
+            devices.push(inside(&name, || device().map_err(|error| error.to_string()))??);
+            for words in [
+                &["address", "add", &format!("{}/16", address(site)), "dev", "wan0"][..],
+                &["link", "set", "dev", "wan0", "mtu", &MTU.to_string(), "txqueuelen", "20000"],
+                &["link", "set", "dev", "wan0", "up"],
+                &["link", "set", "dev", "lo", "up"],
+                // As Linux has it by default; a namespace cannot choose it in another way.
+                &["route", "replace", "10.77.0.0/16", "dev", "wan0", "congctl", "cubic"],
+            ] {
+                ip(&[&["-netns", &name], words].concat())?;
+            }
+        }
+        for (site, device) in devices.iter().enumerate() {
+            let (device, shared) = (device.try_clone().map_err(text)?, Arc::clone(&made.shared));
+            // It ends with the process: a read of a device cannot be ended.
+            std::thread::spawn(move || take(site, device, &shared));
+        }
+        let shared = Arc::clone(&made.shared);
+        made.threads.push(std::thread::spawn(move || hand_on(&devices, &shared)));
+        Ok(made)
+    }
+
+    /// The namespace of a site.
+    pub(crate) fn name(&self, site: usize) -> &str {
+        &self.names[site]
+    }
+
+    /// Other distances from now on.
+    pub(crate) fn set(&self, ways: Ways) {
+        *self.shared.ways.lock().unwrap() = ways;
+    }
+
+    /// Bytes that left a site, and packets that were dropped for want of room.
+    pub(crate) fn counts(&self, site: usize) -> (u64, u64) {
+        let shared = &self.shared;
+        (shared.sent[site].load(Ordering::Relaxed), shared.dropped.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        for name in &self.names {
+            let _ = ip(&["netns", "delete", name]);
+        }
+    }
+}
+
+/// Does something in a namespace, on a thread of its own: whatever that starts is there as well.
+pub(crate) fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    let enter = || -> std::io::Result<()> {
+        let namespace = File::open(format!("/run/netns/{name}"))?;
+        let network = Some(LinkNameSpaceType::Network);
+        move_into_link_name_space(namespace.as_fd(), network)?;
+        // Connections are kept warm: what was sent lately says what may be sent.
+        std::fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0")?;
+        std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 33554432")?;
+        std::fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 131072 33554432")
+    };
+    std::thread::scope(|scope| {
+        let done = scope.spawn(|| enter().map(|()| work())).join();
+        done.map_err(|_| "a thread in a network has failed".to_owned())?.map_err(text)
+    })
+}
+
+/// A new device of the network of this thread.
+fn device() -> std::io::Result<File> {
+    /// `TUNSETIFF` of Linux, of an `ifreq`: a name of 16 bytes and what kind it is.
+    const SET: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<i32>(b'T', 202);
+    /// Packets of IP without a header of the device (`IFF_TUN`, `IFF_NO_PI`).
+    const KIND: u16 = 0x1001;
+    let device = File::options().read(true).write(true).open("/dev/net/tun")?;
+    let mut request = [0_u8; 40];
+    request[..4].copy_from_slice(b"wan0");
+    #[expect(clippy::host_endian_bytes, reason = "it is for the kernel of this machine")]
+    request[16..18].copy_from_slice(&KIND.to_ne_bytes());
+    // SAFETY: the call reads and writes an `ifreq`, 40 bytes, which outlives it.
+    #[expect(unsafe_code, reason = "the call takes a pointer; rustix has no safe form of it")]
+    unsafe {
+        let set = rustix::ioctl::Updater::<SET, [u8; 40]>::new(&mut request);
+        rustix::ioctl::ioctl(&device, set)?;
+    }
+    Ok(device)
+}
+
+/// Takes packets of a site and puts them on their ways.
+fn take(from: usize, mut device: File, shared: &Shared) {
+    let mut buffer = [0; 2 * MTU];
+    while let Ok(length) = device.read(&mut buffer) {
+        if shared.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let packet = &buffer[..length];
+        // Of IPv4 to 10.77.SITE.1.
+        let Some([4, .., site]) = packet.get(..19).map(|it| [it[0] >> 4, it[16], it[18]]) else {
+            continue;
+        };
+        let to = usize::from(site).wrapping_sub(1);
+        let way = shared.ways.lock().unwrap()[from].get(to).copied().flatten();
+        let Some(way) = way else { continue };
+        shared.sent[from].fetch_add(length as u64, Ordering::Relaxed);
+        let mut under_way = shared.under_way.lock().unwrap();
+        if under_way.bytes + length > UNDER_WAY_MAX {
+            shared.dropped.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        under_way.bytes += length;
+        under_way.count += 1;
+        let due = Instant::now() + way;
+        let is_first = under_way.packets.peek().is_none_or(|Reverse(first)| due < first.0);
+        let number = under_way.count;
+        under_way.packets.push(Reverse((due, number, to, packet.to_vec())));
+        drop(under_way);
+        if is_first {
+            shared.changed.notify_one();
+        }
+    }
+}
+
+/// Hands packets on when they are due.
+fn hand_on(devices: &[File], shared: &Shared) {
+    let mut under_way = shared.under_way.lock().unwrap();
+    while !shared.is_over.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        let left = under_way.packets.peek().map(|Reverse(first)| first.0.duration_since(now));
+        if left.is_none_or(|left| left > Duration::ZERO) {
+            let left = left.unwrap_or(Duration::from_millis(200));
+            under_way = shared.changed.wait_timeout(under_way, left).unwrap().0;
+            continue;
+        }
+        let Some(Reverse((_, _, to, packet))) = under_way.packets.pop() else { continue };
+        under_way.bytes -= packet.len();
+        drop(under_way);
+        // A full queue drops it, as any would.
+        let _ = (&devices[to]).write(&packet);
+        under_way = shared.under_way.lock().unwrap();
+    }
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+/// Runs `ip`; what it said when it failed.
+fn ip(words: &[&str]) -> Result<(), String> {
+    let done = Command::new("ip").args(words).stdin(Stdio::null()).output();
+    let done = done.map_err(|error| format!("ip: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(format!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&done.stderr).trim()))
+}

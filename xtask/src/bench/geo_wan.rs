@@ -1,0 +1,199 @@
+//! Several sites that are far from each other: how much longer a put and a get take than their
+//! bytes alone.
+//!
+//! Ours is the example `geo_wan` of the crate `sites-net`: three network namespaces, in each a
+//! `fulgurite geo node` over a directory, and a switch that delivers packets late. Distances are
+//! emulated; packets, TCP, TLS, nodes and disks are real. What is compared alternates within a
+//! round. Where the machine does not allow it a line says so, and there are no rows.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::{Bench, Measured};
+use crate::shell;
+
+/// Rounds of which a row is the median.
+const ROUNDS: u64 = 31;
+/// Puts of which a median is compared where few of them meet another's.
+const MET_ROUNDS: u64 = 400;
+
+/// Distances and objects.
+struct Setting {
+    bytes: u64,
+    /// Round trips between the first and the second site, the first and the third, the others.
+    trips: [&'static str; 3],
+    words: &'static str,
+    /// Names of rows, from each site.
+    rows: [Rows; 3],
+    put_target: &'static str,
+}
+
+/// Names of the rows of a site.
+struct Rows {
+    put: &'static str,
+    fast: &'static str,
+    classic: &'static str,
+    get: &'static str,
+    get_series: &'static str,
+    get_again: &'static str,
+    sent: &'static str,
+    rounds: &'static str,
+}
+
+macro_rules! rows {
+    ($what:literal) => {
+        Rows {
+            put: concat!($what, ", put"),
+            fast: concat!($what, ", put in series"),
+            classic: concat!($what, ", put in series, promises first"),
+            get: concat!($what, ", get"),
+            get_series: concat!($what, ", get in series"),
+            get_again: concat!($what, ", get again with a cache"),
+            sent: concat!($what, ", bytes of fragments to other sites"),
+            rounds: concat!($what, ", rounds of a put"),
+        }
+    };
+}
+
+const FAR: Setting = Setting {
+    bytes: 4 << 20,
+    trips: ["90", "150", "240"],
+    words: "4 MiB, round trips of 90, 150 and 240 ms",
+    rows: [rows!("far, from 1"), rows!("far, from 2"), rows!("far, from 3")],
+    put_target: "<= 1.05 x",
+};
+
+const NEAR: Setting = Setting {
+    bytes: 128 << 10,
+    trips: ["23", "36", "46"],
+    words: "128 KiB, round trips of 23, 36 and 46 ms",
+    rows: [rows!("near, from 1"), rows!("near, from 2"), rows!("near, from 3")],
+    put_target: "<= 1.05 x, < 100 ms",
+};
+
+/// Measures everything.
+pub(super) fn geo_wan(bench: &Bench) -> Result<Vec<Measured>> {
+    let ours = built()?;
+    let may = lines(&ours, &["may"])?;
+    if let [may, ..] = &*may
+        && let Some(why) = may["why"].as_str()
+    {
+        eprintln!("left out: networks that are far from each other ({why})");
+        return Ok(Vec::new());
+    }
+    let mut rows = Vec::new();
+    for setting in [FAR, NEAR] {
+        let found = measure(&ours, bench, "puts", (&setting, ROUNDS))?;
+        for (line, names) in found.iter().zip(&setting.rows) {
+            rows.extend(from_site(line, names, &setting)?);
+        }
+    }
+    rows.extend(down(&measure(&ours, bench, "down", (&FAR, ROUNDS))?)?);
+    rows.extend(met(&measure(&ours, bench, "met", (&NEAR, MET_ROUNDS))?)?);
+    Ok(rows)
+}
+
+/// The program that measures, and the one whose nodes stand at the sites.
+fn built() -> Result<std::path::PathBuf> {
+    let mut command = shell::cargo();
+    shell::run(command.args(["build", "--release", "--package", "fulgurite", "--bins"]))?;
+    let mut command = shell::cargo();
+    let words = ["build", "--release", "--package", "fulgurite-sites-net", "--example", "geo_wan"];
+    shell::run(command.args(words))?;
+    Ok(shell::target().join("release/examples/geo_wan"))
+}
+
+fn measure(
+    ours: &Path,
+    bench: &Bench,
+    what: &str,
+    (setting, rounds): (&Setting, u64),
+) -> Result<Vec<Value>> {
+    let folder = bench.folder.join(format!("{what}-{}", setting.bytes));
+    let (binary, folder) = (bench.binary.display().to_string(), folder.display().to_string());
+    let (bytes, rounds) = (setting.bytes.to_string(), rounds.to_string());
+    let words = [&[what, &binary, &folder, &bytes, &rounds], &setting.trips[..]].concat();
+    lines(ours, &words)
+}
+
+fn lines(program: &Path, words: &[&str]) -> Result<Vec<Value>> {
+    let text = shell::read(shell::program(program).args(words))?;
+    text.lines().map(|line| serde_json::from_str(line).context("geo_wan says nonsense")).collect()
+}
+
+fn number(line: &Value, name: &str) -> Result<f64> {
+    line[name].as_f64().with_context(|| format!("geo_wan does not say {name:?}"))
+}
+
+fn row(
+    row: &'static str,
+    ours: f64,
+    peer: Option<(&'static str, f64)>,
+    (unit, target): (&'static str, &'static str),
+    input: &str,
+) -> Measured {
+    let (peer, input) = (peer.map(|(name, value)| (name, vec![value])), input.to_owned());
+    Measured { row, ours: vec![ours], peer, unit, target, input }
+}
+
+/// Rows of a site of which one puts and gets.
+fn from_site(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>> {
+    let input = format!(
+        "{}, emulated; 2+1, nodes over directories, connections warm, median of {ROUNDS}",
+        setting.words
+    );
+    let of = |name| number(line, name);
+    let (put, get) = (of("put")?, of("get")?);
+    let alone = ("the bytes alone", of("alone")?);
+    let get_alone = ("the bytes alone", of("get alone")?);
+    #[expect(clippy::cast_precision_loss, reason = "some MiB")]
+    let sent = of("put bytes")? / setting.bytes as f64;
+    let row = |name, ours, peer, of| row(name, ours, peer, of, &input);
+    Ok(vec![
+        row(names.put, put, Some(alone), ("ms", setting.put_target)),
+        row(names.fast, of("fast")?, Some(("put", put)), ("ms", ">= 1.5 x")),
+        row(names.classic, of("classic")?, Some(("put", put)), ("ms", ">= 1.8 x")),
+        row(names.get, get, Some(get_alone), ("ms", "<= 1.15 x")),
+        row(names.get_series, of("get series")?, Some(("get", get)), ("ms", ">= 1.35 x")),
+        row(names.get_again, of("get again")?, Some(("get", get)), ("ms", "none")),
+        row(names.sent, sent, None, ("x", "<= 1.02")),
+        row(names.rounds, of("put rounds")?, None, ("rounds", "1")),
+    ])
+}
+
+/// Rows of sites of which the farthest is cut off.
+fn down(found: &[Value]) -> Result<Vec<Measured>> {
+    let line = found.first().context("geo_wan says nothing")?;
+    let input = format!(
+        "{}, emulated; from 1, 3 is cut off and known to be; median of {ROUNDS}",
+        FAR.words
+    );
+    let of = |name| number(line, name);
+    let row = |name, ours, of| row(name, ours, None, of, &input);
+    Ok(vec![
+        row("a site down, put", of("put")?, ("ms", "none")),
+        row("a site down, get", of("get")?, ("ms", "none")),
+        row("a site down, rounds of a put at most", of("rounds at most")?, ("rounds", "<= 2")),
+        row("a site down, until it is known", of("known ms")?, ("ms", "none")),
+    ])
+}
+
+/// The row of puts of which few meet another's.
+fn met(found: &[Value]) -> Result<Vec<Measured>> {
+    let line = found.first().context("geo_wan says nothing")?;
+    let input = format!(
+        "{}, emulated; of every 200 puts one meets another's of the same object, beside as many \
+         that meet none, in turn; median of {MET_ROUNDS}",
+        NEAR.words
+    );
+    let calm = Some(("puts that meet none", number(line, "calm")?));
+    Ok(vec![row(
+        "puts of which 0.5 % are met",
+        number(line, "met")?,
+        calm,
+        ("ms", "1.02 x"),
+        &input,
+    )])
+}
