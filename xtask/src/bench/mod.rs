@@ -12,6 +12,7 @@
 
 mod client;
 mod codes;
+mod compare;
 mod geo;
 mod geo_wan;
 mod glass;
@@ -134,6 +135,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--json" => is_json = true,
             "--record" => is_recorded = true,
             "--loaded" => may_be_loaded = true,
+            "--compare" => {
+                let path = history();
+                let text = std::fs::read_to_string(&path).with_context(|| format!("{path:?}"))?;
+                print!("{}", compare::compare(&text)?);
+                return Ok(());
+            }
             _ if name.is_none() && BENCHES.iter().any(|(known, _)| *known == arg.as_str()) => {
                 name = Some(arg.as_str());
             }
@@ -291,11 +298,13 @@ fn print(row: &Row, is_json: bool) -> Result<()> {
     Ok(())
 }
 
+/// Where rows are recorded.
+fn history() -> PathBuf {
+    shell::root().join("bench/history.ndjson")
+}
+
 fn record(row: &Row) -> Result<()> {
-    let folder = shell::root().join("bench");
-    std::fs::create_dir_all(&folder)?;
-    let path = folder.join("history.ndjson");
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(history())?;
     writeln!(file, "{}", serde_json::to_string(row)?)?;
     Ok(())
 }
