@@ -76,9 +76,11 @@ mod tests {
     use super::*;
 
     fn line(row: &str, ours: f64, machine: &str, peer: &str) -> String {
-        format!(
-            r#"{{"bench":"codes","row":"{row}","ours":{ours},"peer":1.0,"peer_name":"{peer}","ratio":{ours},"unit":"GB/s","target":"2 x","input":"","machine":"{machine}","commit":"c0ffee","command":""}}"#
-        )
+        let row = serde_json::json!({
+            "bench": "codes", "row": row, "ours": ours, "peer_name": peer, "ratio": ours,
+            "unit": "GB/s", "target": "2 x", "machine": machine, "commit": "c0ffee",
+        });
+        row.to_string()
     }
 
     #[test]
