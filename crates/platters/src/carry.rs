@@ -81,8 +81,9 @@ impl Carrier {
             if row.is_there && self.given.files.exists(platter) {
                 match self.is_away(platter, &row) {
                     Ok(true) => self.given.files.remove(platter)?,
-                    // It lost what it acknowledged: the one at home goes there once more.
+                    // It does not have what it acknowledged: the one at home goes there once more.
                     Ok(false) => self.note(platter, FarRow { is_there: false, ..row })?,
+                    Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
                     Err(error) => trouble = trouble.or(Some(error)),
                 }
             }
@@ -100,9 +101,11 @@ impl Carrier {
         Ok(trouble)
     }
 
+    /// Whether the library of a platter has what is at home too, byte for byte: nothing at home
+    /// goes on the word of a row alone.
     fn is_away(&self, platter: PlatterId, row: &FarRow) -> Result<bool> {
         let library = crate::far::named(&self.given.far, &row.library)?;
-        Ok(library.bytes(platter)? == Some(row.bytes))
+        self.is_same(&**library, platter, &self.given.files.open(platter)?)
     }
 
     /// Looks for a platter that is not at home and that no row knows to be elsewhere.
@@ -171,16 +174,17 @@ impl Carrier {
     fn carry(&self, library: &dyn FarLibrary, platter: PlatterId, row: &FarRow) -> Result<()> {
         let file = match self.given.files.open(platter) {
             Ok(file) => file,
-            // Lost at home. Whether it was there before, only the library can say.
+            // Lost at home. Whether it was there before, only the library can say. One that could
+            // just not be opened is not lost.
             Err(error) => {
-                if library.bytes(platter)? != Some(row.bytes) {
+                if !is_lost(&error) || library.bytes(platter)? != Some(row.bytes) {
                     return Err(error);
                 }
                 return self.note_away(platter, FarRow { is_there: true, ..row.clone() });
             }
         };
         let bytes = file.bytes();
-        if library.bytes(platter)? != Some(bytes) || !self.is_same(library, platter, &file)? {
+        if !self.is_same(library, platter, &file)? {
             self.put(library, platter, &file)?;
             if !self.is_same(library, platter, &file)? {
                 return Err(PlattersError::FarUnavailable {
@@ -216,6 +220,9 @@ impl Carrier {
         platter: PlatterId,
         file: &PlatterFileSource,
     ) -> Result<bool> {
+        if library.bytes(platter)? != Some(file.bytes()) {
+            return Ok(false);
+        }
         let path = self.given.files.path(platter);
         let (mut here, mut there) = (Vec::new(), Vec::new());
         let mut offset = 0;
@@ -253,6 +260,12 @@ impl Carrier {
             rows::put(tx, FAR, key, &far)
         })
     }
+}
+
+/// Whether a platter could not be opened because it is not there.
+fn is_lost(error: &PlattersError) -> bool {
+    use std::io::ErrorKind::NotFound;
+    matches!(error, PlattersError::Io { source, .. } if source.kind() == NotFound)
 }
 
 /// What is shown of a far library.

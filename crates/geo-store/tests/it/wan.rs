@@ -331,19 +331,24 @@ async fn with_a_site_down_a_put_takes_two_rounds_of_metadata() {
     assert_eq!(after.writes_slow - before.writes_slow, 10);
 }
 
+/// Cuts the third site off, and puts until that is known.
+async fn cut_off(program: &GeoStore, cut: &Cut) {
+    put(program, "before").await;
+    settle().await;
+    cut.site.store(2, Ordering::Relaxed);
+    let mut number = 0;
+    while program.snapshot().sites[2].up {
+        put(program, &format!("unknown/{number}")).await;
+        number += 1;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_site_that_is_cut_off_is_not_waited_for_when_that_is_known() {
     let shelf = shelf();
     let cut = Cut::none();
     let programs = programs_with(&shelf, &cut).await;
-    put(&programs[0], "before").await;
-    settle().await;
-    cut.site.store(2, Ordering::Relaxed);
-    let mut number = 0;
-    while programs[0].snapshot().sites[2].up {
-        put(&programs[0], &format!("unknown/{number}")).await;
-        number += 1;
-    }
+    cut_off(&programs[0], &cut).await;
     let took = taken(put(&programs[0], "known")).await;
     // The look, a promise (a row is read and written), an acceptance (written), and a hint of what
     // is missing; not 900 ms more, as long as a round lasts.
@@ -358,14 +363,7 @@ async fn fragments_for_a_site_that_is_cut_off_are_few_at_a_time() {
     let shelf = shelf();
     let cut = Cut::none();
     let programs = programs_with(&shelf, &cut).await;
-    put(&programs[0], "before").await;
-    settle().await;
-    cut.site.store(2, Ordering::Relaxed);
-    let mut number = 0;
-    while programs[0].snapshot().sites[2].up {
-        put(&programs[0], &format!("unknown/{number}")).await;
-        number += 1;
-    }
+    cut_off(&programs[0], &cut).await;
     while cut.open.load(Ordering::Relaxed) > 0 {
         sleep(Duration::from_millis(GIVE_UP_MS)).await;
     }

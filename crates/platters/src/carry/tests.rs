@@ -134,6 +134,33 @@ fn a_crash_between_the_row_and_the_file_leaves_a_file_that_goes_if_the_library_h
 }
 
 #[test]
+fn a_platter_at_home_stays_when_the_library_has_as_many_other_bytes() {
+    let (bench, [oslo, turin], row) = sealed();
+    // What was put differs in a bit, and the platter at home cannot be opened for a moment.
+    oslo.set_falsifies(true);
+    assert!(run(&bench).is_err());
+    let platter = *oslo.held().keys().next().unwrap();
+    let (path, hidden) = (bench.files.path(platter), bench.files.path(platter).with_extension("x"));
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::rename(&path, &hidden).unwrap();
+    // A link to itself is there, and cannot be opened.
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+    assert!(run(&bench).is_err());
+    assert!(!far_row(&bench, platter).unwrap().is_there, "it is not lost at home");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::rename(&hidden, &path).unwrap();
+    // And if its row said that it is away all the same.
+    let carrier = carrier(&bench);
+    let far = far_row(&bench, platter).unwrap();
+    carrier.note_away(platter, FarRow { is_there: true, ..far }).unwrap();
+    oslo.set_falsifies(false);
+    run(&bench).unwrap();
+    assert_eq!(oslo.held()[&platter], bytes, "the good one went there once more");
+    assert_eq!(turin.held().len(), 1);
+    check(&bench, &row);
+}
+
+#[test]
 fn a_platter_of_which_no_row_says_where_it_is_is_looked_for() {
     let (bench, libraries, row) = sealed();
     run(&bench).unwrap();
