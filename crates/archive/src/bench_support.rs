@@ -59,6 +59,7 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
         classes: Classes::default(),
         tiers: std::collections::BTreeMap::default(),
         acknowledged_at: None,
+        shared: None,
         far_libraries: Vec::new(),
         log_capacity: ByteCount::gib(64),
         // No file of 64 MiB for each fill, or test.

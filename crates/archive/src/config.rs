@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use crate::objects::classes::{Access, Classes, Home, TierName};
+pub use crate::shared::{
+    SharedBytes, SharedCondition, SharedError, SharedFound, SharedOptions, SharedPut, SharedStore,
+};
 pub use crate::space::SpaceOptions;
 pub use crate::tiers::{Calm, MoveWhen, TierOptions};
 pub use fulgurite_platters::config::{
@@ -50,6 +53,8 @@ pub struct ArchiveConfig {
     /// Tiers that are far libraries: they keep redundancy platters, as many of each set as
     /// `glass.far_redundancy` says.
     pub far_libraries: Vec<TierName>,
+    /// Buckets that this archive shares with others; none without.
+    pub shared: Option<SharedOptions>,
     /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.
     pub log_capacity: ByteCount,
     /// What is kept free on the disk, and how soon deleted names are forgotten.

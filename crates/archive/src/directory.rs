@@ -181,11 +181,30 @@ pub(crate) fn master_key(path: &Path, may_create: bool) -> Result<SecretKey> {
         }
         Err(error) => return Err(ArchiveError::io("read the master key", path)(error)),
     };
+    parse_key(path, &text, "a master key is 64 hexadecimal digits; restore it from its backup")
+}
+
+fn parse_key(path: &Path, text: &str, reason: &str) -> Result<SecretKey> {
     let mut key = [0; 32];
-    hex::decode_to_slice(text.trim(), &mut key).map_err(|_| {
-        unusable(path, "a master key is 64 hexadecimal digits; restore it from its backup")
-    })?;
+    hex::decode_to_slice(text.trim(), &mut key).map_err(|_| unusable(path, reason))?;
     Ok(SecretKey::from_bytes(key))
+}
+
+/// Reads the key of buckets that several archives share. It is never made here: all of them have
+/// the same one.
+pub(crate) fn shared_key(path: &Path) -> Result<SecretKey> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => zeroize::Zeroizing::new(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(unusable(
+                path,
+                "there is no key of shared buckets: copy that of the archives that have them, or \
+                 make one with `openssl rand -hex 32` if there are none",
+            ));
+        }
+        Err(error) => return Err(ArchiveError::io("read the key of shared buckets", path)(error)),
+    };
+    parse_key(path, &text, "a key of shared buckets is 64 hexadecimal digits")
 }
 
 /// The path of the master key that `config` names.

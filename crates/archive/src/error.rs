@@ -15,12 +15,21 @@ pub enum ArchiveError {
     BucketAlreadyOwnedByYou { bucket: String },
     #[error("bucket \"{bucket}\" is not empty")]
     BucketNotEmpty { bucket: String },
+    #[error("bucket \"{bucket}\" is shared by several archives: {what}")]
+    NotShared { bucket: String, what: &'static str },
+    #[error(
+        "bucket \"{bucket}\" is shared by several archives, and the configuration of this one does \
+         not name it: add it to geo.shared, or remove it here, which leaves its objects to the others"
+    )]
+    SharedElsewhere { bucket: String },
+    #[error("the key of shared buckets is wrong: another one began \"{bucket}\"")]
+    WrongSharedKey { bucket: String },
     #[error("bucket name \"{name}\" is not valid: {rule}")]
     InvalidBucketName { name: String, rule: &'static str },
     #[error("object \"{key}\" does not exist in bucket \"{bucket}\"")]
     NoSuchKey { bucket: String, key: String },
-    #[error("key of {bytes} bytes is longer than 1024 bytes")]
-    KeyTooLong { bytes: usize },
+    #[error("key of {bytes} bytes is longer than {max} bytes")]
+    KeyTooLong { bytes: usize, max: usize },
     #[error("user metadata of {bytes} bytes is more than 2048 bytes")]
     MetadataTooLarge { bytes: usize },
     #[error("body of {bytes} bytes is larger than {max} bytes")]
@@ -115,6 +124,7 @@ impl ArchiveError {
             | Self::PlatterOutOfReach { .. }
             | Self::Undecoded { .. }
             | Self::TierUnavailable { .. }
+            | Self::SharedElsewhere { .. }
             | Self::Stopping => ErrorKind::Unavailable,
             Self::Unreadable { .. } | Self::PlatterUnreadable { .. } | Self::Corrupt { .. } => {
                 ErrorKind::Corrupt
@@ -134,6 +144,8 @@ impl ArchiveError {
             | Self::InvalidArgument { .. }
             | Self::Unusable { .. }
             | Self::Newer { .. }
+            | Self::NotShared { .. }
+            | Self::WrongSharedKey { .. }
             | Self::WrongMasterKey { .. } => ErrorKind::Invalid,
             Self::Catalog(error) if error.kind() == ErrorKind::Unavailable => {
                 ErrorKind::Unavailable
@@ -244,6 +256,9 @@ impl From<ArchiveError> for PlattersError {
             | A::TierUnavailable { .. }
             | A::Locked { .. }
             | A::WrongMasterKey { .. }
+            | A::NotShared { .. }
+            | A::SharedElsewhere { .. }
+            | A::WrongSharedKey { .. }
             | A::KeysFailed { .. } => Self::Internal { what: error_chain(&error) },
         }
     }

@@ -10,6 +10,7 @@ use crate::bodies::orphan_report;
 use crate::config::ArchiveConfig;
 use crate::ground::Ground;
 use crate::jobs::Workers;
+use crate::objects::body::{ObjectReader, ObjectWriter};
 use crate::objects::list;
 use crate::objects::multipart;
 use crate::objects::multipart::{Completion, PartWriter, UploadName};
@@ -20,9 +21,9 @@ use crate::objects::object::{
     WriteCondition,
 };
 use crate::objects::put;
-use crate::objects::put::ObjectWriter;
+use crate::objects::put::OwnWriter;
 use crate::objects::read;
-use crate::objects::read::ObjectReader;
+use crate::shared::{self, SharedBuckets};
 use crate::status::{MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{clock, restore, status};
@@ -32,6 +33,7 @@ use crate::{clock, restore, status};
 pub struct Archive {
     ground: Arc<Ground>,
     workers: Arc<Workers>,
+    shared: Arc<SharedBuckets>,
     is_ready: Arc<AtomicBool>,
 }
 
@@ -60,13 +62,16 @@ impl Archive {
     /// # Errors
     /// As for [`Self::open`].
     pub async fn open_with_clock(config: ArchiveConfig, clock: Clock) -> Result<Self> {
-        blocking(move || {
+        let open = move || {
             let ground = Arc::new(Ground::open(config, clock)?);
             crate::bodies::key_files::note_named(&*ground.kv, &ground.committer)?;
-            let workers = Arc::new(Workers::start(&ground)?);
-            Ok(Self { ground, workers, is_ready: Arc::new(AtomicBool::new(true)) })
-        })
-        .await
+            Ok(ground)
+        };
+        let ground = blocking(open).await?;
+        let shared = Arc::new(SharedBuckets::open(&ground).await?);
+        let of = Arc::clone(&ground);
+        let workers = blocking(move || Ok(Arc::new(Workers::start(&of)?))).await?;
+        Ok(Self { ground, workers, shared, is_ready: Arc::new(AtomicBool::new(true)) })
     }
 
     /// Stops the background work at its next safe point and waits for it.
@@ -119,7 +124,13 @@ impl Archive {
     /// # Errors
     /// `BucketNotEmpty` when objects or uploads are in it.
     pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
-        list::delete_bucket(&self.ground, bucket).await
+        if !self.shared.is_forgotten(bucket) {
+            let what = "take it out of geo.shared first; its objects stay for the others";
+            self.shared.refuse(bucket, what)?;
+        }
+        list::delete_bucket(&self.ground, bucket).await?;
+        self.shared.forget(bucket);
+        Ok(())
     }
 
     /// Looks a bucket up.
@@ -127,6 +138,7 @@ impl Archive {
     /// # Errors
     /// `NoSuchBucket`.
     pub async fn head_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
+        self.shared.of(bucket)?;
         let row = crate::objects::commit::require_bucket(&*self.ground.kv, bucket)?;
         Ok(BucketInfo { name: bucket.to_string(), created: row.created })
     }
@@ -149,7 +161,10 @@ impl Archive {
         key: &ObjectKey,
         options: PutOptions,
     ) -> Result<ObjectWriter> {
-        ObjectWriter::begin(&self.ground, bucket, key, options)
+        match self.shared.of(bucket)? {
+            Some(shared) => Ok(shared.put(key, options, self.ground.now()).await?.into()),
+            None => Ok(OwnWriter::begin(&self.ground, bucket, key, options)?.into()),
+        }
     }
 
     /// What is known of an object.
@@ -157,6 +172,9 @@ impl Archive {
     /// # Errors
     /// `NoSuchKey`, `NoSuchBucket`.
     pub async fn head(&self, bucket: &BucketName, key: &ObjectKey) -> Result<ObjectInfo> {
+        if let Some(shared) = self.shared.of(bucket)? {
+            return shared.head(key).await;
+        }
         let row = crate::objects::commit::require_object(&*self.ground.kv, bucket, key)?;
         Ok(row.info(key.as_str(), self.ground.now()))
     }
@@ -171,7 +189,10 @@ impl Archive {
         key: &ObjectKey,
         range: Option<ByteRange>,
     ) -> Result<ObjectReader> {
-        read::open(&self.ground, bucket, key, range)
+        match self.shared.of(bucket)? {
+            Some(shared) => Ok(shared.get(key, range).await?.into()),
+            None => Ok(read::open(&self.ground, bucket, key, range)?.into()),
+        }
     }
 
     /// One page of a bucket's objects.
@@ -179,6 +200,9 @@ impl Archive {
     /// # Errors
     /// `NoSuchBucket`.
     pub async fn list(&self, bucket: &BucketName, query: ListQuery) -> Result<ListPage> {
+        if let Some(shared) = self.shared.of(bucket)? {
+            return shared.list(&query).await;
+        }
         let (ground, bucket) = (Arc::clone(&self.ground), bucket.clone());
         blocking(move || list::list(&ground, &bucket, &query)).await
     }
@@ -188,7 +212,10 @@ impl Archive {
     /// # Errors
     /// `NoSuchBucket`, or when the key table cannot be written.
     pub async fn delete(&self, bucket: &BucketName, key: &ObjectKey) -> Result<bool> {
-        put::delete(&self.ground, bucket, key).await
+        match self.shared.of(bucket)? {
+            Some(shared) => shared.delete(key).await,
+            None => put::delete(&self.ground, bucket, key).await,
+        }
     }
 
     /// CopyObject: a new body under a new key. `options.meta` is used as given.
@@ -199,9 +226,24 @@ impl Archive {
         &self,
         from: (&BucketName, &ObjectKey),
         to: (&BucketName, &ObjectKey),
-        options: PutOptions,
+        mut options: PutOptions,
     ) -> Result<ObjectInfo> {
-        put::copy(&self.ground, from, to, options).await
+        let shared = self.shared.of(to.0)?;
+        if shared.is_none() && self.shared.of(from.0)?.is_none() {
+            return put::copy(&self.ground, from, to, options).await;
+        }
+        let mut reader = self.get(from.0, from.1, None).await?;
+        put::describe_copy(&mut options, &reader.info, reader.bytes);
+        let mut writer = self.put(to.0, to.1, options).await?;
+        while let Some(bytes) = reader.next().await {
+            self.ground.check_stopping()?;
+            writer.write(bytes?).await?;
+        }
+        let info = writer.finish(None).await?;
+        let Some(shared) = shared else { return Ok(info) };
+        // When it was written is known where it is.
+        let there = shared.head(to.1).await;
+        Ok(there.ok().filter(|there| there.object_id == info.object_id).unwrap_or(info))
     }
 
     /// RestoreObject. On return the request is on stable storage.
@@ -214,6 +256,10 @@ impl Archive {
         key: &ObjectKey,
         request: RestoreRequest,
     ) -> Result<RestoreOutcome> {
+        if let Some(shared) = self.shared.of(bucket)? {
+            let class = shared.head(key).await?.class.name();
+            return Err(ArchiveError::NotArchived { class });
+        }
         restore::request(&self.ground, bucket, key, request).await
     }
 
@@ -227,6 +273,9 @@ impl Archive {
         key: &ObjectKey,
         options: UploadOptions,
     ) -> Result<UploadInfo> {
+        if let Some(shared) = self.shared.of(bucket)? {
+            shared.check(key, options.class)?;
+        }
         multipart::create(&self.ground, bucket, key, options).await
     }
 
@@ -259,7 +308,8 @@ impl Archive {
         number: u32,
     ) -> Result<PartInfo> {
         let name = name(bucket, key, upload);
-        multipart::copy_part(&self.ground, from, range, name, number).await
+        let reader = self.get(from.0, from.1, range).await?;
+        multipart::copy_part(&self.ground, reader, name, number).await
     }
 
     /// Joins parts to an object. Asked again after it was done, it answers the same.
@@ -277,6 +327,9 @@ impl Archive {
     ) -> Result<ObjectInfo> {
         let name = name(bucket, key, upload);
         let completion = Completion { name, listed: parts, condition, checksum };
+        if let Some(shared) = self.shared.of(bucket)? {
+            return shared::complete(&self.ground, &shared, completion).await;
+        }
         multipart::complete(&self.ground, completion).await
     }
 
@@ -366,6 +419,8 @@ impl Archive {
         class: StorageClass,
         progress: &Arc<Progress>,
     ) -> Result<MoveReport> {
+        let what = "none of its objects is given another class; put it anew";
+        self.shared.refuse(bucket, what)?;
         self.workers.reclassify(bucket.clone(), chosen, class, progress).await
     }
 
@@ -448,6 +503,9 @@ impl Archive {
     /// # Errors
     /// `NoSuchKey`.
     pub async fn locate(&self, bucket: &BucketName, key: &ObjectKey) -> Result<Vec<ShardPlace>> {
+        if let Some(shared) = self.shared.of(bucket)? {
+            return shared.head(key).await.map(|_| Vec::new());
+        }
         status::locate(&self.ground, bucket, key)
     }
 }

@@ -1,7 +1,7 @@
 //! The names of all fail points of the program.
 
 /// Every fail point, in the order of an object's life.
-pub const FAIL_POINTS: [&str; 33] = [
+pub const FAIL_POINTS: [&str; 34] = [
     "put-written",
     "put-staged",
     "put-named",
@@ -10,6 +10,7 @@ pub const FAIL_POINTS: [&str; 33] = [
     "part-committed",
     "complete-logged",
     "complete-committed",
+    "shared-joined",
     "seal-planned",
     "write-half",
     "write-synced",

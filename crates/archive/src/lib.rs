@@ -24,6 +24,7 @@ mod private;
 mod recover;
 mod restore;
 mod rows;
+mod shared;
 mod space;
 mod startup;
 pub mod status;
@@ -43,6 +44,7 @@ pub use fulgurite_platters::{
     Stop, Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
 };
 pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
+pub use objects::body::{ObjectReader, ObjectWriter};
 pub use objects::multipart::PartWriter;
 pub use objects::names::{BucketName, ObjectKey};
 pub use objects::object::{
@@ -50,6 +52,4 @@ pub use objects::object::{
     ObjectMeta, PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState,
     Retrieval, StorageClass, UploadInfo, UploadOptions, WriteCondition,
 };
-pub use objects::put::ObjectWriter;
-pub use objects::read::ObjectReader;
 pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};

@@ -52,6 +52,17 @@ pub const LEFT_OBJECTS_MAX: usize = 100;
 pub const TIER_NAME_BYTES_MAX: usize = 32;
 /// Longest object key, in bytes of UTF-8 (S3).
 pub const KEY_BYTES_MAX: usize = 1024;
+/// Longest key of an object in a bucket that archives share, whose name at a site has four letters
+/// for three bytes.
+pub const SHARED_KEY_BYTES_MAX: usize = 390;
+/// Bytes of what is noted of an object of a shared bucket: sealed and in letters it is an attribute
+/// that lies in the object's row.
+pub const SHARED_NOTE_BYTES_MAX: usize = 5 << 10;
+/// Chunks of a body that wait for a shared bucket's store, of one writer.
+pub const SHARED_AHEAD: usize = 4;
+/// Names that a listing of a shared bucket passes over behind a common prefix, one behind the other,
+/// before it looks behind all that begin so.
+pub const SHARED_SKIP: usize = 200;
 /// Most user metadata of one object, names and values together (S3).
 pub const USER_METADATA_BYTES_MAX: usize = 2048;
 /// Bytes of a version's id; its text has twice as many characters, where S3 allows 1,024.

@@ -28,6 +28,9 @@ pub(crate) fn secure(config: &ArchiveConfig) -> Result<()> {
     for table in key_files::key_tables(config) {
         mend(&table)?;
     }
+    if let Some(shared) = &config.shared {
+        refuse_open(&shared.key)?;
+    }
     let master = master_key_path(config);
     if config.master_key.is_none() { mend(&master) } else { refuse_open(&master) }
 }
@@ -62,7 +65,7 @@ fn refuse_open(path: &Path) -> Result<()> {
         Some(mode) => Err(ArchiveError::Unusable {
             path: path.display().to_string(),
             reason: format!(
-                "every user of this machine may use this master key (mode {mode:o}); make it 600"
+                "every user of this machine may use this key (mode {mode:o}); make it 600"
             ),
         }),
     }

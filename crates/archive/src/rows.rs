@@ -44,7 +44,7 @@ use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::bodies::log::{Extent, LogKind};
 use crate::objects::classes::{Home, TierName};
 use crate::objects::labels::Labels;
-use crate::objects::names::{ObjectName, VersionId};
+use crate::objects::names::{BucketName, ObjectName, VersionId};
 use crate::objects::object::{
     ObjectInfo, ObjectMeta, Residence, RestoreState, Retrieval, StorageClass,
 };
@@ -518,6 +518,32 @@ pub(crate) fn note_tier_taken(tx: &mut Transaction<'_>, tier: &TierName) -> Resu
 /// Key of the note that a tier is this archive's.
 pub(crate) fn tier_key(tier: &TierName) -> Vec<u8> {
     KeyWriter::new().string("tier").string(tier.as_str()).finish()
+}
+
+/// Notes that a bucket is shared with other archives.
+pub(crate) fn note_shared(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
+    put(tx, META, shared_key(bucket), &1u64)
+}
+
+/// Forgets that a bucket is, or does nothing.
+pub(crate) fn forget_shared(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
+    Ok(tx.delete(META, shared_key(bucket))?)
+}
+
+fn shared_key(bucket: &BucketName) -> Vec<u8> {
+    KeyWriter::new().string("shared").string(bucket.as_str()).finish()
+}
+
+/// Notes of shared buckets.
+pub(crate) fn shared_buckets() -> KeyRange {
+    KeyRange::prefix(&KeyWriter::new().string("shared").finish())
+}
+
+/// The bucket that such a note is of.
+pub(crate) fn parse_shared_key(key: &[u8]) -> Result<BucketName> {
+    let mut reader = KeyReader::new(key);
+    reader.string()?;
+    BucketName::new(&reader.string()?)
 }
 
 /// Key of a body that waits for a tier.

@@ -26,6 +26,7 @@ pub(crate) fn dir() -> TempDir {
 pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
     ArchiveConfig {
         acknowledged_at: None,
+        shared: None,
         log_capacity: ByteCount::gib(1),
         expedited: ExpeditedPolicy::Standard,
         ..bench_support::config(dir.path().to_owned()).unwrap()

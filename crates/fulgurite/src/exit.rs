@@ -148,7 +148,12 @@ fn exit_of_archive(error: &ArchiveError) -> Exit {
     if matches!(error, ArchiveError::KeysFailed { .. }) {
         return Exit::KeysFailed;
     }
-    if matches!(error, ArchiveError::Unusable { .. } | ArchiveError::WrongMasterKey { .. }) {
+    if matches!(
+        error,
+        ArchiveError::Unusable { .. }
+            | ArchiveError::WrongMasterKey { .. }
+            | ArchiveError::WrongSharedKey { .. }
+    ) {
         return Exit::Config;
     }
     match error.kind() {

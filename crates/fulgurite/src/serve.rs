@@ -332,6 +332,7 @@ pub(crate) fn archive_config(
             Coded::new(Exit::Config, format!("setting storage.acknowledged_at: {reason}"))
         })?,
         far_libraries,
+        shared: geo::shared(config, cold),
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,

@@ -20,6 +20,7 @@
 //! object     on its way in, and found       healing   many objects, some of them again
 //! undecided  versions that wait              status    what it says of itself
 //! cache      fragments of other sites       writing   chunks of a stream, at their sites
+//! noted      objects with notes
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
@@ -35,6 +36,7 @@ mod listing;
 mod live;
 mod map;
 mod names;
+mod noted;
 mod object;
 mod objects;
 mod open;
@@ -50,9 +52,11 @@ mod writing;
 
 pub use cache::FragmentCache;
 pub use error::{GeoError, Result};
+pub use fulgurite_keyed::Mode;
 pub use keeper::Kept;
 pub use live::OpenSites;
 pub use map::{All, Listing, SiteEntry, SiteMap, Versions};
+pub use noted::Noted;
 pub use status::{SiteSnapshot, Snapshot};
 pub use store::{GeoOptions, GeoStore};
 pub use undecided::Waiting;

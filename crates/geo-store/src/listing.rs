@@ -44,7 +44,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn begin(live: &Arc<Live>, site: SiteIndex, prefix: Key) -> Self {
+    fn begin(live: &Arc<Live>, site: SiteIndex, (prefix, after): (Key, Option<Key>)) -> Self {
         let (send, rows) = mpsc::channel(LISTED_AHEAD);
         let site = live.shared(site);
         tokio::spawn(async move {
@@ -53,7 +53,7 @@ impl Scan {
                 let _ = send.send(Err(())).await;
                 return;
             };
-            let mut scan = table.scan(Some(&prefix), None);
+            let mut scan = table.scan(Some(&prefix), after);
             while let Some(row) = scan.next().await {
                 let row = match row {
                     Ok((key, row)) => {
@@ -161,10 +161,11 @@ impl Merge {
     }
 }
 
-/// Objects whose rows lie below a key, as rows have them. Some may not be there any more.
+/// Objects whose rows lie below a key, and behind another if one is named, as rows have them. Some
+/// may not be there any more.
 pub(crate) fn listed(
     live: &Arc<Live>,
-    prefix: Key,
+    of: (Key, Option<Key>),
     (listing, except): (Listing, Option<SiteIndex>),
 ) -> impl Stream<Item = Result<Listed>> + Send + use<> {
     let mut sites = live.voters();
@@ -176,7 +177,7 @@ pub(crate) fn listed(
     // One more than it takes, where there is one: rows that differ are told apart without a read.
     let most = if listing == Listing::Nearest { 1 } else { sites.len() };
     sites.truncate(most);
-    let scans = sites.into_iter().map(|site| Scan::begin(live, site, prefix.clone())).collect();
+    let scans = sites.into_iter().map(|site| Scan::begin(live, site, of.clone())).collect();
     let merge = Merge { live: Arc::clone(live), scans, needed, done: false };
     stream::try_unfold(merge, |mut merge| async move {
         let next = merge.next().await?;
@@ -198,7 +199,7 @@ pub(crate) fn all(
     live: &Arc<Live>,
     except: Option<SiteIndex>,
 ) -> Result<impl Stream<Item = Result<Listed>> + Send + use<>> {
-    let objects = listed(live, names::rows(None)?, (Listing::Quorum, except));
-    let stripes = listed(live, names::stripes()?, (Listing::Quorum, except));
+    let objects = listed(live, (names::rows(None)?, None), (Listing::Quorum, except));
+    let stripes = listed(live, (names::stripes()?, None), (Listing::Quorum, except));
     Ok(objects.chain(stripes))
 }

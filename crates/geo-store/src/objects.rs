@@ -175,7 +175,7 @@ async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<
 
 /// Bytes of a version, a chunk at a time and some ahead. Of a whole object it is compared at the
 /// end whether it is what was put.
-fn body(
+pub(crate) fn body(
     live: Arc<Live>,
     key: String,
     found: Found,
@@ -273,7 +273,7 @@ fn list(
     let begin = async move {
         let live = inner.live().await?;
         let below = keys::rows(folder.as_deref())?;
-        let rows = listed(&live, below, (live.map.listing, None));
+        let rows = listed(&live, (below, None), (live.map.listing, None));
         let rows = rows.try_filter(move |row| {
             let behind = after.as_ref().is_none_or(|after| row.key > *after);
             std::future::ready(behind)
@@ -292,7 +292,11 @@ fn list(
 }
 
 /// What is there under a key of a listing.
-async fn found(inner: &Inner, live: &Arc<Live>, row: Listed) -> Result<Option<(String, Found)>> {
+pub(crate) async fn found(
+    inner: &Inner,
+    live: &Arc<Live>,
+    row: Listed,
+) -> Result<Option<(String, Found)>> {
     inner.means.undecided.note(&row.key, row.open, row.known.last());
     if !row.certain {
         let (found, _) = inner.look(live, &row.key, (Wanted::Facts, None)).await?;

@@ -198,8 +198,7 @@ impl Inner {
         self.write(&live, work, value, mode).await
     }
 
-    /// Puts an object whose bytes come as a stream: each chunk is written before the next ones are
-    /// asked for, and the version is agreed on when all are.
+    /// Puts an object whose bytes come as a stream.
     pub(crate) async fn put_stream(
         &self,
         object: Object,
@@ -207,7 +206,21 @@ impl Inner {
         source: impl Stream<Item = Result<Bytes>> + Send,
         mode: Mode,
     ) -> Result<Version> {
+        let attributes = std::future::ready(Ok(object.attributes));
+        self.put_described(&object.key, (size, source), attributes, mode).await
+    }
+
+    /// The same, with attributes that are waited for when all bytes have come: each chunk is
+    /// written before the next ones are asked for, and the version is agreed on when all are.
+    pub(crate) async fn put_described(
+        &self,
+        key: &str,
+        (size, source): (u64, impl Stream<Item = Result<Bytes>> + Send),
+        attributes: impl Future<Output = Result<Vec<(String, String)>>> + Send,
+        mode: Mode,
+    ) -> Result<Version> {
         let live = self.live().await?;
+        let object = Self::named(key, Vec::new())?;
         let id = self.draw();
         let coded = coded(&live, id, (Vec::new(), true));
         let mut parts = Chunks::new(&live, self, &object, (id, coded.clone(), size));
@@ -218,16 +231,17 @@ impl Inner {
             parts.add(bytes).await?;
         }
         let missing = parts.finish().await?;
+        let Object { key, attributes } = Self::named(key, attributes.await?)?;
         let put = Put {
             size,
             digest: digest.finalize().into(),
             data: Data::Coded(coded),
-            attributes: object.attributes,
+            attributes,
         };
         let value = self.value(id, Change::Put(put));
-        let version = self.write(&live, Work::on(&object.key)?, value, mode).await?;
+        let version = self.write(&live, Work::on(&key)?, value, mode).await?;
         if missing {
-            self.hint(&live, &object.key).await;
+            self.hint(&live, &key).await;
         }
         Ok(version)
     }

@@ -277,7 +277,11 @@ impl Ingest {
     }
 }
 
-fn check_claims(claim: &BodyClaim, trailer: Option<Checksum>, digests: &BodyDigests) -> Result<()> {
+pub(crate) fn check_claims(
+    claim: &BodyClaim,
+    trailer: Option<Checksum>,
+    digests: &BodyDigests,
+) -> Result<()> {
     if let Some(expected) = claim.md5.filter(|md5| *md5 != digests.md5) {
         return Err(ArchiveError::BadDigest {
             algorithm: "Content-MD5",

@@ -46,6 +46,7 @@ pub(crate) async fn delete_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> 
         let mut retired = Retired::default();
         retire_doubts(tx, &within, &mut retired)?;
         tx.delete(BUCKETS, rows::bucket_key(name.as_str()))?;
+        rows::forget_shared(tx, &name)?;
         Ok(retired)
     };
     // A task of its own, so that a client that goes away leaves no keys behind.
@@ -154,7 +155,7 @@ fn skip_prefix(bucket: &BucketName, query: &ListQuery, prefix: &str) -> KeyRange
 
 /// The common prefix that stands for `key`, if the query has a delimiter and the key has it after
 /// the query's prefix.
-fn common_prefix<'a>(key: &'a str, query: &ListQuery) -> Option<&'a str> {
+pub(crate) fn common_prefix<'a>(key: &'a str, query: &ListQuery) -> Option<&'a str> {
     let delimiter = query.delimiter.as_deref().filter(|d| !d.is_empty())?;
     let rest = key.strip_prefix(query.prefix.as_str())?;
     let at = rest.find(delimiter)?;

@@ -1,5 +1,6 @@
 //! What clients name: buckets, keys and the objects behind them, put, read, listed, in parts.
 
+pub(crate) mod body;
 pub(crate) mod classes;
 pub(crate) mod commit;
 pub(crate) mod completing;

@@ -24,6 +24,7 @@ use crate::bodies::ingest::{BodyEntry, Ingest, whole_seconds};
 use crate::bodies::log::{EntryWriter, Extent, LogKind};
 use crate::ground::Ground;
 use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
+use crate::objects::body::ObjectReader;
 use crate::objects::classes::Home;
 use crate::objects::commit::{
     Retired, account, account_bodies, check_condition, find_object, insert_object, require_bucket,
@@ -32,11 +33,10 @@ use crate::objects::commit::{
 use crate::objects::labels::Labels;
 use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::objects::object::{
-    BodyClaim, ByteRange, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
+    BodyClaim, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
     WriteCondition,
 };
 use crate::objects::put::check_meta;
-use crate::objects::read;
 use crate::rows::{self, BodyRow, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
 use crate::tiers::Acknowledged;
 use crate::{ArchiveError, Result};
@@ -54,7 +54,7 @@ impl UploadName {
         rows::upload_key(self.bucket.as_str(), self.key.as_str(), self.upload)
     }
 
-    fn find(&self, view: &dyn ReadView) -> Result<UploadRow> {
+    pub(crate) fn find(&self, view: &dyn ReadView) -> Result<UploadRow> {
         match rows::get(view, UPLOADS, &self.row_key())? {
             Some(row) => Ok(row),
             None => {
@@ -73,7 +73,7 @@ impl UploadName {
         Ok(found.map_or_else(|| upload.home.log(), |(kind, _)| kind))
     }
 
-    fn parts(&self, view: &dyn ReadView) -> Result<Vec<(u32, PartRow)>> {
+    pub(crate) fn parts(&self, view: &dyn ReadView) -> Result<Vec<(u32, PartRow)>> {
         let range = KeyRange::prefix(&self.upload.to_bytes());
         let found: Vec<(Vec<u8>, PartRow)> = rows_in(view, PARTS, &range, usize::MAX)?;
         found.into_iter().map(|(key, row)| Ok((part_number(&key)?, row))).collect()
@@ -242,12 +242,10 @@ impl PartWriter {
 /// UploadPartCopy.
 pub(crate) async fn copy_part(
     ground: &Arc<Ground>,
-    from: (&BucketName, &ObjectKey),
-    range: Option<ByteRange>,
+    mut reader: ObjectReader,
     name: UploadName,
     number: u32,
 ) -> Result<PartInfo> {
-    let mut reader = read::open(ground, from.0, from.1, range)?;
     let claim = BodyClaim { bytes: Some(reader.bytes), ..BodyClaim::default() };
     let mut writer = PartWriter::begin(ground, name, number, claim)?;
     while let Some(bytes) = reader.next().await {
@@ -257,7 +255,7 @@ pub(crate) async fn copy_part(
 }
 
 /// Chooses the listed parts out of the uploaded ones.
-fn choose(
+pub(crate) fn choose(
     uploaded: Vec<(u32, PartRow)>,
     listed: &[CompletedPart],
 ) -> Result<(Vec<PartRow>, Vec<PartRow>)> {
@@ -289,7 +287,7 @@ fn choose(
 }
 
 /// The ETag of a multipart object: MD5 of the parts' MD5s, and their count.
-fn multipart_etag(parts: &[PartRow]) -> String {
+pub(crate) fn multipart_etag(parts: &[PartRow]) -> String {
     let mut md5 = Md5::new();
     for part in parts {
         md5.update(part.md5);
@@ -299,7 +297,7 @@ fn multipart_etag(parts: &[PartRow]) -> String {
 
 /// The object's checksum out of its parts': of the full object for CRCs that combine, else of the
 /// parts' checksums in a row.
-fn multipart_checksum(upload: &UploadRow, parts: &[PartRow]) -> Option<Checksum> {
+pub(crate) fn multipart_checksum(upload: &UploadRow, parts: &[PartRow]) -> Option<Checksum> {
     let algorithm = upload.algorithm.unwrap_or(ChecksumAlgorithm::Crc64Nvme);
     let values: Option<Vec<&Checksum>> = parts
         .iter()
@@ -341,7 +339,10 @@ fn be_value(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-fn check_object_checksum(claimed: Option<&Checksum>, actual: Option<&Checksum>) -> Result<()> {
+pub(crate) fn check_object_checksum(
+    claimed: Option<&Checksum>,
+    actual: Option<&Checksum>,
+) -> Result<()> {
     let Some(claimed) = claimed else { return Ok(()) };
     match actual {
         Some(actual) if actual.algorithm == claimed.algorithm && actual.value == claimed.value => {

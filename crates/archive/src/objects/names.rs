@@ -90,7 +90,7 @@ impl ObjectKey {
             });
         }
         if key.len() > KEY_BYTES_MAX {
-            return Err(ArchiveError::KeyTooLong { bytes: key.len() });
+            return Err(ArchiveError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX });
         }
         Ok(Self(key.to_owned()))
     }

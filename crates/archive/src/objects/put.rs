@@ -19,14 +19,14 @@ use crate::objects::commit::{
 use crate::objects::labels::Labels;
 use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::objects::object::{ObjectInfo, ObjectMeta, PutOptions};
-use crate::objects::read;
+use crate::objects::read::{self, Opened};
 use crate::rows::ObjectRow;
 use crate::tiers::Acknowledged;
 use crate::{ArchiveError, Result};
 
-/// A body on its way in. Dropped before `finish`, it leaves nothing behind.
+/// A body of this archive on its way in. Dropped before `finish`, it leaves nothing behind.
 #[derive(Debug)]
-pub struct ObjectWriter {
+pub(crate) struct OwnWriter {
     ground: Arc<Ground>,
     bucket: BucketName,
     key: ObjectKey,
@@ -45,7 +45,7 @@ pub(crate) fn check_meta(meta: &ObjectMeta) -> Result<()> {
     Ok(())
 }
 
-impl ObjectWriter {
+impl OwnWriter {
     pub(crate) fn begin(
         ground: &Arc<Ground>,
         bucket: &BucketName,
@@ -70,7 +70,7 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// When the body passes its declared length, the archive is full or the disk fails.
-    pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
+    pub(crate) async fn write(&mut self, bytes: Bytes) -> Result<()> {
         self.ingest.write(bytes).await
     }
 
@@ -79,7 +79,7 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// When a claim or a condition does not hold (nothing is stored), or the disk fails.
-    pub async fn finish(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
+    pub(crate) async fn finish(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
         // A task of its own, so that a client that goes away does not cut the commit in two.
         let task = tokio::spawn(self.commit(trailer));
         task.await.map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
@@ -138,19 +138,24 @@ impl ObjectWriter {
     }
 }
 
-/// Copies a readable object.
+/// What is known of a copy's body before it comes.
+pub(crate) fn describe_copy(options: &mut PutOptions, source: &ObjectInfo, bytes: u64) {
+    options.claim.bytes = Some(bytes);
+    if options.claim.algorithm.is_none() {
+        options.claim.algorithm = source.checksum.as_ref().map(|c| c.algorithm);
+    }
+}
+
+/// Copies a readable object of this archive.
 pub(crate) async fn copy(
     ground: &Arc<Ground>,
     from: (&BucketName, &ObjectKey),
     to: (&BucketName, &ObjectKey),
     mut options: PutOptions,
 ) -> Result<ObjectInfo> {
-    let mut reader = read::open(ground, from.0, from.1, None)?;
-    options.claim.bytes = Some(reader.bytes);
-    if options.claim.algorithm.is_none() {
-        options.claim.algorithm = reader.info.checksum.as_ref().map(|c| c.algorithm);
-    }
-    let mut writer = ObjectWriter::begin(ground, to.0, to.1, options)?;
+    let Opened { info, bytes, mut reader, .. } = read::open(ground, from.0, from.1, None)?;
+    describe_copy(&mut options, &info, bytes);
+    let mut writer = OwnWriter::begin(ground, to.0, to.1, options)?;
     while let Some(bytes) = reader.next().await {
         ground.check_stopping()?;
         writer.write(bytes?).await?;

@@ -52,20 +52,23 @@ struct Source {
     spans: VecDeque<Span>,
 }
 
-/// An object's bytes on their way out.
+/// Bytes of an object of this archive on their way out.
 #[derive(Debug)]
-pub struct ObjectReader {
-    /// The object.
-    pub info: ObjectInfo,
-    /// First byte that will be read.
-    pub first: u64,
-    /// Bytes that will be read.
-    pub bytes: u64,
+pub(crate) struct OwnReader {
     ground: Arc<Ground>,
     /// What is read, if it is a restored copy.
     copy: Option<CopyName>,
     idle: Option<Source>,
     ahead: Option<JoinHandle<(Source, Result<Option<Bytes>>)>>,
+}
+
+/// An object that was opened: which bytes come, and what reads them.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) info: ObjectInfo,
+    pub(crate) first: u64,
+    pub(crate) bytes: u64,
+    pub(crate) reader: OwnReader,
 }
 
 /// Opens an object for reading.
@@ -74,7 +77,7 @@ pub(crate) fn open(
     bucket: &BucketName,
     key: &ObjectKey,
     range: Option<ByteRange>,
-) -> Result<ObjectReader> {
+) -> Result<Opened> {
     loop {
         let view = ground.kv.snapshot();
         let row = require_object(&*view, bucket, key)?;
@@ -102,9 +105,33 @@ pub(crate) fn open(
                 extent,
             });
             let (ground, idle) = (Arc::clone(ground), Some(source));
-            return Ok(ObjectReader { info, first, bytes, ground, copy, idle, ahead: None });
+            let reader = OwnReader { ground, copy, idle, ahead: None };
+            return Ok(Opened { info, first, bytes, reader });
         }
     }
+}
+
+/// Opens bodies that are in a log whole, one behind the other.
+pub(crate) fn open_bodies(ground: &Arc<Ground>, bodies: &[BodyRow]) -> Result<OwnReader> {
+    let (mut spans, mut extents) = (VecDeque::new(), Vec::new());
+    let (mut start, mut kind) = (0, LogKind::Online);
+    for body in bodies.iter().filter(|body| body.bytes > 0) {
+        let (log, found) = body.log.clone().ok_or_else(|| ArchiveError::Corrupt {
+            what: format!("body {} is in no log", body.body_id),
+        })?;
+        kind = log;
+        extents.extend(found);
+        spans.push_back(Span {
+            cipher: BodyCipher::new(&ground.keys.load(body.key_slot, body.body_id)?, body.body_id),
+            origin: Origin::Log(start),
+            body_bytes: body.bytes,
+            next: 0,
+            end: body.bytes,
+        });
+        start += cipher_bytes(body.bytes);
+    }
+    let idle = Some(Source { reader: ground.log(kind).reader(extents), spans });
+    Ok(OwnReader { ground: Arc::clone(ground), copy: None, idle, ahead: None })
 }
 
 fn open_spans(
@@ -216,9 +243,9 @@ impl Source {
     }
 }
 
-impl ObjectReader {
+impl OwnReader {
     /// The next bytes, verified; `None` at the end. After an error there is nothing more.
-    pub async fn next(&mut self) -> Option<Result<Bytes>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes>> {
         let (source, outcome) = if let Some(ahead) = self.ahead.take() {
             match ahead.await {
                 Ok(answer) => answer,

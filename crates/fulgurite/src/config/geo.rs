@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use fulgurite_archive::BucketName;
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,12 @@ use super::ConfigError;
 
 /// Name of the tier that it is.
 pub(crate) const TIER: &str = "geo";
+
+/// The folder of the namespace in which shared buckets are.
+const SHARED: &str = "shared";
+
+/// Shared buckets, at most: each is looked for when a server starts.
+const SHARED_MAX: usize = 100;
 
 /// Bytes of a cache, at least: fragments of the largest chunks have to be below its share.
 const CACHE_BYTES_MIN: u64 = 64 << 20;
@@ -27,6 +34,12 @@ pub(crate) struct Geo {
     pub(crate) near: Option<String>,
     /// Folder of the namespace in which this archive's bodies are: one archive has it.
     pub(crate) folder: String,
+    /// Buckets that this archive shares with all others that have the namespace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shared: Vec<BucketName>,
+    /// File of the key that those archives have in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shared_key: Option<PathBuf>,
     /// Folder in which fragments of other sites are kept that were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache: Option<PathBuf>,
@@ -44,6 +57,8 @@ impl Default for Geo {
             map: PathBuf::new(),
             near: None,
             folder: "archive".to_owned(),
+            shared: Vec::new(),
+            shared_key: None,
             cache: None,
             cache_size: ByteCount::new(10 << 30),
             heal_every: Duration::from_secs(30),
@@ -67,6 +82,16 @@ impl Geo {
             let reason =
                 "write lower-case letters, digits and hyphens, with slashes between folders";
             return refuse("geo.folder", reason);
+        }
+        if parts().next() == Some(SHARED) {
+            return refuse("geo.folder", "\"shared\" is the folder of shared buckets");
+        }
+        if self.shared.is_empty() != self.shared_key.is_none() {
+            let reason = "shared buckets need a key, which all archives have that share them";
+            return refuse("geo.shared_key", reason);
+        }
+        if self.shared.len() > SHARED_MAX {
+            return refuse("geo.shared", "100 buckets are the most");
         }
         if self.cache.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
             return refuse("geo.cache", "name a folder, or leave it out");

@@ -16,6 +16,7 @@ mod doctor;
 mod look;
 mod node;
 mod open;
+mod shared;
 mod show;
 mod verify;
 
@@ -29,7 +30,7 @@ use serde::Serialize;
 use self::look::SiteSeen;
 use self::node::NodeArgs;
 use self::open::Named;
-pub(crate) use self::open::{tier, to_recover, to_serve};
+pub(crate) use self::open::{shared, tier, to_recover, to_serve};
 use crate::config::{Config, Overrides, of_process};
 use crate::exit::{Coded, Exit};
 use crate::objects::counted;

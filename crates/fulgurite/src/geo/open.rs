@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use fulgurite_archive::config::TierOptions;
+use fulgurite_archive::config::{SharedOptions, TierOptions};
 use fulgurite_archive::system_clock;
 use fulgurite_geo_store::{FragmentCache, GeoOptions, GeoStore, SiteMap};
 use fulgurite_sites::{Entropy, Opener};
 use fulgurite_sites_net::NetNodes;
+use fulgurite_gateway::ColdTiers;
 use object_store::prefix::PrefixStore;
 use tokio::runtime::Runtime;
 
+use super::shared::SharedSites;
+use crate::config::geo::TIER;
 use crate::config::{Config, Geo, of_process};
 use crate::exit::{Coded, Exit};
 use crate::process::draw;
@@ -119,6 +122,18 @@ pub(crate) fn to_recover(config: &Config) -> anyhow::Result<Option<(GeoStore, Ru
 
 async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
     Named::read(&geo.map, geo.near.clone())?.open().await
+}
+
+/// The buckets that are shared with other archives, if the configuration names some.
+pub(crate) fn shared(config: &Config, cold: &ColdTiers) -> Option<SharedOptions> {
+    let (store, geo) = (cold.geo.as_ref()?, config.geo.as_ref()?);
+    let key = geo.shared_key.clone()?;
+    Some(SharedOptions {
+        place: TIER.to_owned(),
+        store: Arc::new(SharedSites(store.clone())),
+        buckets: geo.shared.clone(),
+        key,
+    })
 }
 
 /// The tier of objects that it is: a folder of it, which the archive has to itself.

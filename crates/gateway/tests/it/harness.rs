@@ -37,6 +37,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
     ArchiveConfig {
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), ..config.seal },
         acknowledged_at: None,
+        shared: None,
         log_capacity: ByteCount::gib(4),
         ..config
     }

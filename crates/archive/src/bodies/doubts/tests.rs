@@ -24,7 +24,7 @@ use crate::objects::object::{
     BodyClaim, CompletedPart, ListQuery, ObjectMeta, PutOptions, StorageClass, UploadOptions,
     WriteCondition,
 };
-use crate::objects::put::{self, ObjectWriter};
+use crate::objects::put::{self, OwnWriter};
 use crate::recover::{RecoverOptions, RecoverReport, recover};
 use crate::rows::SEGMENTS;
 use crate::rows::SettledRow;
@@ -65,7 +65,7 @@ impl Life {
         let options = PutOptions { class: StorageClass::Standard, meta, condition, claim };
         let (bucket, key) = (testing::bucket("vault"), testing::key(name));
         self.runtime.block_on(async {
-            let mut writer = ObjectWriter::begin(ground, &bucket, &key, options).unwrap();
+            let mut writer = OwnWriter::begin(ground, &bucket, &key, options).unwrap();
             writer.write(Bytes::from(vec![7; bytes])).await.unwrap();
             writer.finish(None).await.unwrap();
         });
@@ -416,13 +416,13 @@ fn an_upload_that_was_refused_is_settled_when_its_key_is_gone() {
         let claim = BodyClaim { bytes: Some(5), ..BodyClaim::default() };
         let (class, meta) = (StorageClass::Standard, ObjectMeta::default());
         let options = PutOptions { class, meta, condition: WriteCondition::default(), claim };
-        let mut first = ObjectWriter::begin(&ground, &bucket, &testing::key("b"), options).unwrap();
+        let mut first = OwnWriter::begin(&ground, &bucket, &testing::key("b"), options).unwrap();
         first.write(Bytes::from_static(b"bytes")).await.unwrap();
         assert!(!put::delete(&ground, &bucket, &testing::key("b")).await.unwrap());
         first.finish(None).await.unwrap();
         let claim = BodyClaim { bytes: Some(5), ..BodyClaim::default() };
         let options = PutOptions { class, meta: ObjectMeta::default(), condition, claim };
-        assert!(ObjectWriter::begin(&ground, &bucket, &key, options).is_err());
+        assert!(OwnWriter::begin(&ground, &bucket, &key, options).is_err());
     });
     ground.close_logs();
     assert_eq!(ground.online.settled_below(), 1);

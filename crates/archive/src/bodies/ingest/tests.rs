@@ -14,7 +14,7 @@ use crate::objects::multipart::{self, Completion, PartWriter, UploadName};
 use crate::objects::object::{
     CompletedPart, ObjectMeta, PutOptions, StorageClass, UploadOptions, WriteCondition,
 };
-use crate::objects::put::{self, ObjectWriter};
+use crate::objects::put::{self, OwnWriter};
 use crate::rows::{self, BUCKETS, BucketRow, PARTS, PartRow, SEGMENTS};
 use crate::testing;
 
@@ -77,7 +77,7 @@ async fn put_object(ground: &Arc<Ground>, name: &str, class: StorageClass, bytes
     let (meta, condition) = (ObjectMeta::default(), WriteCondition::default());
     let options = PutOptions { class, meta, condition, claim };
     let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-    let mut writer = ObjectWriter::begin(ground, &bucket, &key, options).unwrap();
+    let mut writer = OwnWriter::begin(ground, &bucket, &key, options).unwrap();
     writer.write(Bytes::from(vec![7; bytes])).await.unwrap();
     writer.finish(None).await.unwrap();
 }

@@ -87,6 +87,7 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         E::InvalidBucketName { .. } => ("InvalidBucketName", StatusCode::BAD_REQUEST),
         E::NoSuchKey { .. } => ("NoSuchKey", StatusCode::NOT_FOUND),
         E::KeyTooLong { .. } => ("KeyTooLongError", StatusCode::BAD_REQUEST),
+        E::NotShared { .. } => ("InvalidRequest", StatusCode::BAD_REQUEST),
         E::MetadataTooLarge { .. } => ("MetadataTooLarge", StatusCode::BAD_REQUEST),
         E::EntityTooLarge { .. } => ("EntityTooLarge", StatusCode::BAD_REQUEST),
         E::EntityTooSmall { .. } => ("EntityTooSmall", StatusCode::BAD_REQUEST),
@@ -119,6 +120,7 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         | E::KeysFailed { .. }
         | E::PlatterOutOfReach { .. }
         | E::TierUnavailable { .. }
+        | E::SharedElsewhere { .. }
         | E::Undecoded { .. } => ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE),
         E::Unreadable { .. }
         | E::PlatterUnreadable { .. }
@@ -127,6 +129,7 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         | E::Locked { .. }
         | E::Unusable { .. }
         | E::WrongMasterKey { .. }
+        | E::WrongSharedKey { .. }
         | E::Catalog(_)
         | E::Io { .. }
         | E::Internal { .. } => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),

@@ -18,7 +18,7 @@ fn codes_and_statuses_are_those_of_s3() {
         (E::BucketNotEmpty { bucket: text("b") }, "BucketNotEmpty", 409),
         (E::InvalidBucketName { name: text("B"), rule: "r" }, "InvalidBucketName", 400),
         (E::NoSuchKey { bucket: text("b"), key: text("k") }, "NoSuchKey", 404),
-        (E::KeyTooLong { bytes: 1025 }, "KeyTooLongError", 400),
+        (E::KeyTooLong { bytes: 1025, max: 1024 }, "KeyTooLongError", 400),
         (E::MetadataTooLarge { bytes: 3000 }, "MetadataTooLarge", 400),
         (E::EntityTooLarge { bytes: 2, max: 1 }, "EntityTooLarge", 400),
         (E::EntityTooSmall { part: 1, bytes: 1, min: 2 }, "EntityTooSmall", 400),

@@ -1,0 +1,99 @@
+//! Bodies on their way in and out, whether their bucket is of this archive alone or shared.
+
+use bytes::Bytes;
+
+use crate::Result;
+use crate::bodies::digest::Checksum;
+use crate::objects::object::ObjectInfo;
+use crate::objects::put::OwnWriter;
+use crate::objects::read::{Opened, OwnReader};
+use crate::shared::{SharedReader, SharedWriter};
+
+/// An object on its way in. Dropped before `finish`, it leaves nothing behind.
+#[derive(Debug)]
+pub struct ObjectWriter(Way);
+
+#[derive(Debug)]
+enum Way {
+    Own(Box<OwnWriter>),
+    Shared(Box<SharedWriter>),
+}
+
+impl ObjectWriter {
+    /// Takes the next bytes of the body.
+    ///
+    /// # Errors
+    /// When the body passes its declared length, or there is no room or no place for it.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        match &mut self.0 {
+            Way::Own(writer) => writer.write(bytes).await,
+            Way::Shared(writer) => writer.write(bytes).await,
+        }
+    }
+
+    /// Ends the body. `trailer` is a checksum that came after it. Returns when bytes, key and row
+    /// are on stable storage.
+    ///
+    /// # Errors
+    /// When a claim or a condition does not hold (nothing is stored), or it cannot be stored.
+    pub async fn finish(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
+        match self.0 {
+            Way::Own(writer) => writer.finish(trailer).await,
+            Way::Shared(writer) => writer.finish(trailer).await,
+        }
+    }
+}
+
+impl From<OwnWriter> for ObjectWriter {
+    fn from(writer: OwnWriter) -> Self {
+        Self(Way::Own(Box::new(writer)))
+    }
+}
+
+impl From<SharedWriter> for ObjectWriter {
+    fn from(writer: SharedWriter) -> Self {
+        Self(Way::Shared(Box::new(writer)))
+    }
+}
+
+/// An object's bytes on their way out.
+#[derive(Debug)]
+pub struct ObjectReader {
+    /// The object.
+    pub info: ObjectInfo,
+    /// First byte that will be read.
+    pub first: u64,
+    /// Bytes that will be read.
+    pub bytes: u64,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Own(Box<OwnReader>),
+    Shared(Box<SharedReader>),
+}
+
+impl ObjectReader {
+    /// The next bytes, verified; `None` at the end. After an error there is nothing more.
+    pub async fn next(&mut self) -> Option<Result<Bytes>> {
+        match &mut self.source {
+            Source::Own(reader) => reader.next().await,
+            Source::Shared(reader) => reader.next().await,
+        }
+    }
+}
+
+impl From<Opened> for ObjectReader {
+    fn from(opened: Opened) -> Self {
+        let Opened { info, first, bytes, reader } = opened;
+        Self { info, first, bytes, source: Source::Own(Box::new(reader)) }
+    }
+}
+
+impl From<SharedReader> for ObjectReader {
+    fn from(reader: SharedReader) -> Self {
+        let (info, first, bytes) = (reader.info.clone(), reader.first, reader.bytes);
+        Self { info, first, bytes, source: Source::Shared(Box::new(reader)) }
+    }
+}

@@ -1,0 +1,251 @@
+//! Which buckets are shared, and one of them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_catalog::{KeyRange, ReadView, Transaction};
+use fulgurite_units::ObjectId;
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+
+use super::note::{Described, Note};
+use super::{
+    SharedCondition, SharedError, SharedFound, SharedOptions, SharedPut, SharedStore, names,
+};
+use crate::bodies::cipher::{SecretKey, random_bytes};
+use crate::bodies::ingest::whole_seconds;
+use crate::directory::{shared_key, unusable};
+use crate::ground::Ground;
+use crate::limits::SHARED_KEY_BYTES_MAX;
+use crate::objects::commit::rows_in;
+use crate::objects::names::{BucketName, ObjectKey};
+use crate::objects::object::{ObjectMeta, StorageClass};
+use crate::rows::{self, BUCKETS, BucketRow, META, OBJECTS, ObjectRow};
+use crate::{ArchiveError, Result};
+
+/// The store of all shared buckets.
+#[derive(Debug)]
+struct Place {
+    name: String,
+    store: Arc<dyn SharedStore>,
+    key: SecretKey,
+}
+
+/// Which buckets are shared.
+#[derive(Debug, Default)]
+pub(crate) struct SharedBuckets {
+    place: Option<Arc<Place>>,
+    named: BTreeSet<BucketName>,
+    /// Those that were shared once, and of which the configuration says nothing now: to take an
+    /// object for one of this archive alone would be to hide those of the others.
+    forgotten: Mutex<BTreeSet<BucketName>>,
+}
+
+/// A shared bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedBucket {
+    place: Arc<Place>,
+    pub(super) name: BucketName,
+}
+
+impl SharedBuckets {
+    /// Begins shared buckets in the store, or finds that others did, and notes in the catalog that
+    /// they are.
+    pub(crate) async fn open(ground: &Ground) -> Result<Self> {
+        let known = known(&*ground.kv)?;
+        let Some(options) = &ground.config.shared else {
+            return Ok(Self { forgotten: Mutex::new(known), ..Self::default() });
+        };
+        let SharedOptions { place, store, buckets, key } = options;
+        let (name, store, key) = (place.clone(), Arc::clone(store), shared_key(key)?);
+        let place = Arc::new(Place { name, store, key });
+        let named: BTreeSet<BucketName> = buckets.iter().cloned().collect();
+        for name in &named {
+            refuse_own_objects(&ground.config.data, &*ground.kv, name)?;
+            let bucket = SharedBucket { place: Arc::clone(&place), name: name.clone() };
+            let row = bucket.begin().await?;
+            let name = name.clone();
+            let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+                rows::note_shared(tx, &name)?;
+                rows::put(tx, BUCKETS, rows::bucket_key(name.as_str()), &row)
+            };
+            ground.committer.commit(note).await?;
+        }
+        let forgotten = known.difference(&named).cloned().collect();
+        Ok(Self { place: Some(place), named, forgotten: Mutex::new(forgotten) })
+    }
+
+    /// The bucket, if it is shared.
+    ///
+    /// # Errors
+    /// `SharedElsewhere` when it was, and the configuration does not say so any more.
+    pub(crate) fn of(&self, bucket: &BucketName) -> Result<Option<SharedBucket>> {
+        if self.lock().contains(bucket) {
+            return Err(ArchiveError::SharedElsewhere { bucket: bucket.to_string() });
+        }
+        let place = self.place.as_ref().filter(|_| self.named.contains(bucket));
+        Ok(place.map(|place| SharedBucket { place: Arc::clone(place), name: bucket.clone() }))
+    }
+
+    /// Refuses what only buckets of one archive have.
+    ///
+    /// # Errors
+    /// `NotShared`, or as [`Self::of`].
+    pub(crate) fn refuse(&self, bucket: &BucketName, what: &'static str) -> Result<()> {
+        match self.of(bucket)? {
+            None => Ok(()),
+            Some(_) => Err(ArchiveError::NotShared { bucket: bucket.to_string(), what }),
+        }
+    }
+
+    /// Whether a bucket was shared and is not named any more: all that can be done with it is to
+    /// remove it here.
+    pub(crate) fn is_forgotten(&self, bucket: &BucketName) -> bool {
+        self.lock().contains(bucket)
+    }
+
+    /// The bucket is not known here any more.
+    pub(crate) fn forget(&self, bucket: &BucketName) {
+        self.lock().remove(bucket);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<BucketName>> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Buckets of which the catalog says that they are shared.
+fn known(view: &dyn ReadView) -> Result<BTreeSet<BucketName>> {
+    let found: Vec<(Vec<u8>, u64)> = rows_in(view, META, &rows::shared_buckets(), usize::MAX)?;
+    found.iter().map(|(key, _)| rows::parse_shared_key(key)).collect()
+}
+
+/// A bucket that has objects of this archive alone cannot come to be shared: they would be hidden.
+fn refuse_own_objects(data: &Path, view: &dyn ReadView, bucket: &BucketName) -> Result<()> {
+    let within: KeyRange = rows::object_prefix(bucket.as_str(), "");
+    let first: Vec<(Vec<u8>, ObjectRow)> = rows_in(view, OBJECTS, &within, 1)?;
+    if first.is_empty() {
+        return Ok(());
+    }
+    let reason = format!(
+        "bucket \"{bucket}\" cannot be shared: it has objects of this archive alone; share another \
+         one, and copy them there"
+    );
+    Err(unusable(data, reason))
+}
+
+impl SharedBucket {
+    /// Begins the bucket, or compares the key with that of whoever did.
+    async fn begin(&self) -> Result<BucketRow> {
+        let name = names::bucket(&self.name);
+        if self.find_name(&name).await?.is_none() {
+            let object = ObjectId::from_random(random_bytes()?);
+            let note = Note {
+                bucket: self.name.to_string(),
+                key: String::new(),
+                bytes: 0,
+                etag: String::new(),
+                class: StorageClass::Standard,
+                meta: ObjectMeta::default(),
+                checksum: None,
+                part_count: None,
+                upload: None,
+            };
+            let note = note.seal(&self.place.key, object)?;
+            let put = SharedPut {
+                name: name.clone(),
+                bytes: 0,
+                body: futures::stream::empty().boxed(),
+                note: std::future::ready(Some(note)).boxed(),
+                condition: SharedCondition::Absent,
+            };
+            match self.place.store.put(put).await {
+                // Another archive was first, which is as good.
+                Ok(()) | Err(SharedError::Refused) => {}
+                Err(error) => return Err(self.told("", error)),
+            }
+        }
+        let found = self.find_name(&name).await?.ok_or_else(|| ArchiveError::TierUnavailable {
+            tier: self.place.name.clone(),
+            what: format!("shared bucket \"{}\" was begun, and is not there", self.name),
+        })?;
+        let opened = Note::of(&self.place.key, &found, (self.name.as_str(), ""));
+        opened.map_err(|error| match error {
+            ArchiveError::Corrupt { .. } => ArchiveError::WrongSharedKey {
+                bucket: self.name.to_string(),
+            },
+            other => other,
+        })?;
+        Ok(BucketRow { created: whole_seconds(found.time) })
+    }
+
+    async fn find_name(&self, name: &str) -> Result<Option<SharedFound>> {
+        self.place.store.find(name).await.map_err(|error| self.told("", error))
+    }
+
+    /// An object, if it is there.
+    pub(super) async fn find(&self, key: &ObjectKey) -> Result<Option<Described>> {
+        let found = self.place.store.find(&self.object(key)?).await;
+        let found = found.map_err(|error| self.told(key.as_str(), error))?;
+        found.map(|found| self.described(&found, key.as_str())).transpose()
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub(crate) async fn head(&self, key: &ObjectKey) -> Result<crate::ObjectInfo> {
+        self.find(key).await?.map(|found| found.info).ok_or_else(|| self.no_such(key))
+    }
+
+    /// Removes an object; whether it was there.
+    pub(crate) async fn delete(&self, key: &ObjectKey) -> Result<bool> {
+        let removed = self.place.store.delete(&self.object(key)?).await;
+        removed.map_err(|error| self.told(key.as_str(), error))
+    }
+
+    pub(super) fn described(&self, found: &SharedFound, key: &str) -> Result<Described> {
+        Described::of(&self.place.key, found, (self.name.as_str(), key))
+    }
+
+    /// The name of an object in the store.
+    ///
+    /// # Errors
+    /// `KeyTooLong`.
+    pub(super) fn object(&self, key: &ObjectKey) -> Result<String> {
+        let (key, max) = (key.as_str(), SHARED_KEY_BYTES_MAX);
+        if key.len() > max {
+            return Err(ArchiveError::KeyTooLong { bytes: key.len(), max });
+        }
+        Ok(names::object(&self.name, key))
+    }
+
+    pub(super) fn store(&self) -> &Arc<dyn SharedStore> {
+        &self.place.store
+    }
+
+    pub(super) fn key(&self) -> &SecretKey {
+        &self.place.key
+    }
+
+    pub(super) fn no_such(&self, key: &ObjectKey) -> ArchiveError {
+        ArchiveError::NoSuchKey { bucket: self.name.to_string(), key: key.to_string() }
+    }
+
+    /// What went wrong with an object, in the archive's words.
+    pub(super) fn told(&self, key: &str, error: SharedError) -> ArchiveError {
+        let (bucket, key) = (self.name.to_string(), key.to_owned());
+        match error {
+            SharedError::Refused => ArchiveError::PreconditionFailed { condition: "If-Match" },
+            SharedError::Unavailable { what } => {
+                ArchiveError::TierUnavailable { tier: self.place.name.clone(), what }
+            }
+            SharedError::Lost { what } => ArchiveError::Unreadable { bucket, key, reason: what },
+            SharedError::Other { what } => {
+                let what = format!("object \"{key}\" of shared bucket \"{bucket}\": {what}");
+                ArchiveError::Internal { what }
+            }
+        }
+    }
+}

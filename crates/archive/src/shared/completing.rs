@@ -1,0 +1,102 @@
+//! Parts of an upload, which are staged at this archive, joined to an object of a shared bucket.
+
+use std::sync::Arc;
+
+use fulgurite_catalog::KeyValue as _;
+use fulgurite_units::UnixTime;
+
+use super::buckets::SharedBucket;
+use super::put::OfParts;
+use crate::ground::Ground;
+use crate::limits::COMPLETE_TRIES_MAX;
+use crate::objects::multipart::{
+    self, Completion, check_object_checksum, choose, multipart_checksum, multipart_etag,
+};
+use crate::objects::object::{BodyClaim, ObjectInfo, PutOptions};
+use crate::objects::read::{self, OwnReader};
+use crate::rows::{PartRow, UploadRow};
+use crate::{ArchiveError, Result};
+
+/// Joins the parts of an upload. Asked again after it was done, it answers the same; cut short,
+/// the upload is there still.
+pub(crate) async fn complete(
+    ground: &Arc<Ground>,
+    bucket: &SharedBucket,
+    completion: Completion,
+) -> Result<ObjectInfo> {
+    let (ground, bucket) = (Arc::clone(ground), bucket.clone());
+    // A task of its own, so that a client that goes away does not cut it in two.
+    tokio::spawn(async move { join(&ground, &bucket, completion).await })
+        .await
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+}
+
+async fn join(
+    ground: &Arc<Ground>,
+    bucket: &SharedBucket,
+    completion: Completion,
+) -> Result<ObjectInfo> {
+    let name = &completion.name;
+    let _turn = ground.completing.turn(name.upload).await;
+    let current = bucket.find(&name.key).await?;
+    let done = current.filter(|found| found.upload == Some(name.upload));
+    let upload = match name.find(&*ground.kv.snapshot()) {
+        Ok(upload) => upload,
+        Err(error) => return done.map(|found| found.info).ok_or(error),
+    };
+    let info = match done {
+        Some(found) => found.info,
+        None => put(ground, bucket, &completion, upload).await?,
+    };
+    ground.fail.pass("shared-joined");
+    multipart::abort(ground, completion.name.clone()).await?;
+    Ok(info)
+}
+
+/// Puts the parts one behind the other.
+async fn put(
+    ground: &Arc<Ground>,
+    bucket: &SharedBucket,
+    completion: &Completion,
+    upload: UploadRow,
+) -> Result<ObjectInfo> {
+    let now: UnixTime = ground.now();
+    let name = &completion.name;
+    let (parts, mut reader) = open(ground, completion)?;
+    let checksum = multipart_checksum(&upload, &parts);
+    check_object_checksum(completion.checksum.as_ref(), checksum.as_ref())?;
+    let bytes = parts.iter().map(|part| part.body.bytes).sum();
+    let options = PutOptions {
+        class: upload.class,
+        meta: upload.meta,
+        condition: completion.condition.clone(),
+        claim: BodyClaim { bytes: Some(bytes), ..BodyClaim::default() },
+    };
+    let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    let of = OfParts { upload: name.upload, etag: multipart_etag(&parts), checksum, count };
+    let mut writer = bucket.begin_put(&name.key, options, Some(of), now).await?;
+    while let Some(bytes) = reader.next().await {
+        ground.check_stopping()?;
+        writer.write(bytes?).await?;
+    }
+    writer.finish(None).await
+}
+
+/// The parts that are named, and what reads them: those of one moment.
+fn open(ground: &Arc<Ground>, completion: &Completion) -> Result<(Vec<PartRow>, OwnReader)> {
+    let chosen = || -> Result<Vec<PartRow>> {
+        let view = ground.kv.snapshot();
+        Ok(choose(completion.name.parts(&*view)?, &completion.listed)?.0)
+    };
+    let bodies = |parts: &[PartRow]| parts.iter().map(|part| part.body.clone()).collect::<Vec<_>>();
+    for _ in 0..COMPLETE_TRIES_MAX {
+        let parts = chosen()?;
+        let reader = read::open_bodies(ground, &bodies(&parts));
+        // What was put anew before the extents were pinned may have gone meanwhile; look again.
+        if chosen()? == parts {
+            return Ok((parts, reader?));
+        }
+    }
+    let what = format!("parts of upload \"{}\" keep changing", completion.name.upload);
+    Err(ArchiveError::Busy { what })
+}

@@ -1,0 +1,105 @@
+//! Listings of a shared bucket.
+
+use fulgurite_catalog::keys::prefix_successor;
+use futures::TryStreamExt as _;
+
+use super::buckets::SharedBucket;
+use super::names;
+use crate::limits::{LIST_KEYS_MAX, SHARED_KEY_BYTES_MAX, SHARED_SKIP};
+use crate::objects::list::common_prefix;
+use crate::objects::object::{ListPage, ListQuery};
+use crate::{ArchiveError, Result};
+
+/// How a scan of names ended.
+enum Ended {
+    /// There is nothing more of what is wanted.
+    Whole,
+    Full,
+    /// The next that may be wanted is here or behind it.
+    Jump(Vec<u8>),
+}
+
+impl SharedBucket {
+    /// One page of the bucket's objects, each as it was at some moment of the listing.
+    pub(crate) async fn list(&self, query: &ListQuery) -> Result<ListPage> {
+        let limit = query.limit.min(LIST_KEYS_MAX);
+        let mut page = ListPage::default();
+        let Some(mut start) = first(query).filter(|_| limit > 0) else { return Ok(page) };
+        let mut last = None;
+        loop {
+            match self.scan(query, &start, limit, (&mut page, &mut last)).await? {
+                Ended::Whole => return Ok(page),
+                Ended::Full => {
+                    page.next = last;
+                    return Ok(page);
+                }
+                Ended::Jump(behind) => start = behind,
+            }
+        }
+    }
+
+    async fn scan(
+        &self,
+        query: &ListQuery,
+        start: &[u8],
+        limit: usize,
+        (page, last): (&mut ListPage, &mut Option<String>),
+    ) -> Result<Ended> {
+        let folder = names::bucket(&self.name);
+        let after = names::before(&self.name, start);
+        let mut found = self.store().list(&folder, after.as_deref());
+        let mut passed = 0;
+        while let Some(found) =
+            found.try_next().await.map_err(|error| self.told("", error))?
+        {
+            let key = names::key(&self.name, &found.name).ok_or_else(|| ArchiveError::Corrupt {
+                what: format!("shared bucket \"{}\" has a name of another: {}", self.name, found.name),
+            })?;
+            if key.as_bytes() < start {
+                continue;
+            }
+            if !key.starts_with(&query.prefix) {
+                return Ok(Ended::Whole);
+            }
+            let common = common_prefix(&key, query);
+            if let Some(prefix) = common.filter(|it| page.prefixes.last().is_some_and(|p| p == it)) {
+                // All it stands for is listed. A few names are passed over, many are not read.
+                passed += 1;
+                if passed >= SHARED_SKIP {
+                    let behind = prefix_successor(prefix.as_bytes());
+                    return Ok(behind.map_or(Ended::Whole, Ended::Jump));
+                }
+                continue;
+            }
+            if page.objects.len() + page.prefixes.len() == limit {
+                return Ok(Ended::Full);
+            }
+            passed = 0;
+            if let Some(prefix) = common {
+                page.prefixes.push(prefix.to_owned());
+                *last = Some(prefix.to_owned());
+            } else {
+                page.objects.push(self.described(&found, &key)?.info);
+                *last = Some(key);
+            }
+        }
+        Ok(Ended::Whole)
+    }
+}
+
+/// Where a page begins; nothing when no key can be there.
+fn first(query: &ListQuery) -> Option<Vec<u8>> {
+    let prefix = query.prefix.as_bytes();
+    if prefix.len() > SHARED_KEY_BYTES_MAX {
+        return None;
+    }
+    let behind = match &query.after {
+        None => Vec::new(),
+        Some(after) => match common_prefix(after, query) {
+            // The last page ended with a common prefix: all it stands for has been listed.
+            Some(prefix) if prefix == after => prefix_successor(prefix.as_bytes())?,
+            _ => [after.as_bytes(), b"\0"].concat(),
+        },
+    };
+    Some(behind.max(prefix.to_vec()))
+}

@@ -1,0 +1,62 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn films() -> BucketName {
+    BucketName::new("films").unwrap()
+}
+
+#[test]
+fn some_names_stay_what_they_are() {
+    let of = films();
+    assert_eq!(bucket(&of), "shared/films");
+    assert_eq!(object(&of, "a"), "shared/films/NF");
+    assert_eq!(object(&of, "2026/reel 1.mov"), "shared/films/B22mCXxmOL_gB1ngRrzq");
+    assert_eq!(key(&of, "shared/films/NF").as_deref(), Some("a"));
+}
+
+#[test]
+fn what_no_archive_wrote_is_no_name() {
+    let of = films();
+    // Bits that are left over, a letter that is none, another bucket, the bucket itself.
+    for name in ["shared/films/NG", "shared/films/N.", "shared/film/NF", "shared/films", "films/NF"]
+    {
+        assert_eq!(key(&of, name), None, "{name}");
+    }
+}
+
+#[test]
+fn the_longest_key_has_a_name_and_segments_are_short() {
+    let bucket = BucketName::new(&"b".repeat(BUCKET_NAME_BYTES_MAX)).unwrap();
+    let longest = "ü".repeat(SHARED_KEY_BYTES_MAX / 2);
+    let name = object(&bucket, &longest);
+    assert!(name.len() <= NAME_BYTES_MAX, "{} bytes", name.len());
+    assert!(name.split('/').all(|segment| segment.len() <= 200));
+    assert_eq!(key(&bucket, &name), Some(longest));
+}
+
+fn a_key() -> impl Strategy<Value = String> {
+    let long = proptest::string::string_regex("[ab/\u{0}\u{7f}ü]{120,195}").unwrap();
+    prop_oneof![any::<String>(), "[ab/]{0,6}", long]
+        .prop_filter("keys are not empty, nor too long", |key| {
+            !key.is_empty() && key.len() <= SHARED_KEY_BYTES_MAX
+        })
+}
+
+proptest! {
+    #[test]
+    fn names_are_in_the_order_of_keys_and_give_them_back(one in a_key(), other in a_key()) {
+        let of = films();
+        let (first, second) = (object(&of, &one), object(&of, &other));
+        prop_assert_eq!(first.cmp(&second), one.cmp(&other));
+        prop_assert_eq!(key(&of, &first), Some(one));
+    }
+
+    #[test]
+    fn a_start_lies_between_keys(start in a_key(), one in a_key()) {
+        let of = films();
+        let before = before(&of, start.as_bytes());
+        let is_behind = before.is_none_or(|before| object(&of, &one) > before);
+        prop_assert_eq!(is_behind, one >= start);
+    }
+}

@@ -1,0 +1,144 @@
+//! What an archive notes of an object of a shared bucket, sealed: whoever has the store alone
+//! learns its name, its size and when it was written.
+//!
+//! ```text
+//! 1 | base64 of: object id (16) | nonce (12) | postcard of the note | tag (16)
+//! ```
+//!
+//! The note names the object, so that a store which tells of one object under the name of another
+//! is found out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use fulgurite_units::{ObjectId, UploadId};
+use serde::{Deserialize, Serialize};
+
+use super::SharedFound;
+use crate::bodies::cipher::{SecretKey, cipher_bytes, open_entry, seal_entry};
+use crate::bodies::digest::Checksum;
+use crate::bodies::ingest::whole_seconds;
+use crate::limits::SHARED_NOTE_BYTES_MAX;
+use crate::objects::object::{ObjectInfo, ObjectMeta, Residence, StorageClass};
+use crate::{ArchiveError, Result};
+
+/// The version of notes, in front of each.
+const VERSION: char = '1';
+
+/// What is noted of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) bucket: String,
+    pub(super) key: String,
+    pub(super) bytes: u64,
+    pub(super) etag: String,
+    pub(super) class: StorageClass,
+    pub(super) meta: ObjectMeta,
+    pub(super) checksum: Option<Checksum>,
+    pub(super) part_count: Option<u32>,
+    /// The upload that became the object, if it was one.
+    pub(super) upload: Option<UploadId>,
+}
+
+/// An object of a shared bucket, as it was found.
+#[derive(Clone, Debug)]
+pub(super) struct Described {
+    pub(super) object_id: ObjectId,
+    pub(super) version: u64,
+    pub(super) upload: Option<UploadId>,
+    pub(super) info: ObjectInfo,
+}
+
+/// The key of one object's body and note.
+pub(super) fn key_of(shared: &SecretKey, object: ObjectId) -> SecretKey {
+    let mut hasher = blake3::Hasher::new_derive_key("fulgurite shared bucket, key of an object, 1");
+    hasher.update(shared.expose());
+    hasher.update(&object.to_bytes());
+    SecretKey::from_bytes(hasher.finalize().into())
+}
+
+impl Note {
+    /// The text that the store keeps.
+    pub(super) fn seal(&self, shared: &SecretKey, object: ObjectId) -> Result<String> {
+        let plain = postcard::to_stdvec(self).map_err(|error| ArchiveError::Internal {
+            what: format!("a note could not be written: {error}"),
+        })?;
+        if plain.len() > SHARED_NOTE_BYTES_MAX {
+            let what = format!(
+                "key, metadata and headers of the object take {} bytes; in a shared bucket \
+                 {SHARED_NOTE_BYTES_MAX} are the most",
+                plain.len()
+            );
+            return Err(ArchiveError::InvalidArgument { what });
+        }
+        let mut all = object.to_bytes().to_vec();
+        all.extend(seal_entry(&key_of(shared, object), object, &plain)?);
+        Ok(format!("{VERSION}{}", BASE64.encode(all)))
+    }
+
+    /// Opens what the store kept, and says which object it is of.
+    fn open(shared: &SecretKey, text: &str) -> Option<(ObjectId, Self)> {
+        let all = BASE64.decode(text.strip_prefix(VERSION)?).ok()?;
+        let (object, sealed) = all.split_first_chunk::<16>()?;
+        let object = ObjectId::from_bytes(*object);
+        let plain = open_entry(&key_of(shared, object), object, sealed)?;
+        Some((object, postcard::from_bytes(&plain).ok()?))
+    }
+
+    /// What is noted of something under `name` that was found; it has to be of that object.
+    pub(super) fn of(
+        shared: &SecretKey,
+        found: &SharedFound,
+        (bucket, key): (&str, &str),
+    ) -> Result<(ObjectId, Self)> {
+        let what = |why: &str| format!("object \"{key}\" of shared bucket \"{bucket}\": {why}");
+        let corrupt = |why: &str| ArchiveError::Corrupt { what: what(why) };
+        let text = found.note.as_deref().ok_or_else(|| corrupt("no archive wrote it"))?;
+        if !text.starts_with(VERSION) {
+            return Err(ArchiveError::Newer { what: what("its note") });
+        }
+        let (object, note) = Self::open(shared, text)
+            .ok_or_else(|| corrupt("its note is not what an archive with this key wrote"))?;
+        if note.bucket != bucket || note.key != key {
+            return Err(corrupt("what is there is another object"));
+        }
+        Ok((object, note))
+    }
+}
+
+impl Described {
+    /// The object that was found under the name of `key`.
+    pub(super) fn of(
+        shared: &SecretKey,
+        found: &SharedFound,
+        (bucket, key): (&str, &str),
+    ) -> Result<Self> {
+        let (object_id, note) = Note::of(shared, found, (bucket, key))?;
+        if found.bytes != cipher_bytes(note.bytes) {
+            return Err(ArchiveError::Corrupt {
+                what: format!(
+                    "object \"{key}\" of shared bucket \"{bucket}\" has {} bytes in the store and \
+                     {} by its note",
+                    found.bytes,
+                    cipher_bytes(note.bytes)
+                ),
+            });
+        }
+        let info = ObjectInfo {
+            key: note.key,
+            object_id,
+            bytes: note.bytes,
+            etag: note.etag,
+            modified: whole_seconds(found.time),
+            class: note.class,
+            meta: note.meta,
+            checksum: note.checksum,
+            part_count: note.part_count,
+            restore: None,
+            residence: Residence::Online,
+        };
+        Ok(Self { object_id, version: found.version, upload: note.upload, info })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! An object of a shared bucket on its way in.
+//!
+//! ```text
+//! write --> buffer (512 KiB) --> blocking pool: MD5, checksum, AES-GCM --> the store's task
+//! finish --> compare claims --> sealed note --> the store agrees on it --> answer
+//! ```
+//!
+//! Nothing is there before the store has the note, which it gets when all claims were compared: a
+//! writer that is dropped leaves nothing.
+
+use bytes::Bytes;
+use fulgurite_units::{ObjectId, UnixTime, UploadId};
+use futures::{FutureExt as _, StreamExt as _, stream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::buckets::SharedBucket;
+use super::note::{Note, key_of};
+use super::{SharedCondition, SharedError, SharedPut};
+use crate::bodies::cipher::{BodyCipher, cipher_bytes, random_bytes};
+use crate::bodies::digest::{BodyDigest, Checksum, ChecksumAlgorithm};
+use crate::bodies::ingest::{check_claims, whole_seconds};
+use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX, SHARED_AHEAD};
+use crate::objects::names::ObjectKey;
+use crate::objects::object::{ObjectInfo, PutOptions, Residence, StorageClass, WriteCondition};
+use crate::objects::put::check_meta;
+use crate::{ArchiveError, Result};
+
+/// What the blocking pool works on.
+struct Work {
+    cipher: BodyCipher,
+    digest: BodyDigest,
+    frame: u64,
+}
+
+impl Work {
+    fn take(&mut self, plain: &[u8], is_end: bool) -> Bytes {
+        let mut sealed = Vec::new();
+        self.digest.update(plain);
+        self.cipher.encrypt(self.frame, plain, is_end, &mut sealed);
+        self.frame += plain.len().div_ceil(FRAME_BYTES) as u64;
+        sealed.into()
+    }
+}
+
+/// What an object is called that is joined of the parts of an upload.
+#[derive(Debug)]
+pub(super) struct OfParts {
+    pub(super) upload: UploadId,
+    pub(super) etag: String,
+    pub(super) checksum: Option<Checksum>,
+    pub(super) count: u32,
+}
+
+/// An object of a shared bucket on its way in. Dropped before `finish`, it leaves nothing behind.
+pub(crate) struct SharedWriter {
+    bucket: SharedBucket,
+    key: ObjectKey,
+    options: PutOptions,
+    parts: Option<OfParts>,
+    object: ObjectId,
+    now: UnixTime,
+    bytes: u64,
+    received: u64,
+    buffer: Vec<u8>,
+    work: Option<Box<Work>>,
+    body: Option<mpsc::Sender<Bytes>>,
+    note: Option<oneshot::Sender<String>>,
+    put: JoinHandle<Result<(), SharedError>>,
+}
+
+impl std::fmt::Debug for SharedWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("SharedWriter");
+        shown.field("bucket", &self.bucket).field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// Refuses what lies on glass.
+fn check_class(bucket: &SharedBucket, class: StorageClass) -> Result<()> {
+    match class {
+        StorageClass::Standard | StorageClass::GlacierIr => Ok(()),
+        StorageClass::Glacier | StorageClass::DeepArchive => Err(ArchiveError::NotShared {
+            bucket: bucket.name.to_string(),
+            what: "its objects are of class STANDARD or GLACIER_IR; what is to lie on glass goes \
+                   to a bucket of one archive, by a copy if it is here",
+        }),
+    }
+}
+
+/// The condition as the store can keep it, by what is there now.
+async fn condition(
+    bucket: &SharedBucket,
+    key: &ObjectKey,
+    wanted: &WriteCondition,
+) -> Result<SharedCondition> {
+    if !wanted.absent && wanted.etag.is_none() {
+        return Ok(SharedCondition::Always);
+    }
+    let current = bucket.find(key).await?;
+    match (&wanted.etag, current) {
+        (_, Some(_)) if wanted.absent => {
+            Err(ArchiveError::PreconditionFailed { condition: "If-None-Match" })
+        }
+        (None, _) => Ok(SharedCondition::Absent),
+        (Some(_), None) => Err(bucket.no_such(key)),
+        (Some(etag), Some(found)) if etag == "*" || *etag == found.info.etag => {
+            Ok(SharedCondition::Is(found.version))
+        }
+        (Some(_), Some(_)) => Err(ArchiveError::PreconditionFailed { condition: "If-Match" }),
+    }
+}
+
+impl SharedBucket {
+    /// Refuses what cannot be put, before any of it comes.
+    ///
+    /// # Errors
+    /// `KeyTooLong`, `NotShared`.
+    pub(crate) fn check(&self, key: &ObjectKey, class: StorageClass) -> Result<()> {
+        check_class(self, class)?;
+        self.object(key).map(drop)
+    }
+
+    /// Begins a PUT.
+    pub(crate) async fn put(
+        &self,
+        key: &ObjectKey,
+        options: PutOptions,
+        now: UnixTime,
+    ) -> Result<SharedWriter> {
+        self.begin_put(key, options, None, now).await
+    }
+
+    /// Begins a PUT, or what parts of an upload are joined into.
+    pub(super) async fn begin_put(
+        &self,
+        key: &ObjectKey,
+        mut options: PutOptions,
+        parts: Option<OfParts>,
+        now: UnixTime,
+    ) -> Result<SharedWriter> {
+        check_meta(&options.meta)?;
+        check_class(self, options.class)?;
+        let name = self.object(key)?;
+        let what = || format!("the length of \"{key}\" has to be said before it comes");
+        let bytes = options.claim.bytes;
+        let bytes = bytes.ok_or_else(|| ArchiveError::InvalidArgument { what: what() })?;
+        if parts.is_none() && bytes > BODY_BYTES_MAX {
+            return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
+        }
+        let condition = condition(self, key, &options.condition).await?;
+        let claim = &mut options.claim;
+        // As everywhere: clients that name none get the cheapest strong one.
+        let named = claim.checksum.as_ref().map(|checksum| checksum.algorithm);
+        let algorithm = named.or(claim.algorithm).unwrap_or(ChecksumAlgorithm::Crc64Nvme);
+        let object = ObjectId::from_random(random_bytes()?);
+        let work = Work {
+            cipher: BodyCipher::new(&key_of(self.key(), object), object),
+            digest: BodyDigest::new(Some(algorithm)),
+            frame: 0,
+        };
+        let (body, mut coming) = mpsc::channel::<Bytes>(SHARED_AHEAD);
+        let (note, noted) = oneshot::channel();
+        let put = SharedPut {
+            name,
+            bytes: cipher_bytes(bytes),
+            body: stream::poll_fn(move |context| coming.poll_recv(context)).boxed(),
+            note: noted.map(Result::ok).boxed(),
+            condition,
+        };
+        let store = self.store().clone();
+        // A task of its own, so that a client that goes away does not cut the agreement in two.
+        let put = tokio::spawn(async move { store.put(put).await });
+        Ok(SharedWriter {
+            bucket: self.clone(),
+            key: key.clone(),
+            options,
+            parts,
+            object,
+            now,
+            bytes,
+            received: 0,
+            buffer: Vec::new(),
+            work: Some(Box::new(work)),
+            body: Some(body),
+            note: Some(note),
+            put,
+        })
+    }
+}
+
+impl SharedWriter {
+    /// Takes the next bytes.
+    pub(crate) async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
+        self.received += bytes.len() as u64;
+        if self.received > self.bytes {
+            return Err(ArchiveError::BodyTooLong { declared: self.bytes });
+        }
+        while !bytes.is_empty() {
+            // A full buffer is worked on only when more follows: its last frame is then not the
+            // body's last.
+            if self.buffer.len() == CHUNK_BYTES {
+                self.hand_over(false).await?;
+            }
+            let now = bytes.split_to(bytes.len().min(CHUNK_BYTES - self.buffer.len()));
+            self.buffer.extend_from_slice(&now);
+        }
+        Ok(())
+    }
+
+    async fn hand_over(&mut self, is_end: bool) -> Result<()> {
+        let lost = || ArchiveError::Internal { what: "a body lost its worker".to_owned() };
+        let mut work = self.work.take().ok_or_else(lost)?;
+        let plain = std::mem::take(&mut self.buffer);
+        let (work, sealed, mut buffer) = if plain.len() <= INLINE_BYTES_MAX {
+            let sealed = work.take(&plain, is_end);
+            (work, sealed, plain)
+        } else {
+            let task = tokio::task::spawn_blocking(move || {
+                let sealed = work.take(&plain, is_end);
+                (work, sealed, plain)
+            });
+            task.await.map_err(|error| ArchiveError::Internal {
+                what: format!("a body's worker died: {error}"),
+            })?
+        };
+        buffer.clear();
+        (self.work, self.buffer) = (Some(work), buffer);
+        let body = self.body.as_ref().ok_or_else(lost)?;
+        if sealed.is_empty() || body.send(sealed).await.is_ok() {
+            return Ok(());
+        }
+        // The store takes nothing any more, and says why.
+        self.ended().await.and_then(|()| Err(lost()))
+    }
+
+    async fn ended(&mut self) -> Result<()> {
+        let ended = (&mut self.put).await.map_err(|error| ArchiveError::Internal {
+            what: format!("a put to a shared bucket died: {error}"),
+        })?;
+        ended.map_err(|error| match error {
+            SharedError::Refused if self.options.condition.absent => {
+                ArchiveError::PreconditionFailed { condition: "If-None-Match" }
+            }
+            other => self.bucket.told(self.key.as_str(), other),
+        })
+    }
+
+    /// Ends the body: compares every claim, and returns when the store has it.
+    pub(crate) async fn finish(mut self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
+        if self.received < self.bytes {
+            let (declared, received) = (self.bytes, self.received);
+            return Err(ArchiveError::IncompleteBody { declared, received });
+        }
+        self.hand_over(true).await?;
+        let lost = || ArchiveError::Internal { what: "a body lost its worker".to_owned() };
+        let digests = self.work.take().ok_or_else(lost)?.digest.finish();
+        let PutOptions { class, meta, claim, .. } = self.options.clone();
+        check_claims(&claim, trailer, &digests)?;
+        let of_parts = self.parts.take();
+        let (upload, part_count) =
+            of_parts.as_ref().map(|parts| (parts.upload, parts.count)).unzip();
+        let (etag, checksum) = match of_parts {
+            Some(parts) => (parts.etag, parts.checksum),
+            None => (hex::encode(digests.md5), digests.checksum),
+        };
+        let note = Note {
+            bucket: self.bucket.name.to_string(),
+            key: self.key.to_string(),
+            bytes: self.bytes,
+            etag: etag.clone(),
+            class,
+            meta: meta.clone(),
+            checksum: checksum.clone(),
+            part_count,
+            upload,
+        };
+        let note = note.seal(self.bucket.key(), self.object)?;
+        if let Some(noted) = self.note.take() {
+            // Who does not take the note has ended, and says why.
+            let _ = noted.send(note);
+        }
+        self.body = None;
+        self.ended().await?;
+        Ok(ObjectInfo {
+            key: self.key.to_string(),
+            object_id: self.object,
+            bytes: self.bytes,
+            etag,
+            modified: whole_seconds(self.now),
+            class,
+            meta,
+            checksum,
+            part_count,
+            restore: None,
+            residence: Residence::Online,
+        })
+    }
+}

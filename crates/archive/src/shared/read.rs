@@ -1,0 +1,190 @@
+//! An object of a shared bucket on its way out, every frame authenticated.
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+
+use super::buckets::SharedBucket;
+use super::note::{Described, key_of};
+use super::{SharedBytes, SharedFound};
+use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES};
+use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
+use crate::objects::names::ObjectKey;
+use crate::objects::object::{ByteRange, ObjectInfo};
+use crate::{ArchiveError, Result};
+
+/// Plain bytes of a frame.
+const FRAME: u64 = FRAME_BYTES as u64;
+/// Stored bytes of one.
+const SEALED_FRAME: u64 = FRAME_CIPHER_BYTES as u64;
+
+/// The bytes of an object of a shared bucket on their way out.
+pub(crate) struct SharedReader {
+    pub(crate) info: ObjectInfo,
+    pub(crate) first: u64,
+    pub(crate) bytes: u64,
+    bucket: SharedBucket,
+    source: SharedBytes,
+    cipher: Option<Box<BodyCipher>>,
+    /// Sealed bytes that have come and are not given out.
+    sealed: BytesMut,
+    /// The next frame, of how many.
+    frame: u64,
+    frames: u64,
+    /// Plain bytes that still come out.
+    left: u64,
+}
+
+impl std::fmt::Debug for SharedReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedReader").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+/// The sealed bytes in which a range is, as far as that is known without the object's length.
+fn sealed_range(first: u64, last: Option<u64>) -> std::ops::Range<u64> {
+    let end = last.map_or(u64::MAX, |last| (last / FRAME + 1).saturating_mul(SEALED_FRAME));
+    (first / FRAME).saturating_mul(SEALED_FRAME)..end
+}
+
+impl SharedBucket {
+    /// Opens an object for reading.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `InvalidRange`, or when the store cannot say.
+    pub(crate) async fn get(
+        &self,
+        key: &ObjectKey,
+        range: Option<ByteRange>,
+    ) -> Result<SharedReader> {
+        match range {
+            Some(range @ ByteRange::Suffix { .. }) => loop {
+                // Where it begins is known with the object's length alone.
+                let current = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
+                let (first, bytes) = range.resolve(current.info.bytes)?;
+                let last = (first + bytes).saturating_sub(1);
+                let (found, source) = self.fetch(key, sealed_range(first, Some(last))).await?;
+                if found.version == current.version {
+                    return self.reader(current, source, (first, bytes));
+                }
+            },
+            Some(range @ ByteRange::From { first, last }) => {
+                let (found, source) = self.fetch(key, sealed_range(first, last)).await?;
+                let found = self.described(&found, key.as_str())?;
+                let part = range.resolve(found.info.bytes)?;
+                self.reader(found, source, part)
+            }
+            None => {
+                let (found, source) = self.fetch(key, sealed_range(0, None)).await?;
+                let found = self.described(&found, key.as_str())?;
+                let bytes = found.info.bytes;
+                self.reader(found, source, (0, bytes))
+            }
+        }
+    }
+
+    async fn fetch(
+        &self,
+        key: &ObjectKey,
+        range: std::ops::Range<u64>,
+    ) -> Result<(SharedFound, SharedBytes)> {
+        let found = self.store().get(&self.object(key)?, range).await;
+        let found = found.map_err(|error| self.told(key.as_str(), error))?;
+        found.ok_or_else(|| self.no_such(key))
+    }
+
+    fn reader(
+        &self,
+        found: Described,
+        source: SharedBytes,
+        (first, bytes): (u64, u64),
+    ) -> Result<SharedReader> {
+        let cipher = BodyCipher::new(&key_of(self.key(), found.object_id), found.object_id);
+        Ok(SharedReader {
+            first,
+            bytes,
+            bucket: self.clone(),
+            source,
+            cipher: Some(Box::new(cipher)),
+            sealed: BytesMut::new(),
+            frame: first / FRAME,
+            frames: found.info.bytes.div_ceil(FRAME),
+            left: bytes,
+            info: found.info,
+        })
+    }
+}
+
+impl SharedReader {
+    /// The next bytes, verified; `None` at the end. After an error there is nothing more.
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes>> {
+        if self.left == 0 {
+            return None;
+        }
+        let next = self.read().await;
+        if next.is_err() {
+            self.left = 0;
+        }
+        Some(next)
+    }
+
+    async fn read(&mut self) -> Result<Bytes> {
+        // Of the first frame some may not be wanted.
+        let plain = self.first + self.bytes - self.left;
+        let skip = plain - self.frame * FRAME;
+        let count = (skip + self.left).div_ceil(FRAME).min((CHUNK_BYTES / FRAME_BYTES) as u64);
+        let sealed = self.gather(count).await?;
+        let lost = || ArchiveError::Internal { what: "a reader lost its cipher".to_owned() };
+        let cipher = self.cipher.take().ok_or_else(lost)?;
+        let (frame, frames) = (self.frame, self.frames);
+        let (cipher, opened) = if sealed.len() <= INLINE_BYTES_MAX {
+            let opened = open(&cipher, (frame, frames), sealed);
+            (cipher, opened)
+        } else {
+            let task = tokio::task::spawn_blocking(move || {
+                let opened = open(&cipher, (frame, frames), sealed);
+                (cipher, opened)
+            });
+            task.await.map_err(|error| ArchiveError::Internal {
+                what: format!("a reader died: {error}"),
+            })?
+        };
+        self.cipher = Some(cipher);
+        let opened = opened?;
+        let start = usize::try_from(skip).unwrap_or(usize::MAX);
+        let length = usize::try_from(self.left).unwrap_or(usize::MAX).min(opened.len() - start);
+        self.frame += count;
+        self.left -= length as u64;
+        Ok(opened.slice(start..start + length))
+    }
+
+    /// The next sealed frames, as many as this.
+    async fn gather(&mut self, count: u64) -> Result<BytesMut> {
+        let end = (self.frame + count).min(self.frames);
+        let mut wanted = (end - self.frame) * SEALED_FRAME;
+        if end == self.frames {
+            // The last frame is as long as what is left of the object.
+            wanted -= self.frames * FRAME - self.info.bytes;
+        }
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        while self.sealed.len() < wanted {
+            match self.source.next().await {
+                Some(Ok(bytes)) => self.sealed.extend_from_slice(&bytes),
+                Some(Err(error)) => return Err(self.bucket.told(&self.info.key, error)),
+                None => {
+                    let what = format!(
+                        "object \"{}\" of shared bucket \"{}\" ends too early in the store",
+                        self.info.key, self.bucket.name
+                    );
+                    return Err(ArchiveError::Corrupt { what });
+                }
+            }
+        }
+        Ok(self.sealed.split_to(wanted))
+    }
+}
+
+fn open(cipher: &BodyCipher, (frame, frames): (u64, u64), mut sealed: BytesMut) -> Result<Bytes> {
+    let length = cipher.decrypt(frame, frames, &mut sealed)?.len();
+    sealed.truncate(length);
+    Ok(sealed.freeze())
+}

@@ -1,0 +1,163 @@
+//! Objects with a note of their writer, which is known only when all their bytes have come: a
+//! digest of them stands in it. Listed together with their notes, from any name on.
+//!
+//! Not here: `object_store`'s trait, whose puts say everything before the first byte, and whose
+//! listings tell no attributes ([`crate::objects`]).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use fulgurite_geo::{Version, Wanted};
+use fulgurite_keyed::Mode;
+use fulgurite_units::UnixTime;
+use futures::stream::{BoxStream, Stream, StreamExt as _, TryStreamExt as _};
+use object_store::GetRange;
+
+use crate::limits::OBJECTS_AT_ONCE;
+use crate::listing::listed;
+use crate::object::Found;
+use crate::objects::{body, found};
+use crate::store::{GeoStore, Inner};
+use crate::{GeoError, Result, names};
+
+/// The attribute that is the note.
+const NOTE: &str = "note";
+
+/// An object, and what its writer noted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// Its key.
+    pub key: String,
+    /// Its version, which grows with every write.
+    pub version: u64,
+    /// Bytes.
+    pub size: u64,
+    /// When its writer proposed it, by the writer's clock.
+    pub time: UnixTime,
+    /// The note; none of an object that was put without one.
+    pub note: Option<String>,
+}
+
+impl Noted {
+    fn of(key: String, found: &Found) -> Self {
+        let put = found.put();
+        let note = put.and_then(|put| put.attributes.iter().find(|(name, _)| name == NOTE));
+        Self {
+            key,
+            version: found.version.0,
+            size: put.map_or(0, |put| put.size),
+            time: found.value.time,
+            note: note.map(|(_, note)| note.clone()),
+        }
+    }
+}
+
+impl GeoStore {
+    /// Puts an object of `size` bytes. The note is waited for when all of them have come; without
+    /// one, or with other than `size` bytes, nothing is put.
+    ///
+    /// # Errors
+    /// [`GeoError`]; of a condition that is not met, [`GeoError::Exists`] or [`GeoError::Changed`].
+    pub async fn put_noted(
+        &self,
+        key: &str,
+        (size, bytes): (u64, impl Stream<Item = Result<Bytes>> + Send),
+        note: impl Future<Output = Option<String>> + Send,
+        mode: Mode,
+    ) -> Result<Version> {
+        let attributes = async {
+            let given_up = || GeoError::Invalid { what: format!("the put of {key:?} was given up") };
+            let note = note.await.ok_or_else(given_up)?;
+            Ok(vec![(NOTE.to_owned(), note)])
+        };
+        let live = self.0.live().await?;
+        if size > live.map.chunk.get() {
+            return self.0.put_described(key, (size, bytes), attributes, mode).await;
+        }
+        let mut all = BytesMut::new();
+        let mut bytes = std::pin::pin!(bytes);
+        while let Some(some) = bytes.try_next().await? {
+            all.extend_from_slice(&some);
+            if all.len() as u64 > size {
+                break;
+            }
+        }
+        if all.len() as u64 != size {
+            let what = format!("{key:?} has other than the {size} bytes that were said");
+            return Err(GeoError::Invalid { what });
+        }
+        let object = Inner::named(key, attributes.await?)?;
+        self.0.put(object, all.freeze(), mode).await
+    }
+
+    /// What is under a key, if anything is.
+    ///
+    /// # Errors
+    /// When too few sites answer, or what was acknowledged is lost.
+    pub async fn find_noted(&self, key: &str) -> Result<Option<Noted>> {
+        let live = self.0.live().await?;
+        let (found, _) = self.0.look(&live, key, (Wanted::Facts, None)).await?;
+        Ok(found.map(|found| Noted::of(key.to_owned(), &found)))
+    }
+
+    /// The same with its bytes, those of `range` as far as there are so many.
+    ///
+    /// # Errors
+    /// As [`Self::find_noted`]; the stream ends with one when bytes cannot be had.
+    pub async fn get_noted(
+        &self,
+        key: &str,
+        range: Range<u64>,
+    ) -> Result<Option<(Noted, BoxStream<'static, Result<Bytes>>)>> {
+        let live = self.0.live().await?;
+        let wanted = (Wanted::Latest, Some(GetRange::Bounded(range.clone())));
+        let (found, _) = self.0.look(&live, key, wanted).await?;
+        let Some(found) = found else { return Ok(None) };
+        let noted = Noted::of(key.to_owned(), &found);
+        let range = range.start.min(noted.size)..range.end.min(noted.size);
+        if range.is_empty() {
+            return Ok(Some((noted, futures::stream::empty().boxed())));
+        }
+        Ok(Some((noted, body(live, key.to_owned(), found, range))))
+    }
+
+    /// Hides all versions of what is under a key; whether there was anything.
+    ///
+    /// # Errors
+    /// When too few sites answer.
+    pub async fn remove_noted(&self, key: &str) -> Result<bool> {
+        match self.0.delete(key).await {
+            Ok(()) => Ok(true),
+            Err(GeoError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Objects below a folder with their notes, in the order of what their keys are called in rows
+    /// (letters, digits and `-`, `.`, `_`, `/` stand for themselves there), those behind `after`.
+    pub fn list_noted(
+        &self,
+        folder: &str,
+        after: Option<&str>,
+    ) -> BoxStream<'static, Result<Noted>> {
+        let inner = Arc::clone(&self.0);
+        let (folder, after) = (folder.to_owned(), after.map(str::to_owned));
+        let begin = async move {
+            let live = inner.live().await?;
+            let below = names::rows(Some(&folder))?;
+            let after = after.map(|after| names::row(&after)).transpose()?;
+            let rows = listed(&live, (below, after), (live.map.listing, None));
+            let found = rows.map(move |row| {
+                let (inner, live) = (Arc::clone(&inner), Arc::clone(&live));
+                async move { found(&inner, &live, row?).await }
+            });
+            Ok::<_, GeoError>(found.buffered(OBJECTS_AT_ONCE))
+        };
+        let all = futures::stream::once(begin).try_flatten();
+        let all = all.try_filter_map(|found| async move {
+            Ok(found.map(|(key, found)| Noted::of(key, &found)))
+        });
+        all.boxed()
+    }
+}
