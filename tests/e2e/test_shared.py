@@ -10,6 +10,7 @@ import random
 import shutil
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def test_what_one_archive_puts_the_other_has_at_once(pair: Pair) -> None:
             Bucket=SHARED,
             Key=f"a/{size}",
             Body=body,
-            Metadata={"shelf": "zwölf".encode().hex()},
+            Metadata={"shelf": "zw\u00f6lf".encode().hex()},
             ContentType="video/mp4",
             ChecksumAlgorithm="SHA256",
             StorageClass="GLACIER_IR" if size % 2 else "STANDARD",
@@ -118,9 +119,7 @@ def test_what_one_archive_puts_the_other_has_at_once(pair: Pair) -> None:
         if size:
             tail = there.get_object(Bucket=SHARED, Key=f"a/{size}", Range="bytes=-70000")
             assert tail["Body"].read() == body[-70_000:]
-        over = lambda: there.get_object(  # noqa: E731
-            Bucket=SHARED, Key=f"a/{size}", Range=f"bytes={size}-"
-        )
+        over = partial(there.get_object, Bucket=SHARED, Key=f"a/{size}", Range=f"bytes={size}-")
         assert refused(over) == (416, "InvalidRange")
     listed = {item["Key"]: item for item in keys_of(there, SHARED)}
     assert listed == {item["Key"]: item for item in keys_of(here, SHARED)}
@@ -144,18 +143,50 @@ def test_names_are_listed_in_order_however_they_are_asked_for(pair: Pair) -> Non
     """Compare pages of a shared bucket with those of a bucket of one archive, call by call."""
     here, there = pair.start().clients()
     here.create_bucket(Bucket=OWN)
-    keys = ["a", "a/", "a/b", "a//b", "/lead", "a/b/c", "A", "z", "zz", "ü", "日本/語", "~", "a b"]
-    keys += [".", "..", "a/./b", "a/../b", "%41", "_", "-", "9", "0", "\U0001f600", "é/é", "é/ê"]
+    keys = [
+        "a",
+        "a/",
+        "a/b",
+        "a//b",
+        "/lead",
+        "a/b/c",
+        "A",
+        "z",
+        "zz",
+        "\u00fc",
+        "\u65e5\u672c/\u8a9e",
+        "~",
+        "a b",
+    ]
+    keys += [
+        ".",
+        "..",
+        "a/./b",
+        "a/../b",
+        "%41",
+        "_",
+        "-",
+        "9",
+        "0",
+        "\U0001f600",
+        "\u00e9/\u00e9",
+        "\u00e9/\u00ea",
+    ]
     keys += [f"many/{number:03}/x" for number in range(30)] + [f"many/{n:03}" for n in range(9)]
-    keys += ["k" * KEY_BYTES_MAX, "k" * (KEY_BYTES_MAX - 1), "ü" * (KEY_BYTES_MAX // 2)]
+    keys += ["k" * KEY_BYTES_MAX, "k" * (KEY_BYTES_MAX - 1), "\u00fc" * (KEY_BYTES_MAX // 2)]
     for key in keys:
         for bucket, client in ((OWN, here), (SHARED, there)):
             client.put_object(Bucket=bucket, Key=key, Body=key.encode())
     asked: list[dict[str, Any]] = [{}, {"Prefix": "a"}, {"Prefix": "many/0"}, {"Prefix": "none"}]
     asked += [{"Delimiter": "/"}, {"Delimiter": "/", "Prefix": "many/"}, {"Prefix": "\U0001f600"}]
-    asked += [{"StartAfter": "a/b"}, {"StartAfter": "many/015", "Delimiter": "/"}, {"Prefix": "é"}]
+    asked += [
+        {"StartAfter": "a/b"},
+        {"StartAfter": "many/015", "Delimiter": "/"},
+        {"Prefix": "\u00e9"},
+    ]
     asked += [{"Delimiter": "/", "Prefix": "a/"}, {"Delimiter": "many", "StartAfter": "k"}]
-    asked += [{"StartAfter": "a", "Prefix": "many"}, {"StartAfter": "zzz"}, {"Delimiter": "é"}]
+    asked += [{"StartAfter": "a", "Prefix": "many"}, {"StartAfter": "zzz"}]
+    asked += [{"Delimiter": "\u00e9"}]
     for question in asked:
         for size in (1, 2, 7, 1000):
             options = question | {"MaxKeys": size}
@@ -188,13 +219,9 @@ def test_a_condition_holds_at_both_archives(pair: Pair) -> None:
         won = winners(clients, key, {"IfMatch": etag})
         assert len(won) == 1
         assert {read(client, SHARED, key) for client in clients} == set(won)
-        stale = lambda: clients[1].put_object(  # noqa: E731
-            Bucket=SHARED, Key=key, Body=b"stale", IfMatch=etag
-        )
+        stale = partial(clients[1].put_object, Bucket=SHARED, Key=key, Body=b"stale", IfMatch=etag)
         assert refused(stale) == (412, "PreconditionFailed")
-    gone = lambda: clients[0].put_object(  # noqa: E731
-        Bucket=SHARED, Key="not there", Body=b"", IfMatch='"0"'
-    )
+    gone = partial(clients[0].put_object, Bucket=SHARED, Key="not there", Body=b"", IfMatch='"0"')
     assert refused(gone) == (404, "NoSuchKey")
 
 
@@ -242,9 +269,7 @@ def test_parts_are_joined_where_all_see_it_and_copies_cross_over(pair: Pair) -> 
     assert len(here.list_multipart_uploads(Bucket=SHARED)["Uploads"]) == 1
     assert refused(lambda: read(there, SHARED, "reel")) == (404, "NoSuchKey")
     named = [{"PartNumber": n, "ETag": part["ETag"]} for n, part in enumerate(sent, 1)]
-    wrong = lambda: here.complete_multipart_upload(  # noqa: E731
-        MultipartUpload={"Parts": named[::-1]}, **asked
-    )
+    wrong = partial(here.complete_multipart_upload, MultipartUpload={"Parts": named[::-1]}, **asked)
     assert refused(wrong) == (400, "InvalidPartOrder")
     done = here.complete_multipart_upload(MultipartUpload={"Parts": named}, **asked)
     found = there.get_object(Bucket=SHARED, Key="reel", ChecksumMode="ENABLED")
@@ -287,8 +312,8 @@ def test_what_a_shared_bucket_cannot_do_is_refused_by_name(pair: Pair) -> None:
     here, there = pair.start().clients()
     for storage in ("DEEP_ARCHIVE", "GLACIER"):
         glass = {"Bucket": SHARED, "Key": "glass", "StorageClass": storage}
-        assert refused(lambda: here.put_object(**glass, Body=b"x")) == (400, "InvalidRequest")
-        assert refused(lambda: here.create_multipart_upload(**glass)) == (400, "InvalidRequest")
+        assert refused(partial(here.put_object, **glass, Body=b"x")) == (400, "InvalidRequest")
+        assert refused(partial(here.create_multipart_upload, **glass)) == (400, "InvalidRequest")
     long = {"Bucket": SHARED, "Key": "k" * (KEY_BYTES_MAX + 1)}
     assert refused(lambda: here.put_object(**long, Body=b"x")) == (400, "KeyTooLongError")
     assert refused(lambda: here.create_multipart_upload(**long)) == (400, "KeyTooLongError")
@@ -296,21 +321,19 @@ def test_what_a_shared_bucket_cannot_do_is_refused_by_name(pair: Pair) -> None:
     assert refused(lambda: here.create_bucket(Bucket=SHARED)) == (409, "BucketAlreadyOwnedByYou")
     digest = {"ContentMD5": "AAAAAAAAAAAAAAAAAAAAAA=="}
     for size in (10, 5 * MIB):
-        wrong = lambda: here.put_object(  # noqa: E731
-            Bucket=SHARED, Key="wrong", Body=random_bytes("wrong", size), **digest
+        wrong = partial(
+            here.put_object, Bucket=SHARED, Key="wrong", Body=random_bytes("wrong", size), **digest
         )
         assert refused(wrong) == (400, "BadDigest")
     here.put_object(Bucket=SHARED, Key="right", Body=b"right")
-    restored = lambda: there.restore_object(  # noqa: E731
-        Bucket=SHARED, Key="right", RestoreRequest={"Days": 1}
-    )
+    restored = partial(there.restore_object, Bucket=SHARED, Key="right", RestoreRequest={"Days": 1})
     assert refused(restored) == (403, "InvalidObjectState")
     assert [item["Key"] for item in keys_of(there, SHARED)] == ["right"]
 
 
 def test_an_archive_is_killed_and_the_other_goes_on(pair: Pair) -> None:
     """Kill one archive between an object and its upload's end; lose its whole data directory."""
-    first, second = pair.start().servers
+    first = pair.start().servers[0]
     here, there = pair.clients()
     here.put_object(Bucket=SHARED, Key="before", Body=b"before")
     upload = here.create_multipart_upload(Bucket=SHARED, Key="reel")["UploadId"]

@@ -19,7 +19,7 @@ pub enum ArchiveError {
     NotShared { bucket: String, what: &'static str },
     #[error(
         "bucket \"{bucket}\" is shared by several archives, and the configuration of this one does \
-         not name it: add it to geo.shared, or remove it here, which leaves its objects to the others"
+         not name it: add it to geo.shared, or remove it here, which leaves its objects to others"
     )]
     SharedElsewhere { bucket: String },
     #[error("the key of shared buckets is wrong: another one began \"{bucket}\"")]

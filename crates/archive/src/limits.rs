@@ -60,8 +60,8 @@ pub const SHARED_KEY_BYTES_MAX: usize = 390;
 pub const SHARED_NOTE_BYTES_MAX: usize = 5 << 10;
 /// Chunks of a body that wait for a shared bucket's store, of one writer.
 pub const SHARED_AHEAD: usize = 4;
-/// Names that a listing of a shared bucket passes over behind a common prefix, one behind the other,
-/// before it looks behind all that begin so.
+/// Names that a listing of a shared bucket passes over behind a common prefix before it looks
+/// behind all that begin so.
 pub const SHARED_SKIP: usize = 200;
 /// Most user metadata of one object, names and values together (S3).
 pub const USER_METADATA_BYTES_MAX: usize = 2048;

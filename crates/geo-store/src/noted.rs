@@ -67,7 +67,8 @@ impl GeoStore {
         mode: Mode,
     ) -> Result<Version> {
         let attributes = async {
-            let given_up = || GeoError::Invalid { what: format!("the put of {key:?} was given up") };
+            let given_up =
+                || GeoError::Invalid { what: format!("the put of {key:?} was given up") };
             let note = note.await.ok_or_else(given_up)?;
             Ok(vec![(NOTE.to_owned(), note)])
         };

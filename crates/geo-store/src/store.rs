@@ -232,12 +232,8 @@ impl Inner {
         }
         let missing = parts.finish().await?;
         let Object { key, attributes } = Self::named(key, attributes.await?)?;
-        let put = Put {
-            size,
-            digest: digest.finalize().into(),
-            data: Data::Coded(coded),
-            attributes,
-        };
+        let put =
+            Put { size, digest: digest.finalize().into(), data: Data::Coded(coded), attributes };
         let value = self.value(id, Change::Put(put));
         let version = self.write(&live, Work::on(&key)?, value, mode).await?;
         if missing {

@@ -33,8 +33,7 @@ use crate::objects::commit::{
 use crate::objects::labels::Labels;
 use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::objects::object::{
-    BodyClaim, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
-    WriteCondition,
+    BodyClaim, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions, WriteCondition,
 };
 use crate::objects::put::check_meta;
 use crate::rows::{self, BodyRow, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};

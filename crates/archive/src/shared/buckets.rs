@@ -171,11 +171,11 @@ impl SharedBucket {
             what: format!("shared bucket \"{}\" was begun, and is not there", self.name),
         })?;
         let opened = Note::of(&self.place.key, &found, (self.name.as_str(), ""));
-        opened.map_err(|error| match error {
-            ArchiveError::Corrupt { .. } => ArchiveError::WrongSharedKey {
-                bucket: self.name.to_string(),
-            },
-            other => other,
+        opened.map_err(|error| {
+            if matches!(error, ArchiveError::Corrupt { .. }) {
+                return ArchiveError::WrongSharedKey { bucket: self.name.to_string() };
+            }
+            error
         })?;
         Ok(BucketRow { created: whole_seconds(found.time) })
     }

@@ -49,11 +49,12 @@ impl SharedBucket {
         let after = names::before(&self.name, start);
         let mut found = self.store().list(&folder, after.as_deref());
         let mut passed = 0;
-        while let Some(found) =
-            found.try_next().await.map_err(|error| self.told("", error))?
-        {
+        while let Some(found) = found.try_next().await.map_err(|error| self.told("", error))? {
             let key = names::key(&self.name, &found.name).ok_or_else(|| ArchiveError::Corrupt {
-                what: format!("shared bucket \"{}\" has a name of another: {}", self.name, found.name),
+                what: format!(
+                    "shared bucket \"{}\" has a name of another: {}",
+                    self.name, found.name
+                ),
             })?;
             if key.as_bytes() < start {
                 continue;
@@ -62,7 +63,8 @@ impl SharedBucket {
                 return Ok(Ended::Whole);
             }
             let common = common_prefix(&key, query);
-            if let Some(prefix) = common.filter(|it| page.prefixes.last().is_some_and(|p| p == it)) {
+            if let Some(prefix) = common.filter(|it| page.prefixes.last().is_some_and(|p| p == it))
+            {
                 // All it stands for is listed. A few names are passed over, many are not read.
                 passed += 1;
                 if passed >= SHARED_SKIP {

@@ -8,6 +8,8 @@
 //! Nothing is there before the store has the note, which it gets when all claims were compared: a
 //! writer that is dropped leaves nothing.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -168,7 +170,7 @@ impl SharedBucket {
             note: noted.map(Result::ok).boxed(),
             condition,
         };
-        let store = self.store().clone();
+        let store = Arc::clone(self.store());
         // A task of its own, so that a client that goes away does not cut the agreement in two.
         let put = tokio::spawn(async move { store.put(put).await });
         Ok(SharedWriter {
@@ -238,11 +240,11 @@ impl SharedWriter {
         let ended = (&mut self.put).await.map_err(|error| ArchiveError::Internal {
             what: format!("a put to a shared bucket died: {error}"),
         })?;
-        ended.map_err(|error| match error {
-            SharedError::Refused if self.options.condition.absent => {
-                ArchiveError::PreconditionFailed { condition: "If-None-Match" }
+        ended.map_err(|error| {
+            if error == SharedError::Refused && self.options.condition.absent {
+                return ArchiveError::PreconditionFailed { condition: "If-None-Match" };
             }
-            other => self.bucket.told(self.key.as_str(), other),
+            self.bucket.told(self.key.as_str(), error)
         })
     }
 

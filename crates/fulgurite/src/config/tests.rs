@@ -355,5 +355,12 @@ fn what_cannot_be_of_sites_is_refused() {
     check_names(&format!("{GEO}heal_every = \"2h\"\n"), "setting geo.collect_every: ");
     check_names(&format!("{GEO}cache = \"\"\n"), "setting geo.cache: name a folder");
     check_names(&format!("{GEO}cache_size = \"1MiB\"\n"), "setting geo.cache_size: ");
+    check_names(&format!("{GEO}folder = \"shared/x\"\n"), "setting geo.folder: \"shared\"");
+    check_names(&format!("{GEO}shared = [\"films\"]\n"), "setting geo.shared_key: ");
+    check_names(&format!("{GEO}shared_key = \"key\"\n"), "setting geo.shared_key: ");
+    check_names(&format!("{GEO}shared = [\"A\"]\n"), "bucket name \"A\" is not valid");
+    let many: Vec<String> = (100..201).map(|number| format!("\"b{number}\"")).collect();
+    let many = format!("{GEO}shared_key = \"key\"\nshared = [{}]\n", many.join(", "));
+    check_names(&many, "setting geo.shared: 100 buckets");
     check_names(&format!("{GEO}nearest = \"x\"\n"), "unknown field `nearest`");
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use fulgurite_archive::config::{SharedOptions, TierOptions};
 use fulgurite_archive::system_clock;
+use fulgurite_gateway::ColdTiers;
 use fulgurite_geo_store::{FragmentCache, GeoOptions, GeoStore, SiteMap};
 use fulgurite_sites::{Entropy, Opener};
 use fulgurite_sites_net::NetNodes;
-use fulgurite_gateway::ColdTiers;
 use object_store::prefix::PrefixStore;
 use tokio::runtime::Runtime;
 

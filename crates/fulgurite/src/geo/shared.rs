@@ -16,11 +16,13 @@ pub(super) struct SharedSites(pub(super) GeoStore);
 
 fn told(error: GeoError) -> SharedError {
     let what = error_chain(&error);
-    match error {
-        GeoError::Exists { .. } | GeoError::Changed { .. } => SharedError::Refused,
-        GeoError::Lost { .. } | GeoError::Corrupt { .. } => SharedError::Lost { what },
-        other if other.kind() == ErrorKind::Unavailable => SharedError::Unavailable { what },
-        _ => SharedError::Other { what },
+    match error.kind() {
+        ErrorKind::Conflict => SharedError::Refused,
+        ErrorKind::Corrupt => SharedError::Lost { what },
+        ErrorKind::Unavailable => SharedError::Unavailable { what },
+        ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::Internal | _ => {
+            SharedError::Other { what }
+        }
     }
 }
 

@@ -1,3 +1,5 @@
+//! Names: their order, their length, and what is none.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -11,7 +13,7 @@ fn some_names_stay_what_they_are() {
     let of = films();
     assert_eq!(bucket(&of), "shared/films");
     assert_eq!(object(&of, "a"), "shared/films/NF");
-    assert_eq!(object(&of, "2026/reel 1.mov"), "shared/films/B22mCXxmOL_gB1ngRrzq");
+    assert_eq!(object(&of, "2026/reel 1.mov"), "shared/films/BY-mCXxmOLKg723iQLxq");
     assert_eq!(key(&of, "shared/films/NF").as_deref(), Some("a"));
 }
 
@@ -28,7 +30,7 @@ fn what_no_archive_wrote_is_no_name() {
 #[test]
 fn the_longest_key_has_a_name_and_segments_are_short() {
     let bucket = BucketName::new(&"b".repeat(BUCKET_NAME_BYTES_MAX)).unwrap();
-    let longest = "ü".repeat(SHARED_KEY_BYTES_MAX / 2);
+    let longest = "\u{fc}".repeat(SHARED_KEY_BYTES_MAX / 2);
     let name = object(&bucket, &longest);
     assert!(name.len() <= NAME_BYTES_MAX, "{} bytes", name.len());
     assert!(name.split('/').all(|segment| segment.len() <= 200));
@@ -36,7 +38,7 @@ fn the_longest_key_has_a_name_and_segments_are_short() {
 }
 
 fn a_key() -> impl Strategy<Value = String> {
-    let long = proptest::string::string_regex("[ab/\u{0}\u{7f}ü]{120,195}").unwrap();
+    let long = proptest::string::string_regex("[ab/\u{0}\u{7f}\u{fc}]{120,195}").unwrap();
     prop_oneof![any::<String>(), "[ab/]{0,6}", long]
         .prop_filter("keys are not empty, nor too long", |key| {
             !key.is_empty() && key.len() <= SHARED_KEY_BYTES_MAX
