@@ -60,6 +60,8 @@ pub const SHARED_KEY_BYTES_MAX: usize = 390;
 pub const SHARED_NOTE_BYTES_MAX: usize = 5 << 10;
 /// Chunks of a body that wait for a shared bucket's store, of one writer.
 pub const SHARED_AHEAD: usize = 4;
+/// Times that the end of an object in a shared bucket is looked for while it is put anew.
+pub const SHARED_TRIES_MAX: u32 = 8;
 /// Names that a listing of a shared bucket passes over behind a common prefix before it looks
 /// behind all that begin so.
 pub const SHARED_SKIP: usize = 200;
@@ -153,6 +155,8 @@ pub const RESERVE_BYTES_MAX: u64 = ByteCount::mib(64).get();
 pub const SPACE_SHARE: u64 = 16;
 /// Requests waiting for the thread that syncs; one more blocks its caller for a moment.
 pub const SYNC_QUEUE_MAX: usize = 4096;
+/// Bytes of one body after which a sync begins that nobody waits for.
+pub const SYNC_AHEAD_BYTES: u64 = 16 << 20;
 /// Most of each kind that a status or a verification names: failed restores, damaged copies and
 /// bodies, bodies in doubt.
 pub const NAMED_MAX: usize = 100;

@@ -106,6 +106,13 @@ impl GroupSync {
         Ok(answer)
     }
 
+    /// Begins a sync that nobody waits for, so that a later one has less to do; none where too many
+    /// wait already. If it fails, the file fails.
+    pub(crate) fn begin(&self, targets: Vec<SyncTarget>) {
+        let (done, _) = oneshot::channel();
+        let _ = self.requests.try_send(Request { targets, done });
+    }
+
     /// Returns when everything written to `targets` before the call is on stable storage.
     pub(crate) async fn sync(&self, targets: Vec<SyncTarget>) -> Result<()> {
         let answer = self.send(targets)?.await.map_err(|_| ArchiveError::Stopping)?;

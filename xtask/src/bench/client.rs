@@ -23,6 +23,8 @@ pub(super) const ACCESS_KEY: &str = "BENCHMARKACCESSKEY01";
 pub(super) const SECRET_KEY: &str = "benchmark-secret-of-forty-characters-xyz";
 /// Longest wait for one answer.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes of a body that are read at a time.
+const BODY_PIECE_BYTES: usize = 256 << 10;
 /// Longest head of an answer.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
@@ -130,7 +132,7 @@ impl Connection {
         let is_head = request.head.starts_with(b"HEAD ");
         let length = answer.header("content-length").filter(|_| !is_head);
         let mut left = length.map_or(Ok(0), str::parse::<usize>)?.saturating_sub(read.len() - end);
-        let mut piece = [0; 4096];
+        let mut piece = vec![0; left.min(BODY_PIECE_BYTES)];
         while left > 0 {
             let count = self.stream.read(&mut piece)?;
             ensure!(count > 0, "the server closed the connection");

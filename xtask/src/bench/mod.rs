@@ -21,6 +21,7 @@ mod peer;
 mod pipeline;
 mod rack;
 mod recover;
+mod s3;
 mod server;
 mod start;
 mod tomes;
@@ -87,9 +88,10 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 17] = [
+const BENCHES: [Entry; 18] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
+    ("s3", s3::s3),
     ("seal", pipeline::seal),
     ("restore", pipeline::restore),
     ("memory", pipeline::memory),

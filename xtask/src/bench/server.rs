@@ -19,7 +19,7 @@ const READY_POLL: Duration = Duration::from_millis(5);
 const KEYS: [(&str, &str); 2] =
     [("FULGURITE_ACCESS_KEY", ACCESS_KEY), ("FULGURITE_SECRET_KEY", SECRET_KEY)];
 /// The bucket of every benchmark.
-const BUCKET: &str = "/bench";
+pub(super) const BUCKET: &str = "/bench";
 
 /// A server on a free loopback port.
 #[derive(Debug)]
@@ -116,17 +116,22 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let pid = self.child.id().to_string();
-        let asked = shell::run(shell::program("kill").args(["-TERM", &pid]));
-        let begin = Instant::now();
-        while asked.is_ok() && begin.elapsed() < READY_TIMEOUT {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(READY_POLL);
-        }
-        // It would not stop when asked; nothing of this run is kept.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        stop(&mut self.child);
     }
+}
+
+/// Asks a server to stop, and waits until it has.
+pub(super) fn stop(child: &mut Child) {
+    let pid = child.id().to_string();
+    let asked = shell::run(shell::program("kill").args(["-TERM", &pid]));
+    let begin = Instant::now();
+    while asked.is_ok() && begin.elapsed() < READY_TIMEOUT {
+        if matches!(child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        std::thread::sleep(READY_POLL);
+    }
+    // It would not stop when asked; nothing of this run is kept.
+    drop(child.kill());
+    drop(child.wait());
 }

@@ -1,8 +1,9 @@
 //! A body on its way in: hashed, encrypted and written to a log as it streams.
 //!
 //! ```text
-//! write --> buffer (512 KiB) --> blocking pool: MD5, checksum, AES-GCM, CRC, pwrite
-//!               ^ fills while the one before it is worked on
+//! write --> buffer (512 KiB) --+--> blocking pool: MD5, checksum
+//!               ^              '--> blocking pool: AES-GCM, CRC, pwrite; a sync begins each 16 MiB
+//!               '- fills while the one before it is worked on
 //! finish --> compare claims --> seal entry, write --> sync log and key table --> commit --> answer
 //! ```
 //!
@@ -31,11 +32,10 @@ use crate::rows::BodyRow;
 use crate::space::Admission;
 use crate::{ArchiveError, Result};
 
-/// What the blocking pool works on.
+/// What writes a body. Its digests take longer, and are made beside it.
 #[derive(Debug)]
 struct Work {
     cipher: BodyCipher,
-    digest: BodyDigest,
     crc: crc_fast::Digest,
     writer: LogWriter,
     frame: u64,
@@ -46,7 +46,6 @@ struct Work {
 
 impl Work {
     fn take(&mut self, plain: &[u8], is_end: bool) -> Result<()> {
-        self.digest.update(plain);
         self.scratch.clear();
         self.is_whole = is_end && self.frame == 0 && plain.len() <= INLINE_BYTES_MAX;
         self.cipher.encrypt(self.frame, plain, is_end, &mut self.scratch);
@@ -63,7 +62,13 @@ pub(crate) enum BodyEntry {
     Part(PartEntry),
 }
 
-type Running = JoinHandle<(Box<Work>, Vec<u8>, Result<()>)>;
+/// A buffer that the blocking pool works on, in two places.
+#[derive(Debug)]
+struct Running {
+    plain: Arc<Vec<u8>>,
+    written: JoinHandle<(Box<Work>, Result<()>)>,
+    digested: JoinHandle<Box<BodyDigest>>,
+}
 
 /// A key slot that is given back unless its body is committed.
 #[derive(Debug)]
@@ -93,6 +98,7 @@ pub(crate) struct Ingest {
     received: u64,
     buffer: Vec<u8>,
     idle: Option<Box<Work>>,
+    digest: Option<Box<BodyDigest>>,
     running: Option<Running>,
 }
 
@@ -150,7 +156,6 @@ impl Ingest {
         let algorithm = claim.checksum.as_ref().map(|c| c.algorithm).or(claim.algorithm);
         let work = Work {
             cipher: BodyCipher::new(&key, body),
-            digest: BodyDigest::new(algorithm),
             crc: cipher_crc(),
             writer,
             frame: 0,
@@ -166,6 +171,7 @@ impl Ingest {
             received: 0,
             buffer: Vec::new(),
             idle: Some(Box::new(work)),
+            digest: Some(Box::new(BodyDigest::new(algorithm))),
             running: None,
         })
     }
@@ -192,18 +198,20 @@ impl Ingest {
     }
 
     async fn wait(&mut self) -> Result<()> {
-        if let Some(running) = self.running.take() {
-            let (work, buffer, outcome) = running.await.map_err(|error| {
-                ArchiveError::Internal { what: format!("a body's worker died: {error}") }
-            })?;
-            self.idle = Some(work);
-            if self.buffer.is_empty() {
-                self.buffer = buffer;
-                self.buffer.clear();
-            }
-            outcome?;
+        let Some(Running { plain, written, digested }) = self.running.take() else { return Ok(()) };
+        let died = |error: tokio::task::JoinError| ArchiveError::Internal {
+            what: format!("a body's worker died: {error}"),
+        };
+        let (written, digested) = tokio::join!(written, digested);
+        let ((work, outcome), digest) = (written.map_err(died)?, digested.map_err(died)?);
+        (self.idle, self.digest) = (Some(work), Some(digest));
+        if self.buffer.is_empty()
+            && let Some(mut buffer) = Arc::into_inner(plain)
+        {
+            buffer.clear();
+            self.buffer = buffer;
         }
-        Ok(())
+        outcome
     }
 
     async fn hand_over(&mut self, is_end: bool) -> Result<()> {
@@ -212,18 +220,26 @@ impl Ingest {
         let bytes = cipher_bytes(plain.len() as u64);
         self.admission.cover(bytes)?;
         self.admission.written(bytes);
-        let Some(mut work) = self.idle.take() else {
+        let (Some(mut work), Some(mut digest)) = (self.idle.take(), self.digest.take()) else {
             return Err(ArchiveError::Internal { what: "a failed body was written to".to_owned() });
         };
         if plain.len() <= INLINE_BYTES_MAX {
+            digest.update(&plain);
             let outcome = work.take(&plain, is_end);
-            self.idle = Some(work);
+            (self.idle, self.digest) = (Some(work), Some(digest));
             return outcome;
         }
-        self.running = Some(tokio::task::spawn_blocking(move || {
-            let outcome = work.take(&plain, is_end);
-            (work, plain, outcome)
-        }));
+        let plain = Arc::new(plain);
+        let (to_write, to_digest) = (Arc::clone(&plain), Arc::clone(&plain));
+        let digested = tokio::task::spawn_blocking(move || {
+            digest.update(&to_digest);
+            digest
+        });
+        let written = tokio::task::spawn_blocking(move || {
+            let outcome = work.take(&to_write, is_end);
+            (work, outcome)
+        });
+        self.running = Some(Running { plain, written, digested });
         Ok(())
     }
 
@@ -239,10 +255,10 @@ impl Ingest {
         }
         self.hand_over(true).await?;
         self.wait().await?;
-        let Some(work) = self.idle.take() else {
+        let (Some(work), Some(digest)) = (self.idle.take(), self.digest.take()) else {
             return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
         };
-        let Work { digest, crc, mut writer, mut scratch, is_whole, .. } = *work;
+        let Work { crc, mut writer, mut scratch, is_whole, .. } = *work;
         // Should one of the next steps fail, the key goes before its entry is given up as settled.
         let key = self.key;
         let (digests, digest) = (digest.finish(), crc.finalize());

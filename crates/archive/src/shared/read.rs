@@ -7,7 +7,7 @@ use super::buckets::SharedBucket;
 use super::note::{Described, key_of};
 use super::{SharedBytes, SharedFound};
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES};
-use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
+use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX, SHARED_TRIES_MAX};
 use crate::objects::names::ObjectKey;
 use crate::objects::object::{ByteRange, ObjectInfo};
 use crate::{ArchiveError, Result};
@@ -57,16 +57,7 @@ impl SharedBucket {
         range: Option<ByteRange>,
     ) -> Result<SharedReader> {
         match range {
-            Some(range @ ByteRange::Suffix { .. }) => loop {
-                // Where it begins is known with the object's length alone.
-                let current = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
-                let (first, bytes) = range.resolve(current.info.bytes)?;
-                let last = (first + bytes).saturating_sub(1);
-                let (found, source) = self.fetch(key, sealed_range(first, Some(last))).await?;
-                if found.version == current.version {
-                    return self.reader(current, source, (first, bytes));
-                }
-            },
+            Some(range @ ByteRange::Suffix { .. }) => self.get_end(key, range).await,
             Some(range @ ByteRange::From { first, last }) => {
                 let (found, source) = self.fetch(key, sealed_range(first, last)).await?;
                 let found = self.described(&found, key.as_str())?;
@@ -80,6 +71,20 @@ impl SharedBucket {
                 self.reader(found, source, (0, bytes))
             }
         }
+    }
+
+    /// Opens the end of an object: where it begins is known with the object's length alone.
+    async fn get_end(&self, key: &ObjectKey, range: ByteRange) -> Result<SharedReader> {
+        for _ in 0..SHARED_TRIES_MAX {
+            let current = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
+            let (first, bytes) = range.resolve(current.info.bytes)?;
+            let last = (first + bytes).saturating_sub(1);
+            let (found, source) = self.fetch(key, sealed_range(first, Some(last))).await?;
+            if found.version == current.version {
+                return self.reader(current, source, (first, bytes));
+            }
+        }
+        Err(ArchiveError::Busy { what: format!("object \"{key}\" keeps changing") })
     }
 
     async fn fetch(

@@ -27,6 +27,18 @@ fn a_failed_sync_is_final_for_its_file_and_no_other() {
 }
 
 #[test]
+fn a_sync_that_nobody_waits_for_is_as_final() {
+    let bad = unsyncable();
+    let sync = GroupSync::start("test").unwrap();
+    bad.write_at(b"before", 0).unwrap();
+    sync.begin(vec![bad.clone()]);
+    // Asked behind it, and about nothing: it answers when that was done.
+    sync.sync_blocking(Vec::new()).unwrap();
+    assert!(bad.is_failed());
+    assert!(bad.write_at(b"after", 0).is_err() && sync.sync_blocking(vec![bad]).is_err());
+}
+
+#[test]
 fn a_full_disk_does_not_fail_a_file_and_another_error_does() {
     let full = PathBuf::from("/dev/full");
     let full = SyncTarget::new(1, File::options().write(true).open(&full).unwrap(), full);

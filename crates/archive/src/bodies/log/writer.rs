@@ -18,7 +18,7 @@ use fulgurite_units::{ObjectId, UnixTime};
 
 use super::record::{EntryForm, HEADER_BYTES, HEADER_LEN, RecordHeader, RecordKind, align};
 use super::{Extent, SegmentLog, Stretch, to_usize};
-use crate::limits::{CHUNK_BYTES, ENTRY_RECORD_BYTES_MAX};
+use crate::limits::{CHUNK_BYTES, ENTRY_RECORD_BYTES_MAX, SYNC_AHEAD_BYTES};
 use crate::sync::SyncTarget;
 use crate::{ArchiveError, Result};
 
@@ -68,6 +68,8 @@ pub(crate) struct LogWriter {
     room: Vec<Stretch>,
     room_bytes: u64,
     written: u64,
+    /// How much of that a sync was begun for.
+    sync_begun: u64,
     /// The entry's record.
     record: Option<(Extent, SyncTarget)>,
     is_kept: AtomicBool,
@@ -81,6 +83,7 @@ impl LogWriter {
             room: Vec::new(),
             room_bytes: 0,
             written: 0,
+            sync_begun: 0,
             record: None,
             is_kept: AtomicBool::new(false),
         }
@@ -118,6 +121,12 @@ impl LogWriter {
         }
         self.write_at(self.written, bytes)?;
         self.written = needed;
+        // Else the disk would rest until the end, and have all of it to write then.
+        if self.written - self.sync_begun >= SYNC_AHEAD_BYTES {
+            self.sync_begun = self.written;
+            let target = self.used().last().map(|(stretch, _)| stretch.target.clone());
+            self.log.sync.begin(target.into_iter().collect());
+        }
         Ok(())
     }
 
