@@ -59,6 +59,9 @@ pub const BATCHED_BYTES_MAX: u64 = 64 << 10;
 /// Objects of a stripe, at most.
 pub const BATCHED_MAX: usize = 256;
 
+/// Bytes of the list of a stripe's objects, at most: a number for all, and a number for each key.
+pub const STRIPE_LIST_BYTES_MAX: usize = 4 + BATCHED_MAX * (4 + KEY_BYTES_MAX);
+
 /// Objects that wait to share a stripe; more wait to wait.
 pub const BATCHES_AHEAD: usize = 1024;
 

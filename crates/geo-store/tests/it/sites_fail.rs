@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use fulgurite_geo_store::limits::{BATCHED_MAX, CHUNK_BYTES_MIN, KEY_BYTES_MAX};
 use fulgurite_geo_store::{GeoStore, Happened, Seen, SiteEntry};
-use fulgurite_units::Duration;
+use fulgurite_units::{ByteCount, Duration};
 use futures::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
@@ -290,6 +291,15 @@ async fn fragments_of_nothing_are_swept_and_others_stay() {
     assert_eq!(shelf.blob_keys(1).await.len(), 1);
 }
 
+/// Collects after the grace, as often as a stripe takes: its objects, itself, its fragments.
+async fn collect_all(shelf: &Shelf, store: &GeoStore) {
+    for _ in 0..3 {
+        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
+        let kept = store.collect(&|_| {}).await.unwrap();
+        assert_eq!(kept.problems, Vec::<String>::new());
+    }
+}
+
 #[tokio::test]
 async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
     let mut shelf = Shelf::new(3, 2, 1);
@@ -316,18 +326,43 @@ async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
     for (key, _) in all.iter().skip(1) {
         store.delete(&Path::from(key.as_str())).await.unwrap();
     }
-    for _ in 0..3 {
-        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
-        let kept = store.collect(&|_| {}).await.unwrap();
-        assert_eq!(kept.problems, Vec::<String>::new());
-    }
+    collect_all(&shelf, &store).await;
     assert_eq!(read(&store, "s/0").await.unwrap(), all[0].1);
     assert_eq!(shelf.blob_keys(0).await.len(), 1, "the stripe of the one that is left");
     store.delete(&Path::from("s/0")).await.unwrap();
-    for _ in 0..3 {
-        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
-        store.collect(&|_| {}).await.unwrap();
+    collect_all(&shelf, &store).await;
+    assert_eq!(shelf.blob_keys(0).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stripe_goes_however_long_the_list_of_its_objects_is() {
+    let mut shelf = Shelf::new(3, 2, 1);
+    // It is full before that.
+    shelf.map.batch = Duration::from_secs(3600);
+    shelf.map.chunk = ByteCount::new(CHUNK_BYTES_MIN);
+    shelf.map.inline = ByteCount::new(0);
+    let store = shelf.init().await;
+    // As long as keys are at most, in segments of 200 at most.
+    let key = |number| format!("{number:0>199}/{number:0>199}/{number:0>200}");
+    assert_eq!(key(0).len(), KEY_BYTES_MAX);
+    let all = (0..BATCHED_MAX as u64).map(|number| (key(number), bytes(number, 9)));
+    let all: Vec<_> = all.collect();
+    assert!((BATCHED_MAX * KEY_BYTES_MAX) as u64 > 2 * CHUNK_BYTES_MIN, "the list is in 3 chunks");
+    let puts = all.iter().map(|(key, bytes)| put(&store, key, bytes));
+    futures::future::try_join_all(puts).await.unwrap();
+    assert_eq!(shelf.blob_keys(0).await.len(), 3, "chunks of one stripe");
+    for (key, bytes) in &all {
+        assert_eq!(read(&store, key).await.unwrap(), *bytes);
     }
+    let (last, others) = all.split_last().unwrap();
+    for (key, _) in others {
+        store.delete(&Path::from(key.as_str())).await.unwrap();
+    }
+    collect_all(&shelf, &store).await;
+    assert_eq!(read(&store, &last.0).await.unwrap(), last.1);
+    assert_eq!(shelf.blob_keys(0).await.len(), 3, "the stripe of the one that is left");
+    store.delete(&Path::from(last.0.as_str())).await.unwrap();
+    collect_all(&shelf, &store).await;
     assert_eq!(shelf.blob_keys(0).await, []);
 }
 
