@@ -217,13 +217,7 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
     put(&store, "during", &all[0].1).await.unwrap();
     // The old place never comes back; its name has another one.
     shelf.mend("site-2");
-    let place = SiteEntry {
-        name: String::new(),
-        table: Some("mem://elsewhere".into()),
-        blobs: Some("mem://elsewhere".into()),
-        rebuilding: false,
-    };
-    let kept = store.replace_site("site-2", place.clone(), &|_, _| {}).await.unwrap();
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert_eq!((kept.problems.clone(), kept.lost.clone()), (vec![], vec![]), "{kept:?}");
     assert_eq!(kept.restored, 14, "{kept:?}");
     let map = store.map();
@@ -241,6 +235,70 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
         put(&store, "after", &all[1].1).await.unwrap();
         shelf.mend(other);
     }
+}
+
+/// A place elsewhere for a site that is lost.
+fn elsewhere() -> SiteEntry {
+    let place = Some("mem://elsewhere".to_owned());
+    SiteEntry { name: String::new(), table: place.clone(), blobs: place, rebuilding: false }
+}
+
+/// Puts so many objects that there is one with fragments at any sites.
+async fn many(store: &GeoStore) {
+    for number in 0..30 {
+        put(store, &format!("o/{number}"), &bytes(number, 9_000)).await.unwrap();
+    }
+}
+
+/// Replaces site 2 while something is wrong with another, which keeps fragments from being made
+/// again, and once more when that is mended.
+async fn is_replaced_at_the_second_time(shelf: &Shelf, store: &GeoStore, wrong: &str) {
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    assert!(kept.missing > 0 && kept.lost.is_empty(), "{kept:?}");
+    let [problem] = &*kept.problems else { panic!("{kept:?}") };
+    assert!(problem.starts_with("site \"site-2\" is not made again: "), "{problem}");
+    assert!(store.map().sites[2].rebuilding, "the map says that it is not made again");
+    shelf.mend(wrong);
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    assert_eq!((kept.missing, kept.problems.clone()), (0, vec![]), "{kept:?}");
+    assert!(!store.map().sites[2].rebuilding);
+    // All that it held is there.
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.rebuilt), (kept.objects, 0), "{kept:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_is_not_made_again_while_others_have_too_few_fragments() {
+    let shelf = Shelf::new(5, 2, 1);
+    let store = shelf.init().await;
+    many(&store).await;
+    shelf.fail("site-1");
+    is_replaced_at_the_second_time(&shelf, &store, "site-1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_is_not_made_again_while_its_fragments_cannot_be_written() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    many(&store).await;
+    shelf.lose_answers("site-2");
+    is_replaced_at_the_second_time(&shelf, &store, "site-2").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_is_made_again_though_another_lacks_fragments() {
+    let shelf = Shelf::new(5, 2, 2);
+    let store = shelf.init().await;
+    many(&store).await;
+    shelf.fail("site-1");
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    // Nobody can tell what site-1 has: that is said, and is its own matter.
+    assert!(kept.missing > 0, "{kept:?}");
+    assert_eq!((kept.problems.clone(), kept.lost.clone()), (vec![], vec![]), "{kept:?}");
+    assert!(!store.map().sites[2].rebuilding);
+    shelf.mend("site-1");
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.rebuilt), (kept.objects, 0), "{kept:?}");
 }
 
 #[tokio::test]
