@@ -38,7 +38,7 @@ pub struct Kept {
     /// Objects that are whole now.
     pub whole: u64,
     /// Objects of which nobody can say whether they are, after all tries: rows of sites that vote
-    /// were not read in time. Nothing of them is known to be missing.
+    /// were not read in time, or could not be told. Nothing of them is known to be missing.
     #[serde(default)]
     pub unsure: u64,
     /// Versions that were open and are decided.

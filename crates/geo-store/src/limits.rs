@@ -34,8 +34,11 @@ pub const UNDECIDED_MAX: usize = 1024;
 /// Objects that are named to whoever asks which have one, at most.
 pub const WAITING_NAMED: usize = 100;
 
-/// Tellings under way at once; more wait.
+/// Tellings of one site under way at once; more wait.
 pub const TELLINGS_AT_ONCE: usize = 256;
+
+/// Tellings of one site that are under way or wait, at most: some MiB. More are left out.
+pub const TELLINGS_MAX: usize = 2048;
 
 /// Fragments on their way to sites that did not answer lately: nobody waits for them, and each is
 /// held in memory. Any more are not sent, and are made again when the site is back.
@@ -96,3 +99,4 @@ pub const CACHE_REST: Duration = Duration::from_secs(60);
 pub const LOOK: Duration = Duration::from_secs(1);
 
 const _: () = assert!(CHUNK_BYTES_MIN < CHUNK_BYTES_MAX);
+const _: () = assert!(TELLINGS_AT_ONCE < TELLINGS_MAX);

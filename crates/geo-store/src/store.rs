@@ -18,14 +18,13 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::cache::FragmentCache;
 use crate::fragments::{self, Encoded, Stripe};
-use crate::limits::{
-    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, LATE_FRAGMENTS_MAX, TELLINGS_AT_ONCE,
-};
+use crate::limits::{BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, LATE_FRAGMENTS_MAX};
 use crate::live::{Live, OpenSites};
 use crate::map::SiteMap;
 use crate::object::{Found, Object, Small};
 use crate::run::{Means, Work, run};
 use crate::tally::Tally;
+use crate::telling::is_enough;
 use crate::undecided::{Open, Undecided};
 use crate::writing::write_all;
 use crate::{GeoError, Result, names};
@@ -93,7 +92,6 @@ impl Inner {
         let entropy = options.entropy.clone();
         let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
         let since = tokio::time::Instant::now();
-        let tellings = Arc::new(Semaphore::new(TELLINGS_AT_ONCE));
         let late = Semaphore::new(LATE_FRAGMENTS_MAX);
         let undecided = Undecided::new(options.clock.clone());
         Self {
@@ -102,7 +100,7 @@ impl Inner {
             file: options.file.clone(),
             near: options.near.clone(),
             clock: options.clock.clone(),
-            means: Arc::new(Means { entropy, rests, tellings, late, undecided, since }),
+            means: Arc::new(Means { entropy, rests, late, undecided, since }),
             opener: Arc::clone(&options.opener),
             cache: options.cache.clone(),
             tally: Tally::default(),
@@ -274,7 +272,7 @@ impl Inner {
         self.tally.wrote(write.rounds(), &end);
         match end {
             Wrote::Done { version, missing } => {
-                if !missing.is_empty() {
+                if !missing.is_empty() || !is_enough(work.take_untold(), live.quorums()) {
                     self.hint(live, &work.object).await;
                 }
                 Ok(Some(version))

@@ -22,4 +22,5 @@ mod servers;
 mod shelf;
 mod sites_fail;
 mod stripes;
+mod told;
 mod wan;

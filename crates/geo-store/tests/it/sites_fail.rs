@@ -13,17 +13,17 @@ use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
 use crate::shelf::Shelf;
 
 /// Bytes that are others for each number, longer than lies in a row.
-fn bytes(number: u64, length: usize) -> Bytes {
+pub(crate) fn bytes(number: u64, length: usize) -> Bytes {
     let mut bytes = vec![0; length];
     fulgurite_units::Seed::new(number).stream().fill(&mut bytes);
     Bytes::from(bytes)
 }
 
-async fn read(store: &GeoStore, key: &str) -> object_store::Result<Bytes> {
+pub(crate) async fn read(store: &GeoStore, key: &str) -> object_store::Result<Bytes> {
     store.get(&Path::from(key)).await?.bytes().await
 }
 
-async fn put(store: &GeoStore, key: &str, bytes: &Bytes) -> object_store::Result<()> {
+pub(crate) async fn put(store: &GeoStore, key: &str, bytes: &Bytes) -> object_store::Result<()> {
     store.put(&Path::from(key), PutPayload::from(bytes.clone())).await.map(drop)
 }
 
