@@ -44,6 +44,10 @@ pub const TELLINGS_MAX: usize = 2048;
 /// held in memory. Any more are not sent, and are made again when the site is back.
 pub const LATE_FRAGMENTS_MAX: usize = 16;
 
+/// Writes given up before they were proposed whose fragments are erased at once; those of more are
+/// swept.
+pub const FORGETTING_AT_ONCE: usize = 16;
+
 /// Events of an operation that wait to be taken in.
 pub const HEARD_AT_ONCE: usize = 256;
 

@@ -28,6 +28,8 @@ pub(crate) struct Means {
     pub(crate) rests: Arc<dyn Rests>,
     /// Fragments on their way to sites that did not answer lately.
     pub(crate) late: Semaphore,
+    /// Writes whose fragments are being erased.
+    pub(crate) forgetting: Arc<Semaphore>,
     /// Versions that were met undecided.
     pub(crate) undecided: Undecided,
     /// A moment from which the runtime's time is counted.

@@ -13,6 +13,7 @@
 
 mod cached;
 mod conformance;
+mod given_up;
 mod history;
 mod real;
 // The servers that tests of stores start.

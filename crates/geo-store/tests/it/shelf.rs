@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -44,6 +44,8 @@ pub(crate) struct Shelf {
 /// What may be wrong with the tables of all sites.
 #[derive(Default)]
 struct Tables {
+    /// Whether they write no rows of objects.
+    refuse: AtomicBool,
     /// Whether who is told what was decided waits.
     hold: watch::Sender<bool>,
     /// How many wait, of all sites, and how many did at most.
@@ -111,6 +113,11 @@ impl Shelf {
     /// Has a site write fragments and not say so.
     pub(crate) fn lose_answers(&self, site: &str) {
         self.mute.lock().unwrap().insert(site.to_owned());
+    }
+
+    /// Has no table write rows of objects any more, or has all do it.
+    pub(crate) fn refuse_rows(&self, refuse: bool) {
+        self.tables.refuse.store(refuse, Ordering::Relaxed);
     }
 
     /// Has all tables keep whoever tells them what was decided, or lets them all go. How many were
@@ -213,8 +220,11 @@ impl<S: ?Sized> Flaky<S> {
 }
 
 impl Tables {
-    /// Keeps a row for a while.
-    async fn look_at(&self, new: &[u8]) {
+    /// Refuses a row, or keeps it for a while.
+    async fn look_at(&self, new: &[u8]) -> Result<(), TableError> {
+        if self.refuse.load(Ordering::Relaxed) {
+            return Err(TableError::Unavailable(Cause::new("no rows now")));
+        }
         let row = fulgurite_geo::Row::decode(new).unwrap();
         if !row.known.decided.is_empty() {
             let held = self.held.fetch_add(1, Ordering::Relaxed) + 1;
@@ -222,6 +232,7 @@ impl Tables {
             self.hold.subscribe().wait_for(|hold| !hold).await.unwrap();
             self.held.fetch_sub(1, Ordering::Relaxed);
         }
+        Ok(())
     }
 }
 
@@ -239,7 +250,7 @@ impl Table for Flaky<dyn Table> {
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
         self.table()?;
         if key.as_str().starts_with("o/") {
-            self.tables.look_at(&new).await;
+            self.tables.look_at(&new).await?;
         }
         self.inner.cas(key, expect, new).await
     }
