@@ -18,8 +18,8 @@ use fulgurite_geo::{Change, Coded, Data, Put, Version, Wanted, WriteId};
 use fulgurite_keyed::Mode;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::fragments::fetch_chunk;
-use crate::limits::{BATCHED_MAX, BATCHES_AHEAD};
+use crate::fragments::{Stripe, fetch_chunk};
+use crate::limits::{BATCHED_MAX, BATCHES_AHEAD, STRIPE_LIST_BYTES_MAX};
 use crate::live::Live;
 use crate::object::{Object, Small};
 use crate::run::Work;
@@ -112,18 +112,13 @@ impl Inner {
         let Some(write) = names::of_stripe(key) else { return Ok(()) };
         let (found, _) = self.look(live, key, (Wanted::Facts, None)).await?;
         let Some(found) = found else { return Ok(()) };
-        let Some(stripe) = crate::fragments::Stripe::of(key, &found.value) else { return Ok(()) };
+        let Some(stripe) = Stripe::of(key, &found.value) else { return Ok(()) };
         // Puts that name it may be under way still.
         let age = self.clock.now().since(found.value.time);
         if age <= live.map.lease.max(live.map.grace) {
             return Ok(());
         }
-        let Some(first) = stripe.coded.chunks(stripe.size).next() else { return Ok(()) };
-        let unavailable = || GeoError::Unavailable { key: key.to_owned() };
-        let bytes =
-            fetch_chunk(live, (&stripe, false), &first, None).await.map_err(|_| unavailable())?;
-        let corrupt = || GeoError::Corrupt { key: key.to_owned() };
-        for object in keys_of(&bytes).ok_or_else(corrupt)? {
+        for object in objects_of(live, &stripe).await? {
             if self.has_in(live, &object, write).await? {
                 return Ok(());
             }
@@ -153,7 +148,7 @@ fn gather(inner: Weak<Inner>) -> mpsc::Sender<Small> {
             };
             let wait = std::time::Duration::from_nanos(map.batch.as_nanos());
             let until = tokio::time::Instant::now() + wait;
-            // The list of keys takes some of the chunk.
+            // The list of keys takes some of the chunk, and more than that where keys are long.
             let most = map.chunk.get() / 2;
             let (mut bytes, mut batch) = (first.bytes.len() as u64, vec![first]);
             while batch.len() < BATCHED_MAX && bytes < most {
@@ -183,19 +178,37 @@ fn list(keys: &BTreeSet<&str>) -> Vec<u8> {
     bytes
 }
 
-/// The objects of a stripe, of its first bytes.
+/// The objects of a stripe. Their list may end in any of its chunks: as many are read as it takes.
+async fn objects_of(live: &Arc<Live>, stripe: &Stripe) -> Result<Vec<String>> {
+    let mut bytes = Vec::new();
+    for chunk in stripe.coded.chunks(stripe.size) {
+        if bytes.len() > STRIPE_LIST_BYTES_MAX {
+            break;
+        }
+        let unavailable = |_| GeoError::Unavailable { key: stripe.object.clone() };
+        bytes.extend(fetch_chunk(live, (stripe, false), &chunk, None).await.map_err(unavailable)?);
+        if let Some(keys) = keys_of(&bytes) {
+            return Ok(keys);
+        }
+    }
+    Err(GeoError::Corrupt { key: stripe.object.clone() })
+}
+
+/// The objects of a stripe, of its first bytes; none when these are too few, or no list.
 fn keys_of(bytes: &[u8]) -> Option<Vec<String>> {
-    let number = |bytes: &[u8]| -> Option<(usize, usize)> {
-        let (first, _) = bytes.split_first_chunk::<4>()?;
-        Some((usize::try_from(u32::from_le_bytes(*first)).ok()?, 4))
-    };
-    let (count, mut at) = number(bytes)?;
+    let (count, mut rest) = number(bytes)?;
     let mut keys = Vec::new();
     for _ in 0..count {
-        let (length, header) = number(bytes.get(at..)?)?;
-        let key = bytes.get(at + header..at + header + length)?;
+        let (length, behind) = number(rest)?;
+        let (key, behind) = behind.split_at_checked(length)?;
         keys.push(std::str::from_utf8(key).ok()?.to_owned());
-        at += header + length;
+        rest = behind;
     }
     Some(keys)
+}
+
+/// The number at the beginning of some bytes, and what is behind it.
+fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (first, behind) = bytes.split_first_chunk::<4>()?;
+    Some((usize::try_from(u32::from_le_bytes(*first)).ok()?, behind))
 }

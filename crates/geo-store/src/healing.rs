@@ -134,7 +134,9 @@ impl Inner {
             keep: live.map.versions.newest(),
         };
         let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
-        let healed = run(&mut heal, work, live, &self.means).await;
+        let mut healed = run(&mut heal, work, live, &self.means).await;
+        // Rows are told last: one that was not may be behind.
+        healed.whole &= work.take_untold() == 0;
         self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
         healed
     }

@@ -10,7 +10,7 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_geo::{
     Collect, Collected, Fragment, Healed, Keep, Restore, Restored, Row, SiteIndex, Sweep, Swept,
@@ -38,7 +38,7 @@ pub struct Kept {
     /// Objects that are whole now.
     pub whole: u64,
     /// Objects of which nobody can say whether they are, after all tries: rows of sites that vote
-    /// were not read in time. Nothing of them is known to be missing.
+    /// were not read in time, or could not be told. Nothing of them is known to be missing.
     #[serde(default)]
     pub unsure: u64,
     /// Versions that were open and are decided.
@@ -300,7 +300,9 @@ impl GeoStore {
     }
 
     /// Puts another place behind a site that is lost, and makes again there what it held. It goes
-    /// on where it was when it is called again with the same place.
+    /// on where it was when it is called again with the same place. While fragments are missing
+    /// there that were looked for, the map says that it is being made again, and the last problem
+    /// says how many; what is missing at other sites does not hold it up.
     ///
     /// # Errors
     /// When too few other sites answer, or somebody else changes the map.
@@ -330,7 +332,13 @@ impl GeoStore {
             let lease = live.map.lease.as_nanos();
             tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
         }
-        let mut kept = self.rebuild_site(index, told).await?;
+        let (mut kept, lacking) = self.rebuild_site(index, told).await?;
+        if lacking > 0 {
+            kept.problems.push(format!(
+                "site {name:?} is not made again: {lacking} of its fragments are missing; replace \
+                 it once more with the same place when other sites and its blobs answer"
+            ));
+        }
         if kept.problems.is_empty() && kept.lost.is_empty() {
             let mut map = self.0.any_live().map.clone();
             let lease = map.lease.as_nanos();
@@ -361,7 +369,10 @@ impl GeoStore {
                 let table = opener.table(entry, &address, true).await.map_err(open)?;
                 let first = table.scan(None, None).next().await;
                 if let Some(Ok((key, _))) = first {
-                    let what = format!("the new table is not empty: it has a row {key}");
+                    let what = format!(
+                        "the new table is not empty: it has a row {key}; if the site is there \
+                         already, heal all objects instead"
+                    );
                     return Err(GeoError::Invalid { what });
                 }
             } else {
@@ -371,20 +382,27 @@ impl GeoStore {
         Ok(())
     }
 
+    /// Makes again what a site held: what was done, and how many of its fragments are missing
+    /// still.
     async fn rebuild_site(
         &self,
         site: SiteIndex,
         told: &(dyn Fn(&'static str, u64) + Send + Sync),
-    ) -> Result<Kept> {
+    ) -> Result<(Kept, u64)> {
         let live = self.0.live().await?;
         let votes = live.map.voters().contains(&site);
-        let (inner, of) = (&self.0, &live);
+        let (inner, of, lacking) = (&self.0, &live, &AtomicU64::new(0));
         let all = stream::iter([Ok(names::MAP.to_owned())]).chain(keys(of, Some(site))?);
         let one = |key: String| async move {
             if votes && let Err(error) = inner.restore_one(of, &key, site).await {
                 return (key, Err(error));
             }
             let healed = inner.heal_one(of, &key).await;
+            if let Ok(healed) = &healed {
+                // An object that is looked at once more is not known to lack anything.
+                let of_site = healed.missing.iter().filter(|fragment| fragment.site == site);
+                lacking.fetch_add(of_site.count() as u64, Ordering::Relaxed);
+            }
             (key, healed)
         };
         let done = |kept: &Kept| told("making again what it held", kept.objects);
@@ -392,7 +410,7 @@ impl GeoStore {
         if votes {
             kept.restored = kept.objects;
         }
-        Ok(kept)
+        Ok((kept, lacking.load(Ordering::Relaxed)))
     }
 
     /// Heals the objects whose rows at a site do not vote, though it was made again.

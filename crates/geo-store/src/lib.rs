@@ -45,6 +45,7 @@ mod site;
 mod status;
 mod store;
 mod tally;
+mod telling;
 mod undecided;
 mod upload;
 mod watch;

@@ -34,12 +34,19 @@ pub const UNDECIDED_MAX: usize = 1024;
 /// Objects that are named to whoever asks which have one, at most.
 pub const WAITING_NAMED: usize = 100;
 
-/// Tellings under way at once; more wait.
+/// Tellings of one site under way at once; more wait.
 pub const TELLINGS_AT_ONCE: usize = 256;
+
+/// Tellings of one site that are under way or wait, at most: some MiB. More are left out.
+pub const TELLINGS_MAX: usize = 2048;
 
 /// Fragments on their way to sites that did not answer lately: nobody waits for them, and each is
 /// held in memory. Any more are not sent, and are made again when the site is back.
 pub const LATE_FRAGMENTS_MAX: usize = 16;
+
+/// Writes given up before they were proposed whose fragments are erased at once; those of more are
+/// swept.
+pub const FORGETTING_AT_ONCE: usize = 16;
 
 /// Events of an operation that wait to be taken in.
 pub const HEARD_AT_ONCE: usize = 256;
@@ -58,6 +65,9 @@ pub const BATCHED_BYTES_MAX: u64 = 64 << 10;
 
 /// Objects of a stripe, at most.
 pub const BATCHED_MAX: usize = 256;
+
+/// Bytes of the list of a stripe's objects, at most: a number for all, and a number for each key.
+pub const STRIPE_LIST_BYTES_MAX: usize = 4 + BATCHED_MAX * (4 + KEY_BYTES_MAX);
 
 /// Objects that wait to share a stripe; more wait to wait.
 pub const BATCHES_AHEAD: usize = 1024;
@@ -93,3 +103,4 @@ pub const CACHE_REST: Duration = Duration::from_secs(60);
 pub const LOOK: Duration = Duration::from_secs(1);
 
 const _: () = assert!(CHUNK_BYTES_MIN < CHUNK_BYTES_MAX);
+const _: () = assert!(TELLINGS_AT_ONCE < TELLINGS_MAX);

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_geo::{
-    Act, Command, Deed, Fetched, Fragment, Heard, How, Known, Operation, Request, SiteIndex, Value,
-    Version,
+    Act, Command, Deed, Fetched, Fragment, Heard, How, Operation, Request, Value, Version,
 };
 use fulgurite_sites::{Entropy, Key, Rests};
 use fulgurite_units::{Instant, Outbox};
@@ -26,10 +26,10 @@ use crate::undecided::{Open, Undecided};
 pub(crate) struct Means {
     pub(crate) entropy: Entropy,
     pub(crate) rests: Arc<dyn Rests>,
-    /// Tellings under way.
-    pub(crate) tellings: Arc<Semaphore>,
     /// Fragments on their way to sites that did not answer lately.
     pub(crate) late: Semaphore,
+    /// Writes whose fragments are being erased.
+    pub(crate) forgetting: Arc<Semaphore>,
     /// Versions that were met undecided.
     pub(crate) undecided: Undecided,
     /// A moment from which the runtime's time is counted.
@@ -61,6 +61,8 @@ pub(crate) struct Work {
     pub(crate) values: Arc<Mutex<BTreeMap<fulgurite_geo::WriteId, Stripe>>>,
     /// Values of which a row says that their bytes are written.
     pub(crate) durable: Arc<Mutex<BTreeSet<fulgurite_geo::WriteId>>>,
+    /// Tellings of it that were left out.
+    pub(crate) untold: Arc<AtomicUsize>,
 }
 
 /// The first bytes that were fetched of a version.
@@ -81,7 +83,13 @@ impl Work {
             fetched: Arc::default(),
             values: Arc::default(),
             durable: Arc::default(),
+            untold: Arc::default(),
         })
+    }
+
+    /// How many tellings of it were left out since this was asked last.
+    pub(crate) fn take_untold(&self) -> usize {
+        self.untold.swap(0, Ordering::Relaxed)
     }
 
     /// What was fetched of a version.
@@ -188,7 +196,18 @@ fn act_on(
             });
         }
         Act::Tell { site, known } => {
-            tokio::spawn(async move { tell(&live, &means, &work.row, (site, known)).await });
+            let Some(site) = live.shared(site) else { return };
+            let Some(room) = site.tellings.room() else {
+                work.untold.fetch_add(1, Ordering::Relaxed);
+                return;
+            };
+            let request = Request { epoch: live.map.epoch(), known, command: Command::Learn };
+            tokio::spawn(async move {
+                let _room = room;
+                let Some(_turn) = site.tellings.turn().await else { return };
+                let with = (&*means.rests, &means.entropy);
+                let _ = site.apply(&work.row, &request, with).await;
+            });
         }
         Act::Fragment(fragment, deed) => {
             tokio::spawn(async move {
@@ -203,14 +222,6 @@ fn act_on(
             });
         }
     }
-}
-
-/// Tells a site what is decided, when not too many are being told.
-async fn tell(live: &Live, means: &Means, row: &Key, (site, known): (SiteIndex, Known)) {
-    let Ok(_permit) = means.tellings.acquire().await else { return };
-    let Some(site) = live.shared(site) else { return };
-    let request = Request { epoch: live.map.epoch(), known, command: Command::Learn };
-    let _ = site.apply(row, &request, (&*means.rests, &means.entropy)).await;
 }
 
 async fn do_deed(

@@ -18,6 +18,7 @@ use fulgurite_units::error_chain;
 use tokio::time::Instant;
 
 use crate::limits::{DOWN_FOR, FAILURES_OF_DOWN, HEDGE_MIN, ROWS_REMEMBERED};
+use crate::telling::Tellings;
 
 /// A site of a map.
 pub(crate) struct Site {
@@ -30,6 +31,7 @@ pub(crate) struct Site {
     /// Rows as they were last written or read: a write that finds its row unchanged takes one call.
     rows: Mutex<Remembered>,
     pub(crate) counts: Counts,
+    pub(crate) tellings: Tellings,
 }
 
 /// Rows of late, in two generations: when the younger one is full, the older one is forgotten.
@@ -103,7 +105,8 @@ impl Site {
         standing: Standing,
     ) -> Self {
         let (health, rows, counts) = Default::default();
-        Self { index, name, table, blobs, standing, health, rows, counts }
+        let tellings = Tellings::new();
+        Self { index, name, table, blobs, standing, health, rows, counts, tellings }
     }
 
     fn health(&self) -> std::sync::MutexGuard<'_, Health> {

@@ -19,15 +19,16 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::cache::FragmentCache;
 use crate::fragments::{self, Encoded, Stripe};
 use crate::limits::{
-    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, KEY_BYTES_MAX, LATE_FRAGMENTS_MAX, TELLINGS_AT_ONCE,
+    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, FORGETTING_AT_ONCE, KEY_BYTES_MAX, LATE_FRAGMENTS_MAX,
 };
 use crate::live::{Live, OpenSites};
 use crate::map::SiteMap;
 use crate::object::{Found, Object, Small};
 use crate::run::{Means, Work, run};
 use crate::tally::Tally;
+use crate::telling::is_enough;
 use crate::undecided::{Open, Undecided};
-use crate::writing::write_all;
+use crate::writing::{forget, write_all};
 use crate::{GeoError, Result, names};
 
 /// What a namespace over sites is opened with.
@@ -93,8 +94,8 @@ impl Inner {
         let entropy = options.entropy.clone();
         let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
         let since = tokio::time::Instant::now();
-        let tellings = Arc::new(Semaphore::new(TELLINGS_AT_ONCE));
         let late = Semaphore::new(LATE_FRAGMENTS_MAX);
+        let forgetting = Arc::new(Semaphore::new(FORGETTING_AT_ONCE));
         let undecided = Undecided::new(options.clock.clone());
         Self {
             live: RwLock::new(Arc::new(live)),
@@ -102,7 +103,7 @@ impl Inner {
             file: options.file.clone(),
             near: options.near.clone(),
             clock: options.clock.clone(),
-            means: Arc::new(Means { entropy, rests, tellings, late, undecided, since }),
+            means: Arc::new(Means { entropy, rests, late, forgetting, undecided, since }),
             opener: Arc::clone(&options.opener),
             cache: options.cache.clone(),
             tally: Tally::default(),
@@ -284,7 +285,7 @@ impl Inner {
         self.tally.wrote(write.rounds(), &end);
         match end {
             Wrote::Done { version, missing } => {
-                if !missing.is_empty() {
+                if !missing.is_empty() || !is_enough(work.take_untold(), live.quorums()) {
                     self.hint(live, &work.object).await;
                 }
                 Ok(Some(version))
@@ -424,7 +425,8 @@ pub(crate) fn coded(live: &Live, id: WriteId, (parts, written): (Vec<(u32, u64)>
     }
 }
 
-/// Chunks of an object that are written as their bytes come.
+/// Chunks of an object that are written as their bytes come. Dropped before all are, for whatever
+/// reason, they are erased: until then nothing is proposed of them.
 pub(crate) struct Chunks<'a> {
     live: &'a Arc<Live>,
     store: &'a Inner,
@@ -433,6 +435,7 @@ pub(crate) struct Chunks<'a> {
     chunks: std::collections::VecDeque<fulgurite_geo::Chunk>,
     buffer: fragments::Gathered,
     failed: std::collections::BTreeSet<u8>,
+    is_finished: bool,
 }
 
 impl<'a> Chunks<'a> {
@@ -446,7 +449,7 @@ impl<'a> Chunks<'a> {
         let (object, time) = (object.key.clone(), store.clock.now());
         let stripe = Stripe { write, object, size, coded, time };
         let (buffer, failed) = Default::default();
-        Self { live, store, stripe, chunks, buffer, failed }
+        Self { live, store, stripe, chunks, buffer, failed, is_finished: false }
     }
 
     /// Takes bytes, and writes what chunks they complete.
@@ -484,12 +487,21 @@ impl<'a> Chunks<'a> {
     }
 
     /// Whether fragments are missing, when all bytes were taken.
-    async fn finish(self) -> Result<bool> {
-        let _ = self.store;
+    async fn finish(mut self) -> Result<bool> {
         if !self.chunks.is_empty() || self.buffer.length() > 0 {
             let what = "the bytes are more or fewer than was said".to_owned();
             return Err(GeoError::Invalid { what });
         }
+        self.is_finished = true;
         Ok(!self.failed.is_empty())
+    }
+}
+
+impl Drop for Chunks<'_> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let size = self.chunks.front().map_or(self.stripe.size, |next| next.at);
+            forget(self.live, &self.store.means, Stripe { size, ..self.stripe.clone() });
+        }
     }
 }

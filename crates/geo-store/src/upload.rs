@@ -19,7 +19,7 @@ use crate::live::Live;
 use crate::object::{Object, answer};
 use crate::run::Work;
 use crate::store::{Inner, coded};
-use crate::writing::write_all;
+use crate::writing::{forget, write_all};
 use crate::{GeoError, Result};
 
 /// An upload that is under way.
@@ -125,35 +125,56 @@ impl MultipartUpload for Upload {
     }
 
     async fn abort(&mut self) -> object_store::Result<()> {
-        // What was written is of no version, and is swept.
-        self.object = None;
-        self.parts.clear();
+        if let Some(object) = self.object.take() {
+            self.forget(object.key);
+        }
         Ok(())
     }
 }
 
 impl Upload {
+    /// How many bytes were put, and how they are coded.
+    fn parts(&self) -> (u64, Coded) {
+        let (mut size, mut parts) = (0, Vec::<(u32, u64)>::new());
+        for (length, _) in &self.parts {
+            size += length;
+            match parts.last_mut() {
+                Some((count, bytes)) if bytes == length => *count += 1,
+                _ => parts.push((1, *length)),
+            }
+        }
+        (size, Coded { parts, ..self.coded.clone() })
+    }
+
+    /// Erases what was written. Nothing is proposed of an upload before it is complete, and of this
+    /// one nothing can be any more.
+    fn forget(&mut self, object: String) {
+        let (size, coded) = self.parts();
+        self.parts.clear();
+        let stripe = Stripe { write: self.write, object, size, coded, time: self.time };
+        forget(&self.live, &self.inner.means, stripe);
+    }
+
     async fn completed(&mut self) -> Result<PutResult> {
         let ended = || GeoError::Invalid { what: "the upload has ended".to_owned() };
         let object = self.object.take().ok_or_else(ended)?;
-        let (mut size, mut parts, mut digests) = (0, Vec::<(u32, u64)>::new(), Vec::new());
-        for (number, (length, mut put)) in std::mem::take(&mut self.parts).into_iter().enumerate() {
-            let what = || format!("part {number} of the upload was not put");
-            let digest = put.try_recv().map_err(|_| GeoError::Invalid { what: what() })?;
+        let (size, coded) = self.parts();
+        let mut digests = Vec::new();
+        for (number, (_, put)) in self.parts.iter_mut().enumerate() {
+            let Ok(digest) = put.try_recv() else {
+                self.forget(object.key);
+                let what = format!("part {number} of the upload was not put");
+                return Err(GeoError::Invalid { what });
+            };
             digests.extend_from_slice(&digest);
-            size += length;
-            match parts.last_mut() {
-                Some((count, bytes)) if *bytes == length => *count += 1,
-                _ => parts.push((1, length)),
-            }
         }
-        if parts.is_empty() {
+        self.parts.clear();
+        if coded.parts.is_empty() {
             let bytes = Bytes::new();
             return self.inner.put(object, bytes, Mode::Overwrite).await.map(answer);
         }
         // Of an object in parts it is the digest of their digests.
         let digest = blake3::hash(&digests).into();
-        let coded = Coded { parts, ..self.coded.clone() };
         let put = Put { size, digest, data: Data::Coded(coded), attributes: object.attributes };
         let mut value = self.inner.value(self.write, Change::Put(put));
         value.time = self.time;

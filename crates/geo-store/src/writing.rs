@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use fulgurite_geo::{Fragment, How};
 use futures::stream::{FuturesUnordered, StreamExt as _};
+use tokio::runtime::Handle;
 
 use crate::fragments::{self, Encoded, Stripe};
 use crate::live::Live;
+use crate::run::Means;
 use crate::site::Site;
 
 /// Writes all fragments of some chunks, but those that failed before; those that failed now.
@@ -21,11 +23,8 @@ pub(crate) async fn write_all(
     encoded: &Encoded,
     failed: &BTreeSet<u8>,
 ) -> BTreeSet<u8> {
-    let all = (0..).zip(&stripe.coded.sites);
-    let asked: Vec<Fragment> = all
-        .filter(|(index, _)| !failed.contains(index))
-        .map(|(index, site)| Fragment { write: stripe.write, index, site: *site })
-        .collect();
+    let all = fragments_of(stripe);
+    let asked: Vec<Fragment> = all.filter(|one| !failed.contains(&one.index)).collect();
     let is_down = |fragment: &&Fragment| live.site(fragment.site).is_none_or(Site::is_down);
     let mut writes: FuturesUnordered<_> = asked
         .iter()
@@ -51,4 +50,27 @@ pub(crate) async fn write_all(
     // What is given up here may be written all the same; it is made again, if it was not.
     drop(writes);
     lacking
+}
+
+/// Erases what was written of chunks of a write that was proposed to no row and never will be: no
+/// version names it. Nobody waits for that, and nothing needs it: a fragment that is not erased, or
+/// is written after that, is swept, as are those of so many other writes at once.
+pub(crate) fn forget(live: &Arc<Live>, means: &Means, stripe: Stripe) {
+    let (Ok(room), Ok(runtime)) =
+        (Arc::clone(&means.forgetting).try_acquire_owned(), Handle::try_current())
+    else {
+        return;
+    };
+    let live = Arc::clone(live);
+    runtime.spawn(async move {
+        let _room = room;
+        let all = fragments_of(&stripe);
+        let erased = all.map(|fragment| fragments::erase(&live, &stripe, fragment));
+        futures::future::join_all(erased).await;
+    });
+}
+
+fn fragments_of(stripe: &Stripe) -> impl Iterator<Item = Fragment> + '_ {
+    let all = (0..).zip(&stripe.coded.sites);
+    all.map(|(index, site)| Fragment { write: stripe.write, index, site: *site })
 }

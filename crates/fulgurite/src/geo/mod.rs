@@ -154,7 +154,7 @@ pub(crate) async fn geo(command: &GeoCommand, out: &Output) -> anyhow::Result<()
                 counted(kept.collected, "version"),
                 kept.left
             ))?;
-            judge(&kept, out)
+            judge(&kept, AGAIN, out)
         }
         GeoCommand::Sweep { age, args } => {
             let (store, bar) = (args.open().await?, progress::spinner("sweep", out.is_json()));
@@ -167,7 +167,7 @@ pub(crate) async fn geo(command: &GeoCommand, out: &Output) -> anyhow::Result<()
                 kept.swept,
                 kept.left
             ))?;
-            judge(&kept, out)
+            judge(&kept, AGAIN, out)
         }
         GeoCommand::Node(args) => node::node(args, out).await,
         GeoCommand::Verify(args) => verify::verify(&args.open().await?, out).await,
@@ -297,8 +297,15 @@ async fn replace(
     let bar = progress::spinner("replace", out.is_json());
     let told = |what: &'static str, count: u64| bar.set_message(format!("{what}: {count}"));
     let kept = store.replace_site(site, place, &told).await;
-    judge_healed(&done(&bar, kept)?, out)?;
-    out.text(format_args!("site {site:?} is replaced; the map is number {}", store.map().epoch))
+    let (kept, map) = (done(&bar, kept)?, store.map());
+    out.json(&kept)?;
+    out.text(show::healed(&kept))?;
+    let is_made_again = map.sites.iter().any(|entry| entry.name == site && !entry.rebuilding);
+    if !is_made_again {
+        return judge(&kept, AGAIN, out);
+    }
+    out.text(format_args!("site {site:?} is replaced; the map is number {}", map.epoch))?;
+    judge(&kept, "`fulgurite geo heal` does the rest when all sites answer", out)
 }
 
 /// What tells how many were looked at.
@@ -314,11 +321,14 @@ fn done<T>(bar: &ProgressBar, done: Result<T, fulgurite_geo_store::GeoError>) ->
 fn judge_healed(kept: &Kept, out: &Output) -> anyhow::Result<()> {
     out.json(kept)?;
     out.text(show::healed(kept))?;
-    judge(kept, out)
+    judge(kept, AGAIN, out)
 }
 
-/// Tells what is lost and what could not be done, and that there is some.
-fn judge(kept: &Kept, out: &Output) -> anyhow::Result<()> {
+/// What to do about something that could not be done.
+const AGAIN: &str = "say it again when all sites answer";
+
+/// Tells what is lost and what could not be done, that there is some, and what to do then.
+fn judge(kept: &Kept, then: &str, out: &Output) -> anyhow::Result<()> {
     for lost in &kept.lost {
         out.text(format_args!("lost: {lost}"))?;
     }
@@ -333,7 +343,7 @@ fn judge(kept: &Kept, out: &Output) -> anyhow::Result<()> {
     if !kept.problems.is_empty() || kept.missing > 0 || kept.unsure > 0 {
         let problems = kept.problems.len() as u64;
         let message = format!(
-            "{}, {} missing still, {} not looked at in time: say it again when all sites answer",
+            "{}, {} missing still, {} not looked at in time: {then}",
             counted(problems, "problem"),
             counted(kept.missing, "fragment"),
             counted(kept.unsure, "object")

@@ -13,6 +13,7 @@
 
 mod cached;
 mod conformance;
+mod given_up;
 mod history;
 mod real;
 // The servers that tests of stores start.
@@ -22,4 +23,5 @@ mod servers;
 mod shelf;
 mod sites_fail;
 mod stripes;
+mod told;
 mod wan;

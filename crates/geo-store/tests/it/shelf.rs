@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use fulgurite_sites::{
 };
 use fulgurite_units::{Clock, Instant, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::watch;
 
 /// Random bytes from a counter: every one is another, and each run is the same.
 fn entropy() -> Entropy {
@@ -34,9 +35,22 @@ pub(crate) struct Shelf {
     down: Arc<Mutex<BTreeSet<String>>>,
     /// Sites that write fragments and do not say so.
     mute: Arc<Mutex<BTreeSet<String>>>,
+    tables: Arc<Tables>,
     /// The time of day, in milliseconds.
     pub(crate) now: Arc<AtomicU64>,
     pub(crate) map: SiteMap,
+}
+
+/// What may be wrong with the tables of all sites.
+#[derive(Default)]
+struct Tables {
+    /// Whether they write no rows of objects.
+    refuse: AtomicBool,
+    /// Whether who is told what was decided waits.
+    hold: watch::Sender<bool>,
+    /// How many wait, of all sites, and how many did at most.
+    held: AtomicUsize,
+    held_most: AtomicUsize,
 }
 
 impl Shelf {
@@ -68,6 +82,7 @@ impl Shelf {
             opener: Arc::new(Opener::new(entropy(), [])),
             down: Arc::default(),
             mute: Arc::default(),
+            tables: Arc::default(),
             now: Arc::new(AtomicU64::new(1_800_000_000_000)),
             map,
         }
@@ -100,6 +115,27 @@ impl Shelf {
         self.mute.lock().unwrap().insert(site.to_owned());
     }
 
+    /// Has no table write rows of objects any more, or has all do it.
+    pub(crate) fn refuse_rows(&self, refuse: bool) {
+        self.tables.refuse.store(refuse, Ordering::Relaxed);
+    }
+
+    /// Has all tables keep whoever tells them what was decided, or lets them all go. How many were
+    /// kept at most.
+    pub(crate) fn hold_tellings(&self, hold: bool) -> usize {
+        self.tables.hold.send_replace(hold);
+        self.tables.held_most.load(Ordering::Relaxed)
+    }
+
+    /// The rows of all objects at a site.
+    pub(crate) async fn rows(&self, site: usize) -> Vec<fulgurite_geo::Row> {
+        let address = self.map.sites[site].table.clone().unwrap();
+        let table = self.opener.table(&address.parse().unwrap(), true).await.unwrap();
+        let below = Key::new("o").unwrap();
+        let rows = table.scan(Some(&below), None);
+        rows.map(|row| fulgurite_geo::Row::decode(&row.unwrap().1.bytes).unwrap()).collect().await
+    }
+
     pub(crate) fn mend(&self, site: &str) {
         self.down.lock().unwrap().remove(site);
         self.mute.lock().unwrap().remove(site);
@@ -116,7 +152,8 @@ impl Shelf {
 
     fn flaky<S: ?Sized>(&self, inner: Arc<S>, site: &SiteEntry) -> Arc<Flaky<S>> {
         let (down, mute) = (Arc::clone(&self.down), Arc::clone(&self.mute));
-        Arc::new(Flaky { inner, name: site.name.clone(), down, mute })
+        let tables = Arc::clone(&self.tables);
+        Arc::new(Flaky { inner, name: site.name.clone(), down, mute, tables })
     }
 
     /// The blobs of a site, past whatever fails.
@@ -163,6 +200,7 @@ struct Flaky<S: ?Sized> {
     name: String,
     down: Arc<Mutex<BTreeSet<String>>>,
     mute: Arc<Mutex<BTreeSet<String>>>,
+    tables: Arc<Tables>,
 }
 
 impl<S: ?Sized> Flaky<S> {
@@ -181,6 +219,23 @@ impl<S: ?Sized> Flaky<S> {
     }
 }
 
+impl Tables {
+    /// Refuses a row, or keeps it for a while.
+    async fn look_at(&self, new: &[u8]) -> Result<(), TableError> {
+        if self.refuse.load(Ordering::Relaxed) {
+            return Err(TableError::Unavailable(Cause::new("no rows now")));
+        }
+        let row = fulgurite_geo::Row::decode(new).unwrap();
+        if !row.known.decided.is_empty() {
+            let held = self.held.fetch_add(1, Ordering::Relaxed) + 1;
+            self.held_most.fetch_max(held, Ordering::Relaxed);
+            self.hold.subscribe().wait_for(|hold| !hold).await.unwrap();
+            self.held.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
 #[async_trait]
 impl Table for Flaky<dyn Table> {
     fn caps(&self) -> TableCaps {
@@ -194,6 +249,9 @@ impl Table for Flaky<dyn Table> {
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
         self.table()?;
+        if key.as_str().starts_with("o/") {
+            self.tables.look_at(&new).await?;
+        }
         self.inner.cas(key, expect, new).await
     }
 

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use fulgurite_geo_store::limits::{BATCHED_MAX, CHUNK_BYTES_MIN, KEY_BYTES_MAX};
 use fulgurite_geo_store::{GeoStore, Happened, Seen, SiteEntry};
-use fulgurite_units::Duration;
+use fulgurite_units::{ByteCount, Duration};
 use futures::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
@@ -12,17 +13,17 @@ use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
 use crate::shelf::Shelf;
 
 /// Bytes that are others for each number, longer than lies in a row.
-fn bytes(number: u64, length: usize) -> Bytes {
+pub(crate) fn bytes(number: u64, length: usize) -> Bytes {
     let mut bytes = vec![0; length];
     fulgurite_units::Seed::new(number).stream().fill(&mut bytes);
     Bytes::from(bytes)
 }
 
-async fn read(store: &GeoStore, key: &str) -> object_store::Result<Bytes> {
+pub(crate) async fn read(store: &GeoStore, key: &str) -> object_store::Result<Bytes> {
     store.get(&Path::from(key)).await?.bytes().await
 }
 
-async fn put(store: &GeoStore, key: &str, bytes: &Bytes) -> object_store::Result<()> {
+pub(crate) async fn put(store: &GeoStore, key: &str, bytes: &Bytes) -> object_store::Result<()> {
     store.put(&Path::from(key), PutPayload::from(bytes.clone())).await.map(drop)
 }
 
@@ -216,13 +217,7 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
     put(&store, "during", &all[0].1).await.unwrap();
     // The old place never comes back; its name has another one.
     shelf.mend("site-2");
-    let place = SiteEntry {
-        name: String::new(),
-        table: Some("mem://elsewhere".into()),
-        blobs: Some("mem://elsewhere".into()),
-        rebuilding: false,
-    };
-    let kept = store.replace_site("site-2", place.clone(), &|_, _| {}).await.unwrap();
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert_eq!((kept.problems.clone(), kept.lost.clone()), (vec![], vec![]), "{kept:?}");
     assert_eq!(kept.restored, 14, "{kept:?}");
     let map = store.map();
@@ -240,6 +235,70 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
         put(&store, "after", &all[1].1).await.unwrap();
         shelf.mend(other);
     }
+}
+
+/// A place elsewhere for a site that is lost.
+fn elsewhere() -> SiteEntry {
+    let place = Some("mem://elsewhere".to_owned());
+    SiteEntry { name: String::new(), table: place.clone(), blobs: place, rebuilding: false }
+}
+
+/// Puts so many objects that there is one with fragments at any sites.
+async fn many(store: &GeoStore) {
+    for number in 0..30 {
+        put(store, &format!("o/{number}"), &bytes(number, 9_000)).await.unwrap();
+    }
+}
+
+/// Replaces site 2 while something is wrong with another, which keeps fragments from being made
+/// again, and once more when that is mended.
+async fn is_replaced_at_the_second_time(shelf: &Shelf, store: &GeoStore, wrong: &str) {
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    assert!(kept.missing > 0 && kept.lost.is_empty(), "{kept:?}");
+    let [problem] = &*kept.problems else { panic!("{kept:?}") };
+    assert!(problem.starts_with("site \"site-2\" is not made again: "), "{problem}");
+    assert!(store.map().sites[2].rebuilding, "the map says that it is not made again");
+    shelf.mend(wrong);
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    assert_eq!((kept.missing, kept.problems.clone()), (0, vec![]), "{kept:?}");
+    assert!(!store.map().sites[2].rebuilding);
+    // All that it held is there.
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.rebuilt), (kept.objects, 0), "{kept:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_is_not_made_again_while_others_have_too_few_fragments() {
+    let shelf = Shelf::new(5, 2, 1);
+    let store = shelf.init().await;
+    many(&store).await;
+    shelf.fail("site-1");
+    is_replaced_at_the_second_time(&shelf, &store, "site-1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_is_not_made_again_while_its_fragments_cannot_be_written() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    many(&store).await;
+    shelf.lose_answers("site-2");
+    is_replaced_at_the_second_time(&shelf, &store, "site-2").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_is_made_again_though_another_lacks_fragments() {
+    let shelf = Shelf::new(5, 2, 2);
+    let store = shelf.init().await;
+    many(&store).await;
+    shelf.fail("site-1");
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    // Nobody can tell what site-1 has: that is said, and is its own matter.
+    assert!(kept.missing > 0, "{kept:?}");
+    assert_eq!((kept.problems.clone(), kept.lost.clone()), (vec![], vec![]), "{kept:?}");
+    assert!(!store.map().sites[2].rebuilding);
+    shelf.mend("site-1");
+    let kept = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.rebuilt), (kept.objects, 0), "{kept:?}");
 }
 
 #[tokio::test]
@@ -290,6 +349,15 @@ async fn fragments_of_nothing_are_swept_and_others_stay() {
     assert_eq!(shelf.blob_keys(1).await.len(), 1);
 }
 
+/// Collects after the grace, as often as a stripe takes: its objects, itself, its fragments.
+async fn collect_all(shelf: &Shelf, store: &GeoStore) {
+    for _ in 0..3 {
+        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
+        let kept = store.collect(&|_| {}).await.unwrap();
+        assert_eq!(kept.problems, Vec::<String>::new());
+    }
+}
+
 #[tokio::test]
 async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
     let mut shelf = Shelf::new(3, 2, 1);
@@ -316,18 +384,43 @@ async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
     for (key, _) in all.iter().skip(1) {
         store.delete(&Path::from(key.as_str())).await.unwrap();
     }
-    for _ in 0..3 {
-        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
-        let kept = store.collect(&|_| {}).await.unwrap();
-        assert_eq!(kept.problems, Vec::<String>::new());
-    }
+    collect_all(&shelf, &store).await;
     assert_eq!(read(&store, "s/0").await.unwrap(), all[0].1);
     assert_eq!(shelf.blob_keys(0).await.len(), 1, "the stripe of the one that is left");
     store.delete(&Path::from("s/0")).await.unwrap();
-    for _ in 0..3 {
-        shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
-        store.collect(&|_| {}).await.unwrap();
+    collect_all(&shelf, &store).await;
+    assert_eq!(shelf.blob_keys(0).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stripe_goes_however_long_the_list_of_its_objects_is() {
+    let mut shelf = Shelf::new(3, 2, 1);
+    // It is full before that.
+    shelf.map.batch = Duration::from_secs(3600);
+    shelf.map.chunk = ByteCount::new(CHUNK_BYTES_MIN);
+    shelf.map.inline = ByteCount::new(0);
+    let store = shelf.init().await;
+    // As long as keys are at most, in segments of 200 at most.
+    let key = |number| format!("{number:0>199}/{number:0>199}/{number:0>200}");
+    assert_eq!(key(0).len(), KEY_BYTES_MAX);
+    let all = (0..BATCHED_MAX as u64).map(|number| (key(number), bytes(number, 9)));
+    let all: Vec<_> = all.collect();
+    assert!((BATCHED_MAX * KEY_BYTES_MAX) as u64 > 2 * CHUNK_BYTES_MIN, "the list is in 3 chunks");
+    let puts = all.iter().map(|(key, bytes)| put(&store, key, bytes));
+    futures::future::try_join_all(puts).await.unwrap();
+    assert_eq!(shelf.blob_keys(0).await.len(), 3, "chunks of one stripe");
+    for (key, bytes) in &all {
+        assert_eq!(read(&store, key).await.unwrap(), *bytes);
     }
+    let (last, others) = all.split_last().unwrap();
+    for (key, _) in others {
+        store.delete(&Path::from(key.as_str())).await.unwrap();
+    }
+    collect_all(&shelf, &store).await;
+    assert_eq!(read(&store, &last.0).await.unwrap(), last.1);
+    assert_eq!(shelf.blob_keys(0).await.len(), 3, "the stripe of the one that is left");
+    store.delete(&Path::from(last.0.as_str())).await.unwrap();
+    collect_all(&shelf, &store).await;
     assert_eq!(shelf.blob_keys(0).await, []);
 }
 

@@ -1,0 +1,44 @@
+//! Sites are told what is decided so much at a time, and all of it in the end.
+
+use std::time::Duration;
+
+use fulgurite_geo_store::limits::{TELLINGS_AT_ONCE, TELLINGS_MAX};
+
+use crate::shelf::Shelf;
+use crate::sites_fail::{bytes, put, read};
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_told_is_noted_and_told_later() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    let (more, one) = (40, bytes(1, 10));
+    let count = TELLINGS_MAX + more;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    shelf.hold_tellings(true);
+    for number in 0..count {
+        put(&store, &format!("o/{number}"), &one).await.unwrap();
+    }
+    // Nobody knows at any site; all can be read, though.
+    let last = format!("o/{}", count - 1);
+    assert_eq!(store.snapshot().hints, more as u64);
+    assert_eq!(read(&store, &last).await.unwrap(), one);
+    assert_eq!(shelf.hold_tellings(true), 3 * TELLINGS_AT_ONCE);
+    // While there is no room, whoever heals does not say that all is told.
+    let kept = store.work_off_hints().await.unwrap();
+    assert_eq!((kept.whole, kept.missing), (0, 0), "{kept:?}");
+    assert_eq!(store.snapshot().hints, more as u64);
+
+    shelf.hold_tellings(false);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let kept = store.work_off_hints().await.unwrap();
+    assert_eq!((kept.whole, kept.objects), (more as u64, more as u64), "{kept:?}");
+    assert_eq!(store.snapshot().hints, 0);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for site in 0..3 {
+        let rows = shelf.rows(site).await;
+        assert_eq!(rows.len(), count, "of site {site}");
+        let knows = |row: &fulgurite_geo::Row| row.known.decided.values().all(|it| it.durable);
+        let told = rows.iter().filter(|row| row.open.is_empty() && knows(row));
+        assert_eq!(told.count(), count, "of site {site}");
+    }
+}
