@@ -231,8 +231,8 @@ impl Inner {
             digest.update(&bytes);
             parts.add(bytes).await?;
         }
-        let missing = parts.finish().await?;
         let Object { key, attributes } = Self::named(key, attributes.await?)?;
+        let missing = parts.finish().await?;
         let put =
             Put { size, digest: digest.finalize().into(), data: Data::Coded(coded), attributes };
         let value = self.value(id, Change::Put(put));

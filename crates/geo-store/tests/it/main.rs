@@ -15,6 +15,7 @@ mod cached;
 mod conformance;
 mod given_up;
 mod history;
+mod noted;
 mod real;
 // The servers that tests of stores start.
 #[allow(dead_code, reason = "some are for those alone")]
