@@ -89,9 +89,9 @@ impl Decoder {
     /// them.
     #[must_use]
     pub fn with_isa(code: &Code, isa: Isa) -> Self {
-        let plan = Plan::new(code);
         let kernel = Kernel::of(isa);
-        Self { state: State::new(&plan, kernel.uses_choices()), plan, kernel }
+        let plan = Plan::new(code, kernel.group_max());
+        Self { state: State::new(&plan), plan, kernel }
     }
 
     /// Decodes the soft bits `soft` into the codeword `word`, which holds the information in front.
@@ -137,7 +137,7 @@ pub fn is_codeword(code: &Code, word: &[u8]) -> Result<bool, CodeError> {
     if word.len() != code.bits() / 8 {
         return Err(CodeError::WordLength { have: word.len(), need: code.bits() / 8 });
     }
-    Ok(Plan::new(code).is_codeword(word))
+    Ok(Plan::new(code, 1).is_codeword(word))
 }
 
 #[cfg(test)]
