@@ -115,9 +115,7 @@ impl Decoder {
         let mut iterations = 0;
         let mut converged = effort.early_stop && kernel.is_codeword(plan, state, word);
         while !converged && iterations < effort.iterations {
-            for layer in 0..plan.layers() {
-                kernel.pass(plan, state, layer, iterations == 0);
-            }
+            kernel.iterate(plan, state, iterations == 0);
             iterations += 1;
             converged = effort.early_stop && kernel.is_codeword(plan, state, word);
         }

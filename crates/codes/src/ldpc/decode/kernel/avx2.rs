@@ -10,8 +10,8 @@ use std::arch::x86_64::{
 };
 
 use super::{
-    CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any, harden_any,
-    load_any,
+    CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any, each_layer,
+    harden_any, load_any,
 };
 
 /// Checks of one vector.
@@ -24,9 +24,9 @@ pub(super) static KERNEL: Kernel = Kernel {
     // SAFETY: see above.
     load: |plan, state, soft| unsafe { load(plan, state, soft) },
     // SAFETY: see above.
-    first: |layer| unsafe { pass::<true>(layer) },
+    first: |plan, state| unsafe { iterate::<true>(plan, state) },
     // SAFETY: see above.
-    next: |layer| unsafe { pass::<false>(layer) },
+    next: |plan, state| unsafe { iterate::<false>(plan, state) },
     // SAFETY: see above.
     parity: |layer| unsafe { parity(layer) },
     // SAFETY: see above.
@@ -92,6 +92,11 @@ fn parity(layer: Layer<'_>) -> bool {
         }
         _mm256_movemask_epi8(_mm256_or_si256(parity[0], parity[1])) == 0
     })
+}
+
+#[target_feature(enable = "avx2")]
+fn iterate<const FIRST: bool>(plan: &Plan, state: &mut State) {
+    each_layer(plan, state, |layer| pass::<FIRST>(layer));
 }
 
 #[target_feature(enable = "avx2")]

@@ -12,7 +12,8 @@ use std::arch::x86_64::{
 };
 
 use super::{
-    CHANNEL_MAX, CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, harden_any,
+    CHANNEL_MAX, CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, each_layer,
+    harden_any,
 };
 
 /// Chunks side by side, at most: what is known of eight does not fit the registers.
@@ -25,9 +26,9 @@ pub(super) static KERNEL: Kernel = Kernel {
     // SAFETY: see above.
     load: |plan, state, soft| unsafe { load(plan, state, soft) },
     // SAFETY: see above.
-    first: |layer| unsafe { pass::<true>(layer) },
+    first: |plan, state| unsafe { iterate::<true>(plan, state) },
     // SAFETY: see above.
-    next: |layer| unsafe { pass::<false>(layer) },
+    next: |plan, state| unsafe { iterate::<false>(plan, state) },
     // SAFETY: see above.
     parity: |layer| unsafe { parity(layer) },
     // SAFETY: see above.
@@ -110,18 +111,18 @@ fn parity_by<const N: usize>(layer: Layer<'_>) -> bool {
     })
 }
 
-/// Updates a layer by groups of chunks, whose chains of minima are independent.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn pass<const FIRST: bool>(layer: Layer<'_>) {
-    match layer.group {
-        GROUP_MAX => pass_by::<FIRST, GROUP_MAX>(layer),
-        2 => pass_by::<FIRST, 2>(layer),
-        _ => pass_by::<FIRST, 1>(layer),
+fn iterate<const FIRST: bool>(plan: &Plan, state: &mut State) {
+    match plan.group {
+        GROUP_MAX => each_layer(plan, state, |layer| pass::<FIRST, GROUP_MAX>(layer)),
+        2 => each_layer(plan, state, |layer| pass::<FIRST, 2>(layer)),
+        _ => each_layer(plan, state, |layer| pass::<FIRST, 1>(layer)),
     }
 }
 
+/// Updates a layer by groups of chunks, whose chains of minima are independent.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn pass_by<const FIRST: bool, const N: usize>(layer: Layer<'_>) {
+fn pass<const FIRST: bool, const N: usize>(layer: Layer<'_>) {
     let Layer { sources, targets, sums, messages, checks, .. } = layer;
     let weight = targets.len();
     let z = checks.len() * CHUNK;
