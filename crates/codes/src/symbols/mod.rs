@@ -17,6 +17,7 @@
 mod alphabet;
 mod demap;
 mod interleave;
+mod vector;
 
 pub use alphabet::{Alphabet, Axis, SYMBOL_BITS_MAX};
 pub use demap::{Demapper, Method};

@@ -1,6 +1,6 @@
 //! The decoder's inner loops by level of instructions, and the scalar twin of them all.
 
-use super::plan::{CHUNK, Check, Choice, Lanes, Layer, Plan, State};
+use super::plan::{CHUNK, Check, Layer, Plan, State};
 use super::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
 use crate::Isa;
 
@@ -15,11 +15,11 @@ const MAGNITUDE_MAX: i8 = MESSAGE_MAX + OFFSET.cast_signed();
 /// The functions of one level.
 pub(super) struct Kernel {
     name: &'static str,
-    /// Whether messages are kept as choices.
-    choices: bool,
+    /// Chunks that are worked on side by side, at most.
+    group_max: usize,
     load: fn(&Plan, &mut State, &[i8]),
-    first: fn(Layer<'_>),
-    next: fn(Layer<'_>),
+    first: fn(&Plan, &mut State),
+    next: fn(&Plan, &mut State),
     parity: fn(Layer<'_>) -> bool,
     harden: fn(&Plan, &mut State, &mut [u8]) -> bool,
     compare: fn(&[i8], &[u8]) -> [usize; 2],
@@ -33,10 +33,10 @@ impl std::fmt::Debug for Kernel {
 
 static SCALAR: Kernel = Kernel {
     name: "scalar",
-    choices: false,
+    group_max: 1,
     load: load_any,
-    first: pass_scalar::<true>,
-    next: pass_scalar::<false>,
+    first: |plan, state| each_layer(plan, state, pass_scalar::<true>),
+    next: |plan, state| each_layer(plan, state, pass_scalar::<false>),
     parity: parity_scalar,
     harden: |plan, state, word| harden_any(plan, state, word, signs_scalar),
     compare: |soft, word| compare_any(soft, word, signs_scalar),
@@ -60,9 +60,9 @@ impl Kernel {
         }
     }
 
-    /// Whether messages are kept as choices.
-    pub(super) fn uses_choices(&self) -> bool {
-        self.choices
+    /// Chunks that are worked on side by side, at most: the plan's messages lie in that order.
+    pub(super) fn group_max(&self) -> usize {
+        self.group_max
     }
 
     /// Takes the channel's values in.
@@ -70,10 +70,9 @@ impl Kernel {
         (self.load)(plan, state, soft);
     }
 
-    /// Updates a layer; in the first iteration its old messages are zeros and not read.
-    pub(super) fn pass(&self, plan: &Plan, state: &mut State, layer: usize, is_first: bool) {
-        let layer = Layer::of(plan, state, layer);
-        if is_first { (self.first)(layer) } else { (self.next)(layer) }
+    /// Updates every layer; in the first iteration the old messages are zeros and not read.
+    pub(super) fn iterate(&self, plan: &Plan, state: &mut State, is_first: bool) {
+        if is_first { (self.first)(plan, state) } else { (self.next)(plan, state) }
     }
 
     /// Whether the hard decisions are a codeword; if the first layer does not rule it out, they are
@@ -90,6 +89,14 @@ impl Kernel {
     /// Bits that differ between what was read and the word, bits not read.
     pub(super) fn compare(&self, soft: &[i8], word: &[u8]) -> [usize; 2] {
         (self.compare)(soft, word)
+    }
+}
+
+/// Layer by layer, within one function of a level: at 16k a call for each cost one hundredth.
+#[inline(always)]
+fn each_layer(plan: &Plan, state: &mut State, pass: impl Fn(Layer<'_>)) {
+    for layer in 0..plan.layers() {
+        pass(Layer::of(plan, state, layer));
     }
 }
 
@@ -202,19 +209,15 @@ fn parity_scalar(layer: Layer<'_>) -> bool {
 fn pass_scalar<const FIRST: bool>(layer: Layer<'_>) {
     let weight = layer.targets.len();
     let messages = layer.messages.as_chunks_mut::<CHUNK>().0;
-    let held = layer.held.as_chunks_mut::<CHUNK>().0;
-    let found = layer.checks.iter_mut().zip(&mut *layer.smallest);
-    let chunks = layer.sources.chunks_exact(weight).zip(messages.chunks_exact(weight));
-    for ((chunk, held), found) in chunks.zip(held.chunks_exact_mut(weight)).zip(found) {
-        gather_scalar::<FIRST>(chunk, layer.sums, held, found);
+    let chunks = layer.sources.chunks_exact(weight).zip(messages.chunks_exact_mut(weight));
+    for (chunk, check) in chunks.zip(&mut *layer.checks) {
+        gather_scalar::<FIRST>(chunk, layer.sums, check);
     }
     let z = layer.checks.len() * CHUNK;
-    let found = layer.checks.iter().zip(&*layer.smallest);
-    let chunks = messages.chunks_exact_mut(weight).zip(held.chunks_exact(weight));
-    for ((index, found), (messages, held)) in found.enumerate().zip(chunks) {
-        let edges = layer.targets.iter().zip(messages).zip(held);
-        for ((&target, message), rest) in edges {
-            let sums = scatter_scalar(found, rest, message);
+    let chunks = layer.checks.iter().zip(messages.chunks_exact_mut(weight));
+    for (index, (check, messages)) in chunks.enumerate() {
+        for (&target, message) in layer.targets.iter().zip(messages) {
+            let sums = scatter_scalar(check, message);
             let target = target as usize;
             let place = target + index * CHUNK;
             layer.sums[place..place + CHUNK].copy_from_slice(&sums);
@@ -225,28 +228,29 @@ fn pass_scalar<const FIRST: bool>(layer: Layer<'_>) {
     }
 }
 
-/// Reads a chunk of checks and finds their minima.
+/// Reads a chunk of checks and finds their minima. Sums less the old messages take their places.
 fn gather_scalar<const FIRST: bool>(
-    (sources, messages): (&[u32], &[[i8; CHUNK]]),
+    (sources, messages): (&[u32], &mut [[i8; CHUNK]]),
     sums: &[i8],
-    held: &mut [[i8; CHUNK]],
-    (check, found): (&mut Check, &mut Lanes),
+    check: &mut Check,
 ) {
     let mut smallest = [MAGNITUDE_MAX; CHUNK];
     let (mut second, mut parity) = (smallest, [0i8; CHUNK]);
-    for ((&source, message), held) in sources.iter().zip(messages).zip(held) {
-        *held = *at(sums, source as usize);
-        if !FIRST {
-            held.iter_mut().zip(message).for_each(|(sum, less)| *sum = sum.wrapping_sub(*less));
+    for (&source, message) in sources.iter().zip(messages) {
+        let sums = at(sums, source as usize);
+        if FIRST {
+            *message = *sums;
+        } else {
+            message.iter_mut().zip(sums).for_each(|(it, sum)| *it = sum.wrapping_sub(*it));
         }
-        take_in(held, &mut smallest, &mut second, &mut parity);
+        take_in(message, &mut smallest, &mut second, &mut parity);
     }
+    check.smallest = smallest;
     for i in 0..CHUNK {
         let message = |magnitude: i8| {
             let message = magnitude.wrapping_sub(OFFSET.cast_signed()).max(0);
             if parity[i] < 0 { message.wrapping_neg() } else { message }
         };
-        found.0[i] = smallest[i];
         check.first[i] = message(smallest[i]);
         check.second[i] = message(second[i]);
     }
@@ -271,23 +275,19 @@ fn take_in(
     }
 }
 
-/// The new messages of an edge, and the sums that they make.
+/// The new messages of an edge in place of what is left of its sums, and the sums that they make.
 #[inline(never)]
-fn scatter_scalar(
-    (check, smallest): (&Check, &Lanes),
-    held: &[i8; CHUNK],
-    to: &mut [i8; CHUNK],
-) -> [i8; CHUNK] {
+fn scatter_scalar(check: &Check, edge: &mut [i8; CHUNK]) -> [i8; CHUNK] {
     let mut sums = [0; CHUNK];
     for i in 0..CHUNK {
-        let rest = held[i];
+        let rest = edge[i];
         // Masks in place of branches: all ones where the edge has the smallest magnitude, and
         // where the value is negative.
-        let is_smallest = i8::from(rest.wrapping_abs() == smallest.0[i]).wrapping_neg();
+        let is_smallest = i8::from(rest.wrapping_abs() == check.smallest[i]).wrapping_neg();
         let message = check.first[i] ^ (is_smallest & (check.first[i] ^ check.second[i]));
         let sign = rest >> 7;
         let message = (message ^ sign).wrapping_sub(sign);
-        to[i] = message;
+        edge[i] = message;
         sums[i] = rest.wrapping_add(message);
     }
     sums

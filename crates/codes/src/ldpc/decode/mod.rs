@@ -89,9 +89,9 @@ impl Decoder {
     /// them.
     #[must_use]
     pub fn with_isa(code: &Code, isa: Isa) -> Self {
-        let plan = Plan::new(code);
         let kernel = Kernel::of(isa);
-        Self { state: State::new(&plan, kernel.uses_choices()), plan, kernel }
+        let plan = Plan::new(code, kernel.group_max());
+        Self { state: State::new(&plan), plan, kernel }
     }
 
     /// Decodes the soft bits `soft` into the codeword `word`, which holds the information in front.
@@ -115,9 +115,7 @@ impl Decoder {
         let mut iterations = 0;
         let mut converged = effort.early_stop && kernel.is_codeword(plan, state, word);
         while !converged && iterations < effort.iterations {
-            for layer in 0..plan.layers() {
-                kernel.pass(plan, state, layer, iterations == 0);
-            }
+            kernel.iterate(plan, state, iterations == 0);
             iterations += 1;
             converged = effort.early_stop && kernel.is_codeword(plan, state, word);
         }
@@ -137,7 +135,7 @@ pub fn is_codeword(code: &Code, word: &[u8]) -> Result<bool, CodeError> {
     if word.len() != code.bits() / 8 {
         return Err(CodeError::WordLength { have: word.len(), need: code.bits() / 8 });
     }
-    Ok(Plan::new(code).is_codeword(word))
+    Ok(Plan::new(code, 1).is_codeword(word))
 }
 
 #[cfg(test)]

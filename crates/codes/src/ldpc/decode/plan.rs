@@ -3,7 +3,7 @@
 //! ```text
 //! sums      column | z sums | first 64 again |      stride z + 64
 //!           rotated so that the layer that used the column last finds its check r at place r
-//! messages  layer, chunk of 64 checks, edge: 64 messages each, in the order of use
+//! messages  layer, group of chunks of 64 checks, edge, chunk: 64 messages each, in order of use
 //! ```
 //!
 //! A layer wants the column in its own rotation, so it reads from a place that is ahead by the
@@ -26,6 +26,8 @@ pub(super) struct Plan {
     pub(super) words: usize,
     /// Shift in which each column is left by the last layer that uses it.
     pub(super) last_shifts: Vec<usize>,
+    /// Chunks that a kernel works on side by side.
+    pub(super) group: usize,
     layers: Vec<LayerPlan>,
     /// By row, for the final test.
     rows: Vec<Vec<Rotation>>,
@@ -33,7 +35,7 @@ pub(super) struct Plan {
 
 #[derive(Debug)]
 struct LayerPlan {
-    /// Chunk by chunk: where each edge's sums start.
+    /// Group by group, edge by edge, chunk by chunk: where the sums start.
     sources: Vec<u32>,
     /// Where each edge's column starts.
     targets: Vec<u32>,
@@ -44,38 +46,18 @@ struct LayerPlan {
 /// One layer of the code, over the memory of one decoder.
 ///
 /// Every source and every target leaves `CHUNK` (targets: a whole column and `CHUNK`) of `sums`
-/// behind it, `held` has `CHUNK` values for each source and so has `messages`, unless `choices` has
-/// an entry for each source; `smallest` and `checks` have an entry for each chunk. [`Layer::of`]
-/// sees to it; the kernels rely on it.
+/// behind it, `messages` has `CHUNK` values for each source and `checks` an entry for each chunk.
+/// [`Layer::of`] sees to it; the kernels rely on it.
 pub(super) struct Layer<'a> {
+    /// Chunks side by side: how sources and messages are ordered.
+    pub(super) group: usize,
     pub(super) sources: &'a [u32],
     pub(super) targets: &'a [u32],
     pub(super) sums: &'a mut [i8],
-    /// The messages, or else empty, and then `choices` has them.
+    /// The messages; between reading and writing in their place the sums less the old ones.
     pub(super) messages: &'a mut [i8],
-    /// How each edge's messages come from `checks`.
-    pub(super) choices: &'a mut [Choice],
-    /// Sums less the layer's old messages, between reading and writing.
-    pub(super) held: &'a mut [i8],
-    /// The smallest magnitudes, between reading and writing.
-    pub(super) smallest: &'a mut [Lanes],
+    /// What reading finds out, and writing needs.
     pub(super) checks: &'a mut [Check],
-}
-
-/// One value for each check of a chunk.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(super) struct Lanes(pub(super) [i8; CHUNK]);
-
-/// The messages of one edge of a chunk, 2 bits each in place of 8: a check sends but two
-/// magnitudes. What a layer carries from one iteration to the next shrinks to a quarter, and
-/// the time of a decoder that adds 64 values at once is the traffic with the second-level cache.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Choice {
-    /// Checks that send the second message, because the edge has the smallest magnitude.
-    pub(super) second: u64,
-    /// Checks whose message is negated.
-    pub(super) negative: u64,
 }
 
 /// What a layer finds out about a chunk of checks.
@@ -86,6 +68,8 @@ pub(super) struct Check {
     pub(super) first: [i8; CHUNK],
     /// The message that the second smallest makes, for the edge that has the smallest.
     pub(super) second: [i8; CHUNK],
+    /// The smallest magnitude.
+    pub(super) smallest: [i8; CHUNK],
 }
 
 /// The memory of one decoder.
@@ -93,17 +77,19 @@ pub(super) struct Check {
 pub(super) struct State {
     pub(super) sums: Aligned,
     messages: Aligned,
-    choices: Vec<Choice>,
-    held: Aligned,
-    smallest: Vec<Lanes>,
     checks: Vec<Check>,
     pub(super) doubled: Vec<u64>,
 }
 
 impl Plan {
-    pub(super) fn new(code: &Code) -> Self {
+    /// The plan of a code for a kernel that works on up to `group_max` chunks, a power of two, side
+    /// by side.
+    pub(super) fn new(code: &Code, group_max: usize) -> Self {
         let (matrix, z) = (code.matrix(), code.matrix().circulant());
         let words = z / CHUNK;
+        // Both are powers of two.
+        let group = words.min(group_max);
+        assert_eq!(words % group, 0);
         let mut shifts: Vec<usize> = matrix
             .columns()
             .iter()
@@ -117,10 +103,12 @@ impl Plan {
             let start = |column: usize| column * (z + CHUNK);
             let targets: Vec<u32> = row.iter().map(|entry| place(start(entry.0))).collect();
             let mut sources = Vec::with_capacity(words * row.len());
-            for chunk in 0..words {
+            for first in (0..words).step_by(group) {
                 for &(column, shift) in &row {
-                    let ahead = (shift + z - shifts[column] + chunk * CHUNK) % z;
-                    sources.push(place(start(column) + ahead));
+                    for chunk in first..first + group {
+                        let ahead = (shift + z - shifts[column] + chunk * CHUNK) % z;
+                        sources.push(place(start(column) + ahead));
+                    }
                 }
             }
             row.iter().for_each(|&(column, shift)| shifts[column] = shift);
@@ -132,7 +120,7 @@ impl Plan {
             row.into_iter().map(|(column, shift)| Rotation::new(column, shift, words)).collect()
         };
         let rows = matrix.by_row().into_iter().map(rotations).collect();
-        Self { bits: matrix.bits(), words, last_shifts, layers, rows }
+        Self { bits: matrix.bits(), words, last_shifts, group, layers, rows }
     }
 
     pub(super) fn layers(&self) -> usize {
@@ -176,42 +164,31 @@ impl<'a> Layer<'a> {
     /// A layer of a plan, over a state that was made for that plan.
     pub(super) fn of(plan: &'a Plan, state: &'a mut State, index: usize) -> Self {
         let LayerPlan { sources, targets, first } = &plan.layers[index];
-        let edges = *first..first + sources.len();
         assert_eq!(sources.len(), plan.words * targets.len());
+        assert_eq!(state.checks.len(), plan.words);
         let sums = state.sums.values();
         assert_eq!(sums.len(), plan.last_shifts.len() * (plan.words + 1) * CHUNK);
         Self {
+            group: plan.group,
             sources,
             targets,
             sums,
-            messages: state
-                .messages
-                .values()
-                .get_mut(edges.start * CHUNK..edges.end * CHUNK)
-                .unwrap_or_default(),
-            choices: state.choices.get_mut(edges).unwrap_or_default(),
-            held: &mut state.held.values()[..sources.len() * CHUNK],
-            smallest: &mut state.smallest,
-            checks: &mut state.checks[index * plan.words..(index + 1) * plan.words],
+            messages: &mut state.messages.values()[first * CHUNK..(first + sources.len()) * CHUNK],
+            checks: &mut state.checks,
         }
     }
 }
 
 impl State {
-    /// Memory for a plan; with messages as choices or in full.
-    pub(super) fn new(plan: &Plan, with_choices: bool) -> Self {
-        let widest = plan.layers.iter().map(|layer| layer.sources.len()).max().unwrap_or(0);
+    /// Memory for a plan.
+    pub(super) fn new(plan: &Plan) -> Self {
         let edges: usize = plan.layers.iter().map(|layer| layer.sources.len()).sum();
         let zeros = [0; CHUNK];
-        let check = Check { first: zeros, second: zeros };
-        let (choices, messages) = if with_choices { (edges, 0) } else { (0, edges) };
+        let check = Check { first: zeros, second: zeros, smallest: zeros };
         Self {
             sums: Aligned::new(plan.last_shifts.len() * (plan.words + 1) * CHUNK),
-            messages: Aligned::new(messages * CHUNK),
-            choices: vec![Choice::default(); choices],
-            held: Aligned::new(widest * CHUNK),
-            smallest: vec![Lanes(zeros); plan.words],
-            checks: vec![check; plan.words * plan.layers.len()],
+            messages: Aligned::new(edges * CHUNK),
+            checks: vec![check; plan.words],
             doubled: vec![0; plan.bits / 32],
         }
     }

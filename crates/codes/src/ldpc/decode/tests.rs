@@ -1,7 +1,7 @@
 //! The decoder: all levels give the same, and codewords come back.
 
 use super::super::random::Random;
-use super::super::{Block, Code, Encoder, Rate, VoxelChannel};
+use super::super::{BaseMatrix, Block, Code, Encoder, Entry, Rate, VoxelChannel};
 use super::*;
 
 /// A random codeword.
@@ -67,7 +67,8 @@ fn every_code_brings_its_words_back() {
 #[test]
 fn all_levels_agree_on_every_bit() {
     let mut random = Random::new(11);
-    for (rate, block) in [(Rate::R9of10, Block::Bits16k), (Rate::R19of20, Block::Bits64k)] {
+    let codes = Block::ALL.into_iter().flat_map(|block| Rate::ALL.map(|rate| (rate, block)));
+    for (rate, block) in codes {
         let code = Code::standard(rate, block);
         let noise: Vec<i8> =
             (0..code.bits()).map(|_| random.bits().to_le_bytes()[0].cast_signed()).collect();
@@ -85,6 +86,81 @@ fn all_levels_agree_on_every_bit() {
                     })
                     .collect();
                 assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+            }
+        }
+    }
+}
+
+/// The decoder as it is defined, bit by bit: the hard decisions after some iterations.
+fn definition(code: &Code, soft: &[i8], iterations: usize) -> Vec<u8> {
+    let z = code.matrix().circulant();
+    let mut sums: Vec<i32> =
+        soft.iter().map(|soft| i32::from(*soft.clamp(&-CHANNEL_MAX, &CHANNEL_MAX))).collect();
+    let rows = code.matrix().by_row();
+    let mut messages: Vec<Vec<i32>> = rows.iter().map(|row| vec![0; row.len() * z]).collect();
+    for _ in 0..iterations {
+        for (row, messages) in rows.iter().zip(&mut messages) {
+            for (check, messages) in messages.chunks_exact_mut(row.len()).enumerate() {
+                let bits: Vec<usize> =
+                    row.iter().map(|(column, shift)| column * z + (check + shift) % z).collect();
+                let rest: Vec<i32> = bits
+                    .iter()
+                    .zip(&*messages)
+                    .map(|(bit, message)| sums[*bit] - message)
+                    .collect();
+                for (edge, message) in messages.iter_mut().enumerate() {
+                    let others = || rest.iter().enumerate().filter(|(other, _)| *other != edge);
+                    let smallest = others().map(|(_, rest)| rest.abs()).min().unwrap();
+                    let magnitude = (smallest - i32::from(OFFSET)).clamp(0, MESSAGE_MAX.into());
+                    let is_odd = others().filter(|(_, rest)| **rest < 0).count() % 2 == 1;
+                    *message = if is_odd { -magnitude } else { magnitude };
+                    sums[bits[edge]] = rest[edge] + *message;
+                }
+            }
+        }
+    }
+    let mut word = vec![0; soft.len() / 8];
+    for (place, sum) in sums.iter().enumerate() {
+        word[place / 8] |= u8::from(*sum < 0) << (place % 8);
+    }
+    word
+}
+
+/// A code of few columns: every size of circulant, odd and even weights.
+fn small(circulant: usize, information: usize, random: &mut Random) -> Code {
+    const ROWS: usize = 4;
+    let entry = |row: usize, shift: usize| Entry { row, shift };
+    let mut columns: Vec<Vec<Entry>> = (0..information)
+        .map(|_| {
+            let first = random.below(ROWS);
+            (0..1 + random.below(ROWS))
+                .map(|i| entry((first + i) % ROWS, random.below(circulant)))
+                .collect()
+        })
+        .collect();
+    let closing = random.below(circulant);
+    columns.push(vec![entry(0, closing), entry(1 + random.below(2), 0), entry(3, closing)]);
+    columns.extend((1..ROWS).map(|step| vec![entry(step - 1, 0), entry(step, 0)]));
+    Code::new(BaseMatrix::new(circulant, ROWS, columns).unwrap()).unwrap()
+}
+
+#[test]
+fn all_levels_are_the_definition() {
+    let mut random = Random::new(23);
+    for circulant in [64, 128, 256, 512, 1024] {
+        for information in 1..12 {
+            let code = small(circulant, information, &mut random);
+            let soft: Vec<i8> =
+                (0..code.bits()).map(|_| random.bits().to_le_bytes()[0].cast_signed()).collect();
+            for iterations in 0..4 {
+                let expected = definition(&code, &soft, iterations);
+                let effort = Effort { iterations, early_stop: false };
+                for isa in Isa::supported() {
+                    let mut word = vec![0; code.bits() / 8];
+                    Decoder::with_isa(&code, isa).decode(&soft, effort, &mut word).unwrap();
+                    let name = isa.name();
+                    assert!(word == expected, "{name}, {information} x {circulant}, {iterations}");
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! 64 checks to two vectors, one after the other.
+//! 64 checks to two vectors, side by side: their chains of minima are independent.
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that the plan has checked")]
 
@@ -10,7 +10,7 @@ use std::arch::x86_64::{
 };
 
 use super::{
-    CHUNK, Check, Kernel, Lanes, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any,
+    CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any, each_layer,
     harden_any, load_any,
 };
 
@@ -20,13 +20,13 @@ const HALF: usize = CHUNK / 2;
 // SAFETY of each call: the table is handed out on processors that have the level alone.
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx2",
-    choices: false,
+    group_max: 1,
     // SAFETY: see above.
     load: |plan, state, soft| unsafe { load(plan, state, soft) },
     // SAFETY: see above.
-    first: |layer| unsafe { pass::<true>(layer) },
+    first: |plan, state| unsafe { iterate::<true>(plan, state) },
     // SAFETY: see above.
-    next: |layer| unsafe { pass::<false>(layer) },
+    next: |plan, state| unsafe { iterate::<false>(plan, state) },
     // SAFETY: see above.
     parity: |layer| unsafe { parity(layer) },
     // SAFETY: see above.
@@ -95,109 +95,110 @@ fn parity(layer: Layer<'_>) -> bool {
 }
 
 #[target_feature(enable = "avx2")]
+fn iterate<const FIRST: bool>(plan: &Plan, state: &mut State) {
+    each_layer(plan, state, |layer| pass::<FIRST>(layer));
+}
+
+#[target_feature(enable = "avx2")]
 fn pass<const FIRST: bool>(layer: Layer<'_>) {
-    let Layer { sources, targets, sums, messages, held, smallest, checks, .. } = layer;
+    let Layer { sources, targets, sums, messages, checks, .. } = layer;
     let weight = targets.len();
     let z = checks.len() * CHUNK;
-    for (chunk, found) in checks.iter_mut().zip(&mut *smallest).enumerate() {
-        let start = chunk * weight;
-        let values = start * CHUNK..(start + weight) * CHUNK;
-        let (messages, held) = (&messages[values.clone()], &mut held[values]);
-        for half in [0, HALF] {
-            let sources = &sources[start..start + weight];
-            gather::<FIRST>(sources, half, sums, messages, held, (found.0, found.1));
-        }
+    let messages = messages.as_chunks_mut::<CHUNK>().0;
+    let chunks = sources.chunks_exact(weight).zip(messages.chunks_exact_mut(weight));
+    for ((sources, messages), check) in chunks.zip(&mut *checks) {
+        gather::<FIRST>(sums, sources, messages, check);
     }
-    for (chunk, found) in checks.iter().zip(&*smallest).enumerate() {
-        let values = chunk * weight * CHUNK..(chunk + 1) * weight * CHUNK;
-        let (messages, held) = (&mut messages[values.clone()], &held[values]);
-        for half in [0, HALF] {
-            let places = (chunk * CHUNK, half, (chunk == 0).then_some(z));
-            scatter(targets, places, sums, messages, held, found);
+    for (chunk, (check, messages)) in
+        checks.iter().zip(messages.chunks_exact_mut(weight)).enumerate()
+    {
+        if chunk == 0 {
+            scatter::<true>(sums, (0, z), targets, messages, check);
+        } else {
+            scatter::<false>(sums, (chunk * CHUNK, z), targets, messages, check);
         }
     }
 }
 
-/// Reads half a chunk of checks and finds their minima.
+/// Reads a chunk of checks and finds their minima. Sums less the old messages take their places.
 #[target_feature(enable = "avx2")]
 fn gather<const FIRST: bool>(
-    sources: &[u32],
-    half: usize,
     sums: &[i8],
-    messages: &[i8],
-    held: &mut [i8],
-    (check, found): (&mut Check, &mut Lanes),
+    sources: &[u32],
+    messages: &mut [[i8; CHUNK]],
+    check: &mut Check,
 ) {
-    // SAFETY: within the first chunk.
-    let sums = unsafe { sums.as_ptr().add(half) };
-    let edges = sources.iter().zip(messages.as_chunks::<CHUNK>().0);
-    let mut smallest = _mm256_set1_epi8(MAGNITUDE_MAX);
-    let (mut second, mut parity) = (smallest, _mm256_setzero_si256());
-    for ((&source, message), held) in edges.zip(held.as_chunks_mut::<CHUNK>().0) {
-        // SAFETY: each source leaves a chunk of the sums behind it; the others are chunks.
-        let rest = unsafe {
-            let sum = get(sums.add(source as usize));
-            let rest =
-                if FIRST { sum } else { _mm256_sub_epi8(sum, get(message.as_ptr().add(half))) };
-            put(held.as_mut_ptr().add(half), rest);
-            rest
-        };
-        let magnitude = _mm256_abs_epi8(rest);
-        second = _mm256_min_epu8(second, _mm256_max_epu8(smallest, magnitude));
-        smallest = _mm256_min_epu8(smallest, magnitude);
-        parity = _mm256_xor_si256(parity, rest);
+    let mut smallest = [_mm256_set1_epi8(MAGNITUDE_MAX); 2];
+    let (mut second, mut parity) = (smallest, [_mm256_setzero_si256(); 2]);
+    for (&source, message) in sources.iter().zip(messages) {
+        for half in 0..2 {
+            // SAFETY: each source leaves a chunk of the sums behind it; the message is a chunk.
+            let rest = unsafe {
+                let sum = get(sums.as_ptr().add(source as usize + half * HALF));
+                let place = message.as_mut_ptr().add(half * HALF);
+                let rest = if FIRST { sum } else { _mm256_sub_epi8(sum, get(place)) };
+                put(place, rest);
+                rest
+            };
+            let magnitude = _mm256_abs_epi8(rest);
+            let larger = _mm256_max_epu8(smallest[half], magnitude);
+            second[half] = _mm256_min_epu8(second[half], larger);
+            smallest[half] = _mm256_min_epu8(smallest[half], magnitude);
+            parity[half] = _mm256_xor_si256(parity[half], rest);
+        }
     }
     let offset = _mm256_set1_epi8(OFFSET.cast_signed());
-    // The instruction multiplies by -1, 0 or 1; the one keeps a zero from being one.
-    let parity = _mm256_or_si256(parity, _mm256_set1_epi8(1));
-    let message =
-        |magnitude: __m256i| _mm256_sign_epi8(_mm256_subs_epu8(magnitude, offset), parity);
-    // SAFETY: each array of a check has the bytes of two vectors.
-    unsafe {
-        put(found.0.as_mut_ptr().add(half), smallest);
-        put(check.first.as_mut_ptr().add(half), message(smallest));
-        put(check.second.as_mut_ptr().add(half), message(second));
+    for half in 0..2 {
+        // The instruction multiplies by -1, 0 or 1; the one keeps a zero from being one.
+        let parity = _mm256_or_si256(parity[half], _mm256_set1_epi8(1));
+        let message =
+            |magnitude: __m256i| _mm256_sign_epi8(_mm256_subs_epu8(magnitude, offset), parity);
+        // SAFETY: each array of a check has the bytes of two vectors.
+        unsafe {
+            put(check.smallest.as_mut_ptr().add(half * HALF), smallest[half]);
+            put(check.first.as_mut_ptr().add(half * HALF), message(smallest[half]));
+            put(check.second.as_mut_ptr().add(half * HALF), message(second[half]));
+        }
     }
 }
 
-/// Writes half a chunk's new messages and sums; the first chunk's again behind the column's end.
+/// Writes a chunk's new messages and sums; the first chunk's again behind the column's end.
 #[target_feature(enable = "avx2")]
-fn scatter(
-    targets: &[u32],
-    (offset, half, repeat): (usize, usize, Option<usize>),
+fn scatter<const REPEAT: bool>(
     sums: &mut [i8],
-    messages: &mut [i8],
-    held: &[i8],
-    (check, found): (&Check, &Lanes),
+    (offset, z): (usize, usize),
+    targets: &[u32],
+    messages: &mut [[i8; CHUNK]],
+    check: &Check,
 ) {
-    // SAFETY: each array of a check has the bytes of two vectors.
-    let (smallest, first, second) = unsafe {
-        (
-            get(found.0.as_ptr().add(half)),
-            get(check.first.as_ptr().add(half)),
-            get(check.second.as_ptr().add(half)),
-        )
-    };
-    let change = _mm256_xor_si256(first, second);
     let one = _mm256_set1_epi8(1);
+    let lanes = [0, HALF].map(|half| {
+        // SAFETY: each array of a check has the bytes of two vectors.
+        unsafe {
+            let first = get(check.first.as_ptr().add(half));
+            let change = _mm256_xor_si256(first, get(check.second.as_ptr().add(half)));
+            (first, change, get(check.smallest.as_ptr().add(half)))
+        }
+    });
     // SAFETY: each target leaves a column and a chunk of the sums behind it, and the offset is
     // within the column.
-    let here = unsafe { sums.as_mut_ptr().add(offset).add(half) };
-    // SAFETY: see above.
-    let again = repeat.map(|z| unsafe { sums.as_mut_ptr().add(z).add(half) });
-    let edges = targets.iter().zip(messages.as_chunks_mut::<CHUNK>().0);
-    for ((&target, to), held) in edges.zip(held.as_chunks::<CHUNK>().0) {
-        // SAFETY: see above; the others are chunks.
-        unsafe {
-            let rest = get(held.as_ptr().add(half));
-            let is_smallest = _mm256_cmpeq_epi8(_mm256_abs_epi8(rest), smallest);
-            let message = _mm256_xor_si256(first, _mm256_and_si256(is_smallest, change));
-            let message = _mm256_sign_epi8(message, _mm256_or_si256(rest, one));
-            let sum = _mm256_add_epi8(rest, message);
-            put(to.as_mut_ptr().add(half), message);
-            put(here.add(target as usize), sum);
-            if let Some(again) = again {
-                put(again.add(target as usize), sum);
+    let (here, again) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
+    for (&target, message) in targets.iter().zip(messages) {
+        for (half, (first, change, smallest)) in lanes.into_iter().enumerate() {
+            let half = half * HALF;
+            // SAFETY: see above; the message is a chunk.
+            unsafe {
+                let place = message.as_mut_ptr().add(half);
+                let rest = get(place);
+                let is_smallest = _mm256_cmpeq_epi8(_mm256_abs_epi8(rest), smallest);
+                let message = _mm256_xor_si256(first, _mm256_and_si256(is_smallest, change));
+                let message = _mm256_sign_epi8(message, _mm256_or_si256(rest, one));
+                let sum = _mm256_add_epi8(rest, message);
+                put(place, message);
+                put(here.add(target as usize + half), sum);
+                if REPEAT {
+                    put(again.add(target as usize + half), sum);
+                }
             }
         }
     }

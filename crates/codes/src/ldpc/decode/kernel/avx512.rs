@@ -1,9 +1,5 @@
-//! 64 checks to a vector. Arithmetic that saturates is not needed, so additions go to either port
-//! that takes 512 bits; what is left to one port alone are the absolute value and three minima.
-//!
-//! A check's messages are kept negated: taking one out of a sum is then an addition, and the
-//! negation by the choice's mask one instruction. (Where they are negated on the way, the compiler
-//! moves that behind the choice, to every edge.)
+//! 64 checks to a vector. Arithmetic that saturates is not needed, so additions go to any port
+//! that takes 512 bits.
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that the plan has checked")]
 
@@ -12,24 +8,27 @@ use std::arch::x86_64::{
     _mm512_mask_blend_epi8, _mm512_mask_loadu_epi8, _mm512_mask_sub_epi8, _mm512_maskz_loadu_epi8,
     _mm512_max_epi8, _mm512_max_epu8, _mm512_min_epi8, _mm512_min_epu8, _mm512_movepi8_mask,
     _mm512_set1_epi8, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_subs_epu8,
-    _mm512_ternarylogic_epi64, _mm512_testn_epi8_mask, _mm512_xor_si512,
+    _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
 use super::{
-    CHANNEL_MAX, CHUNK, Check, Choice, Kernel, Lanes, Layer, MAGNITUDE_MAX, OFFSET, Plan, State,
+    CHANNEL_MAX, CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, each_layer,
     harden_any,
 };
+
+/// Chunks side by side, at most: what is known of eight does not fit the registers.
+const GROUP_MAX: usize = 4;
 
 // SAFETY of each call: the table is handed out on processors that have the level alone.
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx512",
-    choices: true,
+    group_max: GROUP_MAX,
     // SAFETY: see above.
     load: |plan, state, soft| unsafe { load(plan, state, soft) },
     // SAFETY: see above.
-    first: |layer| unsafe { pass::<true>(layer) },
+    first: |plan, state| unsafe { iterate::<true>(plan, state) },
     // SAFETY: see above.
-    next: |layer| unsafe { pass::<false>(layer) },
+    next: |plan, state| unsafe { iterate::<false>(plan, state) },
     // SAFETY: see above.
     parity: |layer| unsafe { parity(layer) },
     // SAFETY: see above.
@@ -89,119 +88,92 @@ fn signs(values: &[i8; CHUNK]) -> u64 {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn parity(layer: Layer<'_>) -> bool {
+    match layer.group {
+        GROUP_MAX => parity_by::<GROUP_MAX>(layer),
+        2 => parity_by::<2>(layer),
+        _ => parity_by::<1>(layer),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn parity_by<const N: usize>(layer: Layer<'_>) -> bool {
     let sums = layer.sums.as_ptr();
-    layer.sources.chunks_exact(layer.targets.len()).all(|sources| {
-        let mut parity = _mm512_setzero_si512();
-        for &source in sources {
-            // SAFETY: each source leaves a chunk of the sums behind it.
-            let sum = unsafe { _mm512_loadu_si512(sums.add(source as usize).cast()) };
-            parity = _mm512_xor_si512(parity, sum);
+    layer.sources.as_chunks::<N>().0.chunks_exact(layer.targets.len()).all(|edges| {
+        let mut parity = [_mm512_setzero_si512(); N];
+        for sources in edges {
+            for (parity, &source) in parity.iter_mut().zip(sources) {
+                // SAFETY: each source leaves a chunk of the sums behind it.
+                let sum = unsafe { _mm512_loadu_si512(sums.add(source as usize).cast()) };
+                *parity = _mm512_xor_si512(*parity, sum);
+            }
         }
-        _mm512_movepi8_mask(parity) == 0
+        parity.into_iter().all(|parity| _mm512_movepi8_mask(parity) == 0)
     })
 }
 
-/// Updates a layer, two chunks at a time where it has them: their chains of minima are independent.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn pass<const FIRST: bool>(layer: Layer<'_>) {
-    if layer.checks.len().is_multiple_of(2) {
-        pass_by::<FIRST, 2>(layer);
-    } else {
-        pass_by::<FIRST, 1>(layer);
+fn iterate<const FIRST: bool>(plan: &Plan, state: &mut State) {
+    match plan.group {
+        GROUP_MAX => each_layer(plan, state, |layer| pass::<FIRST, GROUP_MAX>(layer)),
+        2 => each_layer(plan, state, |layer| pass::<FIRST, 2>(layer)),
+        _ => each_layer(plan, state, |layer| pass::<FIRST, 1>(layer)),
     }
 }
 
+/// Updates a layer by groups of chunks, whose chains of minima are independent.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn pass_by<const FIRST: bool, const N: usize>(layer: Layer<'_>) {
-    let Layer { sources, targets, sums, choices, held, smallest, checks, .. } = layer;
+fn pass<const FIRST: bool, const N: usize>(layer: Layer<'_>) {
+    let Layer { sources, targets, sums, messages, checks, .. } = layer;
     let weight = targets.len();
-    let held = held.as_chunks_mut::<CHUNK>().0;
     let z = checks.len() * CHUNK;
-    let step = weight * N;
+    let messages = messages.as_chunks_mut::<CHUNK>().0.as_chunks_mut::<N>().0;
     let checks = checks.as_chunks_mut::<N>().0;
-    let smallest = smallest.as_chunks_mut::<N>().0;
-    for group in 0..checks.len() {
-        let edges = group * step..(group + 1) * step;
-        let found = (&mut checks[group], &mut smallest[group]);
-        let (choices, held) = (&choices[edges.clone()], &mut held[edges.clone()]);
-        gather::<FIRST, N>(sums, weight, (&sources[edges], choices), held, found);
+    let groups = sources.as_chunks().0.chunks_exact(weight).zip(messages.chunks_exact_mut(weight));
+    for ((sources, messages), checks) in groups.zip(&mut *checks) {
+        gather::<FIRST, N>(sums, sources, messages, checks);
     }
-    for group in 0..checks.len() {
-        let edges = group * step..(group + 1) * step;
-        let found = (&checks[group], &smallest[group]);
-        let (choices, held) = (&mut choices[edges.clone()], &held[edges]);
+    let groups = checks.iter().zip(messages.chunks_exact_mut(weight)).enumerate();
+    for (group, (checks, messages)) in groups {
         if group == 0 {
-            scatter::<true, N>(sums, (0, z), targets, choices, held, found);
+            scatter::<true, N>(sums, (0, z), targets, messages, checks);
         } else {
-            scatter::<false, N>(sums, (group * N * CHUNK, z), targets, choices, held, found);
+            scatter::<false, N>(sums, (group * N * CHUNK, z), targets, messages, checks);
         }
     }
 }
 
-/// Reads `N` chunks of checks and finds their minima.
+/// Reads `N` chunks of checks and finds their minima. Sums less the old messages take their places.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn gather<const FIRST: bool, const N: usize>(
     sums: &[i8],
-    weight: usize,
-    (sources, choices): (&[u32], &[Choice]),
-    held: &mut [[i8; CHUNK]],
-    (checks, found): (&mut [Check; N], &mut [Lanes; N]),
+    sources: &[[u32; N]],
+    messages: &mut [[[i8; CHUNK]; N]],
+    checks: &mut [Check; N],
 ) {
     let zero = _mm512_setzero_si512();
-    let mut old = [(zero, zero); N];
-    for (old, check) in old.iter_mut().zip(&*checks) {
-        *old = (load_lanes(&check.first), load_lanes(&check.second));
-    }
-    let length = N * weight;
-    assert_eq!([sources.len(), choices.len(), held.len()], [length; 3]);
-    let (sources, choices, held) = (sources.as_ptr(), choices.as_ptr(), held.as_mut_ptr());
-    let sums = sums.as_ptr();
     let mut smallest = [_mm512_set1_epi8(MAGNITUDE_MAX); N];
     let (mut second, mut parity) = (smallest, [zero; N]);
-    let take = |edge: usize, j: usize, smallest: &mut __m512i, second: &mut __m512i| {
-        // SAFETY: the lengths are N times the weight, and each source leaves a chunk of the sums
-        // behind it. Pointers, because tests of bounds take a port that minima need.
-        let rest = unsafe {
-            let source = *sources.add(j * weight).add(edge) as usize;
-            let sum = _mm512_loadu_si512(sums.add(source).cast());
-            let rest = if FIRST {
-                sum
-            } else {
-                let Choice { second, negative } = *choices.add(j * weight).add(edge);
-                let less = _mm512_mask_blend_epi8(second, old[j].0, old[j].1);
-                _mm512_add_epi8(sum, _mm512_mask_sub_epi8(less, negative, zero, less))
-            };
-            _mm512_storeu_si512(held.add(j * weight).add(edge).cast(), rest);
-            rest
-        };
-        let magnitude = _mm512_abs_epi8(rest);
-        *second = _mm512_min_epu8(*second, _mm512_max_epu8(*smallest, magnitude));
-        *smallest = _mm512_min_epu8(*smallest, magnitude);
-        rest
-    };
-    // In pairs, because one instruction adds two signs to a parity.
-    for edge in (1..weight).step_by(2) {
+    for (sources, messages) in sources.iter().zip(messages) {
         for j in 0..N {
-            let before = take(edge - 1, j, &mut smallest[j], &mut second[j]);
-            let rest = take(edge, j, &mut smallest[j], &mut second[j]);
-            parity[j] = _mm512_ternarylogic_epi64::<0x96>(parity[j], before, rest);
-        }
-    }
-    if weight % 2 == 1 {
-        for j in 0..N {
-            let rest = take(weight - 1, j, &mut smallest[j], &mut second[j]);
+            // SAFETY: each source leaves a chunk of the sums behind it.
+            let sum = unsafe { _mm512_loadu_si512(sums.as_ptr().add(sources[j] as usize).cast()) };
+            let rest = if FIRST { sum } else { _mm512_sub_epi8(sum, load_lanes(&messages[j])) };
+            store_lanes(&mut messages[j], rest);
+            let magnitude = _mm512_abs_epi8(rest);
+            let larger = _mm512_max_epu8(smallest[j], magnitude);
+            second[j] = _mm512_min_epu8(second[j], larger);
+            smallest[j] = _mm512_min_epu8(smallest[j], magnitude);
             parity[j] = _mm512_xor_si512(parity[j], rest);
         }
     }
     let offset = _mm512_set1_epi8(OFFSET.cast_signed());
     for j in 0..N {
-        // Negated, so that adding them takes a message out of a sum; see the module.
-        let positive = !_mm512_movepi8_mask(parity[j]);
+        let negative = _mm512_movepi8_mask(parity[j]);
         let message = |magnitude: __m512i| {
             let message = _mm512_subs_epu8(magnitude, offset);
-            _mm512_mask_sub_epi8(message, positive, zero, message)
+            _mm512_mask_sub_epi8(message, negative, zero, message)
         };
-        store_lanes(&mut found[j].0, smallest[j]);
+        store_lanes(&mut checks[j].smallest, smallest[j]);
         store_lanes(&mut checks[j].first, message(smallest[j]));
         store_lanes(&mut checks[j].second, message(second[j]));
     }
@@ -213,36 +185,30 @@ fn scatter<const REPEAT: bool, const N: usize>(
     sums: &mut [i8],
     (offset, z): (usize, usize),
     targets: &[u32],
-    choices: &mut [Choice],
-    held: &[[i8; CHUNK]],
-    (checks, found): (&[Check; N], &[Lanes; N]),
+    messages: &mut [[[i8; CHUNK]; N]],
+    checks: &[Check; N],
 ) {
-    let weight = targets.len();
     let zero = _mm512_setzero_si512();
     let mut lanes = [(zero, zero, zero); N];
-    for (lanes, (check, found)) in lanes.iter_mut().zip(checks.iter().zip(found)) {
-        *lanes = (load_lanes(&check.first), load_lanes(&check.second), load_lanes(&found.0));
+    for (lanes, check) in lanes.iter_mut().zip(checks) {
+        *lanes = (load_lanes(&check.first), load_lanes(&check.second), load_lanes(&check.smallest));
     }
-    assert_eq!(held.len(), N * weight);
-    assert_eq!(choices.len(), N * weight);
-    let (choices, held) = (choices.as_mut_ptr(), held.as_ptr());
     // SAFETY: each target leaves a column and a chunk of the sums behind it, and the offset is
     // that of N chunks within the column.
     let (here, again) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
-    for (edge, &target) in targets.iter().enumerate() {
+    for (&target, messages) in targets.iter().zip(messages) {
         let target = target as usize;
-        for (j, &(first, second, smallest)) in lanes.iter().enumerate() {
-            // SAFETY: there are held values for N times the weight.
-            let rest = unsafe { _mm512_loadu_si512(held.add(j * weight).add(edge).cast()) };
+        for j in 0..N {
+            let (first, second, smallest) = lanes[j];
+            let rest = load_lanes(&messages[j]);
             let is_smallest = _mm512_cmpeq_epi8_mask(_mm512_abs_epi8(rest), smallest);
             let message = _mm512_mask_blend_epi8(is_smallest, first, second);
             let negative = _mm512_movepi8_mask(rest);
             let message = _mm512_mask_sub_epi8(message, negative, zero, message);
-            let sum = _mm512_sub_epi8(rest, message);
-            // SAFETY: there are choices for N times the weight; for the sums see above.
+            let sum = _mm512_add_epi8(rest, message);
+            store_lanes(&mut messages[j], message);
+            // SAFETY: see above.
             unsafe {
-                let choice = Choice { second: is_smallest, negative };
-                choices.add(j * weight).add(edge).write(choice);
                 _mm512_storeu_si512(here.add(target).add(j * CHUNK).cast(), sum);
                 if REPEAT && j == 0 {
                     _mm512_storeu_si512(again.add(target).cast(), sum);

@@ -1,0 +1,178 @@
+//! Sixteen numbers side by side: what the demapper computes with, by level of instructions.
+//!
+//! Each operation rounds as that of one number does, so that all levels give the same bits; none
+//! fuses a product with a sum.
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Halves, Whole};
+
+/// Voxels side by side.
+pub(super) const LANES: usize = 16;
+
+/// The bits of 1 / sqrt(2): taking them off carries into the exponent above sqrt(2).
+const ROOT: u32 = 0x3f35_04f3;
+/// The bits of a mantissa, and how many.
+const MANTISSA: u32 = 0x007f_ffff;
+const MANTISSA_BITS: u32 = 23;
+
+/// Sixteen numbers.
+pub(super) trait Vector: Copy {
+    /// Sixteen answers.
+    type Mask: Copy;
+
+    /// Sorts the values of sixteen voxels by symbol; `lanes` has an entry for each symbol.
+    fn transpose(values: &[f32], lanes: &mut [[f32; LANES]]);
+    /// The numbers of an array.
+    fn load(lanes: &[f32; LANES]) -> Self;
+    /// One number sixteen times.
+    fn splat(value: f32) -> Self;
+    /// Sums.
+    fn plus(self, other: Self) -> Self;
+    /// Differences.
+    fn less(self, other: Self) -> Self;
+    /// Products.
+    fn times(self, other: Self) -> Self;
+    /// Quotients.
+    fn divided(self, other: Self) -> Self;
+    /// These where they are larger, and else the others.
+    fn larger(self, other: Self) -> Self;
+    /// These where they are smaller, and else the others.
+    fn smaller(self, other: Self) -> Self;
+    /// Whether these are the others or above.
+    fn at_least(self, other: Self) -> Self::Mask;
+    /// Whether these are above the others.
+    fn above(self, other: Self) -> Self::Mask;
+    /// Whether both.
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    /// Exponents and mantissas of positive numbers: `x = m 2^e`, m within sqrt(2) of 1.
+    fn split(self) -> (Self, Self);
+    /// These times 2^n, n the low bits of `shifted`.
+    fn raised(self, shifted: Self) -> Self;
+    /// The lowest bytes of these where the mask is set, and else 0.
+    fn low_bytes(self, mask: Self::Mask) -> [i8; LANES];
+}
+
+/// Sixteen numbers in plain Rust: the twin of the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain([f32; LANES]);
+
+impl Plain {
+    #[inline(always)]
+    fn zip(self, other: Self, operation: impl Fn(f32, f32) -> f32) -> Self {
+        let mut lanes = self.0;
+        for (lane, other) in lanes.iter_mut().zip(other.0) {
+            *lane = operation(*lane, other);
+        }
+        Self(lanes)
+    }
+
+    #[inline(always)]
+    fn compare(self, other: Self, operation: impl Fn(f32, f32) -> bool) -> [u32; LANES] {
+        let mut mask = [0; LANES];
+        for (mask, (lane, other)) in mask.iter_mut().zip(self.0.into_iter().zip(other.0)) {
+            *mask = 0u32.wrapping_sub(u32::from(operation(lane, other)));
+        }
+        mask
+    }
+}
+
+impl Vector for Plain {
+    /// All ones or none, for each lane.
+    type Mask = [u32; LANES];
+
+    #[inline(always)]
+    fn transpose(values: &[f32], lanes: &mut [[f32; LANES]]) {
+        for (voxel, values) in values.chunks_exact(lanes.len()).enumerate() {
+            for (lanes, value) in lanes.iter_mut().zip(values) {
+                lanes[voxel] = *value;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn load(lanes: &[f32; LANES]) -> Self {
+        Self(*lanes)
+    }
+
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        Self([value; LANES])
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.zip(other, |a, b| a + b)
+    }
+
+    #[inline(always)]
+    fn less(self, other: Self) -> Self {
+        self.zip(other, |a, b| a - b)
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self.zip(other, |a, b| a * b)
+    }
+
+    #[inline(always)]
+    fn divided(self, other: Self) -> Self {
+        self.zip(other, |a, b| a / b)
+    }
+
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a > b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn smaller(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a < b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn at_least(self, other: Self) -> Self::Mask {
+        self.compare(other, |a, b| a >= b)
+    }
+
+    #[inline(always)]
+    fn above(self, other: Self) -> Self::Mask {
+        self.compare(other, |a, b| a > b)
+    }
+
+    #[inline(always)]
+    fn both(mut a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a &= b);
+        a
+    }
+
+    #[inline(always)]
+    fn split(self) -> (Self, Self) {
+        let (mut exponents, mut mantissas) = (self.0, self.0);
+        for (exponent, mantissa) in exponents.iter_mut().zip(&mut mantissas) {
+            let offset = mantissa.to_bits().wrapping_sub(ROOT);
+            *exponent = (offset.cast_signed() >> MANTISSA_BITS) as f32;
+            *mantissa = f32::from_bits((offset & MANTISSA).wrapping_add(ROOT));
+        }
+        (Self(exponents), Self(mantissas))
+    }
+
+    #[inline(always)]
+    fn raised(self, shifted: Self) -> Self {
+        self.zip(shifted, |a, b| {
+            f32::from_bits(a.to_bits().wrapping_add(b.to_bits() << MANTISSA_BITS))
+        })
+    }
+
+    #[inline(always)]
+    fn low_bytes(self, mask: Self::Mask) -> [i8; LANES] {
+        let mut bytes = [0; LANES];
+        for (byte, (lane, mask)) in bytes.iter_mut().zip(self.0.into_iter().zip(mask)) {
+            let [low, ..] = (lane.to_bits() & mask).to_le_bytes();
+            *byte = low.cast_signed();
+        }
+        bytes
+    }
+}

@@ -1,0 +1,378 @@
+//! Sixteen numbers as one vector of AVX-512, or as two of AVX2.
+//!
+//! From voxel by voxel to symbol by symbol: the place of a value among those of 16 voxels is, in
+//! bits, `v3 v2 v1 v0 s2 s1 s0` (here of 8 symbols); a vector of 16 has the last four bits within
+//! and the others as its number. Two vectors whose numbers differ in one bit, one made of their
+//! even places and one of their odd ones, exchange that bit for the lowest within. After as many
+//! such steps as a symbol has bits, from the lowest bit of the number on, the number is the symbol.
+//!
+//! SAFETY of each call of an instruction: functions that have the level are alone in using the
+//! types, and everything here is inlined into them; loads and stores are of whole arrays.
+
+#![expect(unsafe_code, reason = "vector instructions, and loads and stores of whole arrays")]
+
+use std::arch::x86_64::{
+    __m128i, __m256, __m512, __mmask16, _CMP_GE_OQ, _CMP_GT_OQ, _mm_set_epi8, _mm_shuffle_epi8,
+    _mm_storeu_si128, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm256_add_epi32, _mm256_add_ps,
+    _mm256_and_ps, _mm256_and_si256, _mm256_castpd_ps, _mm256_castps_pd, _mm256_castps_si256,
+    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_div_ps,
+    _mm256_extracti128_si256, _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps,
+    _mm256_permute4x64_pd, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps, _mm256_shuffle_ps,
+    _mm256_slli_epi32, _mm256_srai_epi32, _mm256_storeu_ps, _mm256_sub_epi32, _mm256_sub_ps,
+    _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512, _mm512_castps_si512, _mm512_castsi512_ps,
+    _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_div_ps, _mm512_loadu_ps,
+    _mm512_maskz_cvtepi32_epi8, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
+    _mm512_permutex2var_ps, _mm512_set_epi32, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_slli_epi32, _mm512_srai_epi32, _mm512_storeu_ps, _mm512_sub_epi32, _mm512_sub_ps,
+};
+
+use super::{LANES, MANTISSA, MANTISSA_BITS, ROOT, Vector};
+
+/// Numbers of a vector of AVX2.
+const HALF: usize = LANES / 2;
+
+/// One vector of 16 numbers: AVX-512 (F, BW, VL).
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Whole(__m512);
+
+impl Vector for Whole {
+    type Mask = __mmask16;
+
+    #[inline(always)]
+    fn transpose(values: &[f32], lanes: &mut [[f32; LANES]]) {
+        // SAFETY: see the module.
+        unsafe { transpose_avx512(values, lanes) }
+    }
+
+    #[inline(always)]
+    fn load(lanes: &[f32; LANES]) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_loadu_ps(lanes.as_ptr())) }
+    }
+
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_set1_ps(value)) }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_add_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn less(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_sub_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_mul_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn divided(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_div_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_max_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn smaller(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm512_min_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn at_least(self, other: Self) -> Self::Mask {
+        // SAFETY: see the module.
+        unsafe { _mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, other.0) }
+    }
+
+    #[inline(always)]
+    fn above(self, other: Self) -> Self::Mask {
+        // SAFETY: see the module.
+        unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, other.0) }
+    }
+
+    #[inline(always)]
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        a & b
+    }
+
+    #[inline(always)]
+    fn split(self) -> (Self, Self) {
+        // SAFETY: see the module.
+        unsafe {
+            let root = _mm512_set1_epi32(ROOT.cast_signed());
+            let offset = _mm512_sub_epi32(_mm512_castps_si512(self.0), root);
+            let exponent = _mm512_cvtepi32_ps(_mm512_srai_epi32::<MANTISSA_BITS>(offset));
+            let m = _mm512_and_si512(offset, _mm512_set1_epi32(MANTISSA.cast_signed()));
+            (Self(exponent), Self(_mm512_castsi512_ps(_mm512_add_epi32(m, root))))
+        }
+    }
+
+    #[inline(always)]
+    fn raised(self, shifted: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe {
+            let n = _mm512_slli_epi32::<MANTISSA_BITS>(_mm512_castps_si512(shifted.0));
+            Self(_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(self.0), n)))
+        }
+    }
+
+    #[inline(always)]
+    fn low_bytes(self, mask: Self::Mask) -> [i8; LANES] {
+        let mut bytes = [0; LANES];
+        // SAFETY: see the module.
+        unsafe {
+            let low = _mm512_maskz_cvtepi32_epi8(mask, _mm512_castps_si512(self.0));
+            _mm_storeu_si128(bytes.as_mut_ptr().cast(), low);
+        }
+        bytes
+    }
+}
+
+/// Two vectors of 8 numbers: AVX2.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Halves(__m256, __m256);
+
+impl Vector for Halves {
+    /// All ones or none, for each number.
+    type Mask = (__m256, __m256);
+
+    #[inline(always)]
+    fn transpose(values: &[f32], lanes: &mut [[f32; LANES]]) {
+        // SAFETY: see the module.
+        unsafe { transpose_avx2(values, lanes) }
+    }
+
+    #[inline(always)]
+    fn load(lanes: &[f32; LANES]) -> Self {
+        let (low, high) = lanes.split_at(HALF);
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_loadu_ps(low.as_ptr()), _mm256_loadu_ps(high.as_ptr())) }
+    }
+
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_set1_ps(value), _mm256_set1_ps(value)) }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_add_ps(self.0, other.0), _mm256_add_ps(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn less(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_sub_ps(self.0, other.0), _mm256_sub_ps(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_mul_ps(self.0, other.0), _mm256_mul_ps(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn divided(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_div_ps(self.0, other.0), _mm256_div_ps(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_max_ps(self.0, other.0), _mm256_max_ps(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn smaller(self, other: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(_mm256_min_ps(self.0, other.0), _mm256_min_ps(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn at_least(self, other: Self) -> Self::Mask {
+        // SAFETY: see the module.
+        unsafe {
+            (
+                _mm256_cmp_ps::<_CMP_GE_OQ>(self.0, other.0),
+                _mm256_cmp_ps::<_CMP_GE_OQ>(self.1, other.1),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn above(self, other: Self) -> Self::Mask {
+        // SAFETY: see the module.
+        unsafe {
+            (
+                _mm256_cmp_ps::<_CMP_GT_OQ>(self.0, other.0),
+                _mm256_cmp_ps::<_CMP_GT_OQ>(self.1, other.1),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        // SAFETY: see the module.
+        unsafe { (_mm256_and_ps(a.0, b.0), _mm256_and_ps(a.1, b.1)) }
+    }
+
+    #[inline(always)]
+    fn split(self) -> (Self, Self) {
+        // SAFETY: see the module.
+        let [low, high] = unsafe { [split_avx2(self.0), split_avx2(self.1)] };
+        (Self(low.0, high.0), Self(low.1, high.1))
+    }
+
+    #[inline(always)]
+    fn raised(self, shifted: Self) -> Self {
+        // SAFETY: see the module.
+        unsafe { Self(raised_avx2(self.0, shifted.0), raised_avx2(self.1, shifted.1)) }
+    }
+
+    #[inline(always)]
+    fn low_bytes(self, mask: Self::Mask) -> [i8; LANES] {
+        let mut bytes = [0; LANES];
+        // SAFETY: see the module.
+        unsafe {
+            let low = [low_bytes_avx2(self.0, mask.0), low_bytes_avx2(self.1, mask.1)];
+            _mm_storeu_si128(bytes.as_mut_ptr().cast(), _mm_unpacklo_epi64(low[0], low[1]));
+        }
+        bytes
+    }
+}
+
+/// As [`Vector::split`].
+#[target_feature(enable = "avx2")]
+fn split_avx2(x: __m256) -> (__m256, __m256) {
+    let root = _mm256_set1_epi32(ROOT.cast_signed());
+    let offset = _mm256_sub_epi32(_mm256_castps_si256(x), root);
+    let exponent = _mm256_cvtepi32_ps(_mm256_srai_epi32::<{ MANTISSA_BITS.cast_signed() }>(offset));
+    let m = _mm256_and_si256(offset, _mm256_set1_epi32(MANTISSA.cast_signed()));
+    (exponent, _mm256_castsi256_ps(_mm256_add_epi32(m, root)))
+}
+
+/// As [`Vector::raised`].
+#[target_feature(enable = "avx2")]
+fn raised_avx2(x: __m256, shifted: __m256) -> __m256 {
+    let n = _mm256_slli_epi32::<{ MANTISSA_BITS.cast_signed() }>(_mm256_castps_si256(shifted));
+    _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), n))
+}
+
+/// As [`Vector::low_bytes`], of 8 numbers, in the low half.
+#[target_feature(enable = "avx2")]
+fn low_bytes_avx2(x: __m256, mask: __m256) -> __m128i {
+    let kept = _mm256_castps_si256(_mm256_and_ps(x, mask));
+    // The lowest byte of each number to the front of both halves; others are cleared.
+    let front = _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 12, 8, 4, 0);
+    let low = _mm_shuffle_epi8(_mm256_castsi256_si128(kept), front);
+    let high = _mm_shuffle_epi8(_mm256_extracti128_si256::<1>(kept), front);
+    _mm_unpacklo_epi32(low, high)
+}
+
+/// As [`super::Plain`]'s, 16 voxels to a vector.
+#[target_feature(enable = "avx512f")]
+fn transpose_avx512(values: &[f32], lanes: &mut [[f32; LANES]]) {
+    match lanes.len() {
+        2 => piece_avx512::<2>(values, LANES, lanes),
+        4 => piece_avx512::<4>(values, LANES, lanes),
+        8 => piece_avx512::<8>(values, LANES, lanes),
+        size => {
+            for (piece, lanes) in lanes.chunks_exact_mut(LANES).enumerate() {
+                piece_avx512::<LANES>(&values[piece * LANES..], size, lanes);
+            }
+        }
+    }
+}
+
+/// `COUNT` symbols; their vectors are `step` values apart.
+#[target_feature(enable = "avx512f")]
+fn piece_avx512<const COUNT: usize>(values: &[f32], step: usize, lanes: &mut [[f32; LANES]]) {
+    let even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    let odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    let mut vectors: [__m512; COUNT] = [_mm512_setzero_ps(); COUNT];
+    for (index, vector) in vectors.iter_mut().enumerate() {
+        let values: &[f32; LANES] = values[index * step..].first_chunk().expect("16 voxels");
+        // SAFETY: the array has the bytes of a vector.
+        *vector = unsafe { _mm512_loadu_ps(values.as_ptr()) };
+    }
+    let mut bit = 1;
+    while bit < COUNT {
+        for index in (0..COUNT).filter(|index| index & bit == 0) {
+            let (low, high) = (vectors[index], vectors[index + bit]);
+            vectors[index] = _mm512_permutex2var_ps(low, even, high);
+            vectors[index + bit] = _mm512_permutex2var_ps(low, odd, high);
+        }
+        bit *= 2;
+    }
+    for (lanes, vector) in lanes.iter_mut().zip(vectors) {
+        // SAFETY: the array has the bytes of a vector.
+        unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), vector) };
+    }
+}
+
+/// As [`super::Plain`]'s, 8 voxels to a vector.
+#[target_feature(enable = "avx2")]
+fn transpose_avx2(values: &[f32], lanes: &mut [[f32; LANES]]) {
+    let size = lanes.len();
+    for (half, values) in values.chunks_exact(HALF * size).enumerate() {
+        match size {
+            2 => piece_avx2::<2>(values, HALF, (half, lanes)),
+            4 => piece_avx2::<4>(values, HALF, (half, lanes)),
+            _ => {
+                for (piece, lanes) in lanes.chunks_exact_mut(HALF).enumerate() {
+                    piece_avx2::<HALF>(&values[piece * HALF..], size, (half, lanes));
+                }
+            }
+        }
+    }
+}
+
+/// `COUNT` symbols; their vectors are `step` values apart.
+#[target_feature(enable = "avx2")]
+fn piece_avx2<const COUNT: usize>(
+    values: &[f32],
+    step: usize,
+    (half, lanes): (usize, &mut [[f32; LANES]]),
+) {
+    let mut vectors: [__m256; COUNT] = [_mm256_setzero_ps(); COUNT];
+    for (index, vector) in vectors.iter_mut().enumerate() {
+        let values: &[f32; HALF] = values[index * step..].first_chunk().expect("8 voxels");
+        // SAFETY: the array has the bytes of a vector.
+        *vector = unsafe { _mm256_loadu_ps(values.as_ptr()) };
+    }
+    // The shuffle works on each half of the vectors; the quarters are in order after it.
+    let order = |vector: __m256| {
+        _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(vector)))
+    };
+    let mut bit = 1;
+    while bit < COUNT {
+        for index in (0..COUNT).filter(|index| index & bit == 0) {
+            let (low, high) = (vectors[index], vectors[index + bit]);
+            vectors[index] = order(_mm256_shuffle_ps::<0b10_00_10_00>(low, high));
+            vectors[index + bit] = order(_mm256_shuffle_ps::<0b11_01_11_01>(low, high));
+        }
+        bit *= 2;
+    }
+    for (lanes, vector) in lanes.iter_mut().zip(vectors) {
+        let lanes: &mut [f32; HALF] = lanes[half * HALF..].first_chunk_mut().expect("half of 16");
+        // SAFETY: the array has the bytes of a vector.
+        unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), vector) };
+    }
+}
