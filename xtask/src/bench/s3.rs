@@ -79,8 +79,9 @@ const PEERS: [Peer; 2] = [
         program: "versitygw",
         module: "github.com/versity/versitygw/cmd/versitygw@v1.8.0",
         arguments: |folder, address| {
-            let folder = folder.display().to_string();
-            vec!["--quiet".into(), "--port".into(), address.to_string(), "posix".into(), folder]
+            let (folder, address) = (folder.display().to_string(), address.to_string());
+            let words = ["--quiet", "--keep-alive", "--port", &address, "posix", &folder];
+            words.map(str::to_owned).to_vec()
         },
     },
 ];
