@@ -57,10 +57,12 @@ def make() -> Iterator[Make]:
         server.kill()
 
 
-def write_map(folder: Path, name: str = "records", **places: str) -> Path:
-    """Write a map of three sites, in directories of `folder` unless other places are given."""
+def write_map(
+    folder: Path, name: str = "records", names: tuple[str, ...] = SITES, **places: str
+) -> Path:
+    """Write a map of sites, in directories of `folder` unless other places are given."""
     text = f'name = "{name}"\ndata = 2\nparity = 1\n{TIMES}'
-    for site in SITES:
+    for site in names:
         place = places.get(site, f"dir://{folder}/{site}")
         text += f'\n[[sites]]\nname = "{site}"\ntable = "{place}"\nblobs = "{place}"\n'
     path = folder / f"{name}.toml"
@@ -203,6 +205,40 @@ def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_pa
     shutil.move(tmp_path / "away", tmp_path / "lisbon")
     server.start()
     all_there(server, SIZES | LATER)
+
+
+def test_a_site_is_being_made_again_until_nothing_is_missing_there(
+    make: Make, tmp_path: Path
+) -> None:
+    """Replace a site while another is away, and once more when that is back."""
+    sites = write_map(tmp_path, names=(*SITES, "porto", "riga"))
+    told(geo(sites, "init"))
+    server = make(tmp_path / "archive", config(sites)).start()
+    server.s3().create_bucket(Bucket=BUCKET)
+    # Each has its fragments at three of five sites: some at both.
+    for number in range(30):
+        content = random.Random(number).randbytes(50_000)
+        server.s3().put_object(Bucket=BUCKET, Key=str(number), Body=content)
+    wait_moved(server)
+    server.stop()
+
+    shutil.move(tmp_path / "oslo", tmp_path / "away")
+    place = f"dir://{tmp_path}/turin-2"
+    replace = ("replace-site", "turin", "--table", place, "--blobs", place)
+    replaced = told(geo(sites, *replace), PARTIAL)
+    assert replaced["missing"] > 0 and replaced["lost"] == [], replaced
+    assert 'site "turin" is not made again' in replaced["problems"][-1], replaced
+    seen = told(geo(sites, "status"))
+    assert (seen["is_well"], seen["sites"][2]["rebuilding"]) == (False, True), seen
+    shutil.move(tmp_path / "away", tmp_path / "oslo")
+    replaced = told(geo(sites, *replace))
+    assert (replaced["problems"], replaced["missing"]) == ([], 0), replaced
+    assert told(geo(sites, "status"))["is_well"]
+
+    # As any site may be lost then, that one may, too.
+    shutil.rmtree(tmp_path / "oslo")
+    verified = told(geo(sites, "verify"))
+    assert (verified["damaged"], verified["problems"]) == ([], []), verified
 
 
 def test_what_cannot_be_a_namespace_is_refused(make: Make, tmp_path: Path) -> None:

@@ -16,8 +16,13 @@ use crate::shell;
 
 /// Rounds of which a row is the median.
 const ROUNDS: u64 = 31;
+/// The same over rough lines, where a round takes most of a minute.
+const ROUGH_ROUNDS: u64 = 9;
 /// Puts of which a median is compared where few of them meet another's.
 const MET_ROUNDS: u64 = 400;
+
+/// Up to which share of its way a packet takes longer on rough lines, and which share is lost.
+const ROUGH: [&str; 2] = ["0.1", "0.001"];
 
 /// Distances and objects.
 struct Setting {
@@ -40,6 +45,7 @@ struct Rows {
     get_again: &'static str,
     sent: &'static str,
     rounds: &'static str,
+    rough: [&'static str; 4],
 }
 
 macro_rules! rows {
@@ -53,6 +59,12 @@ macro_rules! rows {
             get_again: concat!($what, ", get again with a cache"),
             sent: concat!($what, ", bytes of fragments to other sites"),
             rounds: concat!($what, ", rounds of a put"),
+            rough: [
+                concat!($what, ", rough, put"),
+                concat!($what, ", rough, nine of ten puts"),
+                concat!($what, ", rough, get"),
+                concat!($what, ", rough, nine of ten gets"),
+            ],
         }
     };
 }
@@ -90,6 +102,12 @@ pub(super) fn geo_wan(bench: &Bench) -> Result<Vec<Measured>> {
             rows.extend(from_site(line, names, &setting)?);
         }
     }
+    for setting in [FAR, NEAR] {
+        let found = measure(&ours, bench, "rough", (&setting, ROUGH_ROUNDS))?;
+        for (line, names) in found.iter().zip(&setting.rows) {
+            rows.extend(rough(line, names, &setting)?);
+        }
+    }
     rows.extend(down(&measure(&ours, bench, "down", (&FAR, ROUNDS))?)?);
     rows.extend(met(&measure(&ours, bench, "met", (&NEAR, MET_ROUNDS))?)?);
     Ok(rows)
@@ -114,7 +132,8 @@ fn measure(
     let folder = bench.folder.join(format!("{what}-{}", setting.bytes));
     let (binary, folder) = (bench.binary.display().to_string(), folder.display().to_string());
     let (bytes, rounds) = (setting.bytes.to_string(), rounds.to_string());
-    let words = [&[what, &binary, &folder, &bytes, &rounds], &setting.trips[..]].concat();
+    let rough = if what == "rough" { &ROUGH[..] } else { &[] };
+    let words = [&[what, &binary, &folder, &bytes, &rounds], &setting.trips[..], rough].concat();
     lines(ours, &words)
 }
 
@@ -160,6 +179,27 @@ fn from_site(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measur
         row(names.get_again, of("get again")?, Some(("get", get)), ("ms", "none")),
         row(names.sent, sent, None, ("x", "<= 1.02")),
         row(names.rounds, of("put rounds")?, None, ("rounds", "1")),
+    ])
+}
+
+/// Rows of a site of which one puts and gets over rough lines: what it costs, beside the bytes
+/// alone over the same.
+fn rough(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>> {
+    let [jitter, loss] = ROUGH;
+    let input = format!(
+        "{}, emulated, each packet up to {jitter} of its way later and {loss} of all lost; 2+1, \
+         nodes over directories, of {ROUGH_ROUNDS}",
+        setting.words
+    );
+    let of = |name| number(line, name);
+    let (put, get) = (("the bytes alone", of("alone")?), ("the bytes alone", of("get alone")?));
+    let [put_name, puts_name, get_name, gets_name] = names.rough;
+    let row = |name, ours, peer| row(name, ours, peer, ("ms", "none"), &input);
+    Ok(vec![
+        row(put_name, of("put")?, Some(put)),
+        row(puts_name, of("put of ten")?, None),
+        row(get_name, of("get")?, Some(get)),
+        row(gets_name, of("get of ten")?, None),
     ])
 }
 

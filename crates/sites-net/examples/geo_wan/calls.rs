@@ -1,8 +1,9 @@
 //! What is timed: puts and gets as the store makes them, in series, and their bytes alone.
 
 use bytes::Bytes;
-use fulgurite_sites::Key;
+use fulgurite_geo_store::limits::BLOB_TRIES;
 use fulgurite_sites::fragment::{ChunkCode, Header, PutId, encode, payload};
+use fulgurite_sites::{BlobError, Certainty, Key};
 use fulgurite_units::{ByteCount, UnixTime};
 use futures::future::{join_all, try_join_all};
 use object_store::path::Path;
@@ -78,7 +79,12 @@ impl Alone {
         let writes = code.encode(bytes).into_iter().enumerate().map(|(index, payload)| {
             let blob = encode(&self.header(bytes.len(), index), &payload).unwrap();
             let blobs = &program.blobs[self.site(index)];
-            async move { blobs.create(&self.key(program, index), Bytes::from(blob)).await }
+            let (key, blob) = (self.key(program, index), Bytes::from(blob));
+            async move {
+                let written = tried(|| blobs.create(&key, blob.clone())).await;
+                // It was written, and the answer was lost.
+                if matches!(written, Err(BlobError::Exists)) { Ok(()) } else { written }
+            }
         });
         try_join_all(writes).await.unwrap();
     }
@@ -95,7 +101,8 @@ impl Alone {
             let stored = fulgurite_sites::fragment::stored_bytes(header.payload_bytes);
             let range = start..start + stored;
             let blobs = &program.blobs[self.site(index)];
-            let stored = blobs.get(&self.key(program, index), Some(range)).await.unwrap();
+            let key = self.key(program, index);
+            let stored = tried(|| blobs.get(&key, Some(range.clone()))).await.unwrap();
             let all = 0..header.payload_bytes;
             let payload = payload(&header.place(), header.payload_bytes, all, &stored).unwrap();
             (index, payload)
@@ -105,6 +112,22 @@ impl Alone {
         let made = code.decode(u32::try_from(bytes.len()).unwrap(), &given).unwrap();
         assert_eq!(made, *bytes);
     }
+}
+
+/// Tries a call again that may not have been done, as often as the store does: lines that lose
+/// packets break connections.
+async fn tried<T, F>(call: impl Fn() -> F) -> Result<T, BlobError>
+where
+    F: Future<Output = Result<T, BlobError>>,
+{
+    let mut done = call().await;
+    for _ in 1..BLOB_TRIES {
+        match &done {
+            Err(error) if error.certainty() != Certainty::Refused => done = call().await,
+            Ok(_) | Err(_) => break,
+        }
+    }
+    done
 }
 
 /// The site that is nearest to a program's own, by how it answers.

@@ -5,12 +5,16 @@
 //! geo_wan may                                         whether the machine allows it
 //! geo_wan puts FULGURITE FOLDER BYTES ROUNDS A B C    as often from each site; A, B, C: round
 //!                                                     trips in ms between 0-1, 0-2 and 1-2
+//! geo_wan rough FULGURITE FOLDER BYTES ROUNDS A B C JITTER LOSS
+//!                                                     puts and gets over lines on which a packet
+//!                                                     takes up to JITTER of its way longer, and
+//!                                                     LOSS of all are lost
 //! geo_wan down FULGURITE FOLDER BYTES ROUNDS A B C    with the farthest site cut off
 //! geo_wan met  FULGURITE FOLDER BYTES ROUNDS A B C    with 0.5 % of puts met by another's
 //! ```
 //!
 //! Root is needed, `ip` and `/dev/net/tun`. FULGURITE is the program, whose `geo node` stands at
-//! each site. Not here: rates of lines, loss.
+//! each site. Not here: rates of lines, reordering.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,11 +32,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fulgurite_units::Seed;
+use fulgurite_units::{Ratio, Seed};
 use serde_json::json;
 
 use calls::{Alone, get, get_in_series, put, put_in_series};
-use switch::{Switch, Ways};
+use switch::{Lines, Switch, Ways};
 use world::{Program, SITES, World, rest, taken};
 
 /// Rounds that are made first, and not counted: connections are to be warm.
@@ -46,13 +50,19 @@ struct Plan {
     /// Round trips in ms, between the first and the second site, the first and the third, and the
     /// others.
     trips: [f64; 3],
+    lines: Lines,
 }
 
 impl Plan {
     fn of(words: &[&str]) -> Self {
         let trip = |at: usize| words[at].parse().unwrap();
         let (bytes, rounds) = (words[0].parse().unwrap(), words[1].parse().unwrap());
-        Self { bytes, rounds, trips: [trip(2), trip(3), trip(4)] }
+        let share = |at: usize| {
+            let share = words.get(at).map(|share| Ratio::new(share.parse().unwrap()).unwrap());
+            share.unwrap_or_default()
+        };
+        let lines = Lines { jitter: share(5), loss: share(6) };
+        Self { bytes, rounds, trips: [trip(2), trip(3), trip(4)], lines }
     }
 
     fn ways(&self) -> Ways {
@@ -89,14 +99,21 @@ impl Plan {
 /// Times by what took them, in milliseconds.
 type Times = BTreeMap<&'static str, Vec<f64>>;
 
-fn medians(times: &Times) -> serde_json::Value {
-    let middle = |times: &Vec<f64>| {
-        let mut times = times.clone();
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    times.iter().map(|(name, times)| ((*name).to_owned(), json!(middle(times)))).collect()
+/// The median of some times, and that which nine of ten do not exceed.
+fn quantiles(times: &[f64]) -> [f64; 2] {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    [times[times.len() / 2], times[(times.len() * 9).div_ceil(10) - 1]]
 }
+
+fn medians(times: &Times) -> serde_json::Value {
+    times.iter().map(|(name, times)| ((*name).to_owned(), json!(quantiles(times)[0]))).collect()
+}
+
+/// What a round times: everything, and where lines are rough what a put and a get cost.
+const ALL: &[&str] =
+    &["alone", "put", "fast", "classic", "get alone", "get", "get series", "get again"];
+const ROUGH: &[&str] = &["alone", "put", "get alone", "get"];
 
 /// Bytes of fragments that a program wrote elsewhere, and rounds of its writes.
 fn moved(program: &Program) -> (u64, u64) {
@@ -106,10 +123,10 @@ fn moved(program: &Program) -> (u64, u64) {
     (elsewhere.map(|(_, site)| site.bytes_written).sum(), snapshot.write_rounds)
 }
 
-/// One round of everything, in an order that turns with the rounds.
+/// One round of some kinds, in an order that turns with the rounds.
 async fn round(
     [fast, classic, cached]: [&Program; 3],
-    number: u64,
+    (number, kinds): (u64, &[&'static str]),
     object: &Bytes,
     times: &mut Times,
 ) {
@@ -117,7 +134,6 @@ async fn round(
     let before = Alone::new(number.saturating_sub(1));
     let key = |kind: &str, number: u64| format!("{kind}/{}/{number}", fast.site);
     let last = key("put", number.saturating_sub(1));
-    let kinds = ["alone", "put", "fast", "classic", "get alone", "get", "get series", "get again"];
     let turn = usize::try_from(number).unwrap() % kinds.len();
     for at in 0..kinds.len() {
         let kind = kinds[(at + turn) % kinds.len()];
@@ -152,28 +168,32 @@ async fn round(
     }
 }
 
-/// Puts and gets of each kind, from each site.
-fn puts(world: &World, plan: &Plan) {
+/// Puts and gets of some kinds, from each site.
+fn puts(world: &World, plan: &Plan, kinds: &'static [&'static str]) {
     for site in 0..SITES {
         let of = |programs: &[Program]| programs[site].clone();
         let programs = [of(&world.fast), of(&world.classic), of(&world.cached)];
         let (plan, object) = (plan.clone(), plan.object());
-        let sent = world.switch.counts(site).0;
+        let before = world.switch.counts(site);
         let times = world.at(site, async move {
             let mut times = Times::new();
             for number in 0..WARM + plan.rounds {
                 if number == WARM {
                     times.clear();
                 }
-                round(programs.each_ref(), number, &object, &mut times).await;
+                round(programs.each_ref(), (number, kinds), &object, &mut times).await;
             }
             times
         });
-        let (now, dropped) = world.switch.counts(site);
+        let now = world.switch.counts(site);
         let mut line = medians(&times);
+        for (kind, name) in [("put", "put of ten"), ("get", "get of ten")] {
+            line[name] = json!(quantiles(&times[kind])[1]);
+        }
         line["site"] = json!(site);
-        line["sent"] = json!(now - sent);
-        line["dropped"] = json!(dropped);
+        line["sent"] = json!(now.sent - before.sent);
+        line["dropped"] = json!(now.dropped);
+        line["lost"] = json!(now.lost - before.lost);
         println!("{line}");
     }
 }
@@ -262,15 +282,19 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
-        ["may"] => match Switch::new(vec![vec![None; 2]; 2]) {
+        ["may"] => match Switch::new(vec![vec![None; 2]; 2], Lines::default()) {
             Ok(_) => println!("{}", json!({ "may": true })),
             Err(why) => println!("{}", json!({ "may": false, "why": why })),
         },
-        [what @ ("puts" | "down" | "met"), binary, folder, ref plan @ ..] if plan.len() == 5 => {
+        [what @ ("puts" | "rough" | "down" | "met"), binary, folder, ref plan @ ..]
+            if plan.len() == if what == "rough" { 7 } else { 5 } =>
+        {
             let plan = Plan::of(plan);
-            let world = World::new(Path::new(binary), Path::new(folder), plan.ways()).unwrap();
+            let between = (plan.ways(), plan.lines);
+            let world = World::new(Path::new(binary), Path::new(folder), between).unwrap();
             match what {
-                "puts" => puts(&world, &plan),
+                "puts" => puts(&world, &plan, ALL),
+                "rough" => puts(&world, &plan, ROUGH),
                 "down" => down(&world, &plan),
                 _ => met(&world, &plan),
             }

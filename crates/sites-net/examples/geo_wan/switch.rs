@@ -5,12 +5,13 @@
 //! namespace of a site -- wan0 -- reader --> packets by due time --> writer -- wan0 -- another
 //! ```
 //!
-//! Distances are emulated; packets, TCP and whatever speaks it are real. What is not here: rates
-//! of lines, loss and reordering. A pair without a delay is a partition, which is silent: packets
+//! Distances are emulated, and if that is wanted jitter and loss; packets, TCP and whatever speaks
+//! it are real. What is not here: rates of lines and reordering. A packet that is late holds up
+//! those behind it, as in a queue. A pair without a delay is a partition, which is silent: packets
 //! vanish.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use fulgurite_units::{Ratio, Seed};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Bytes of a packet, as between machines of most providers.
@@ -29,6 +31,25 @@ const UNDER_WAY_MAX: usize = 64 << 20;
 
 /// One way between each two sites; none where nothing passes.
 pub(crate) type Ways = Vec<Vec<Option<Duration>>>;
+
+/// What lines do to packets between sites, each for itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lines {
+    /// Up to which share of its way a packet takes longer.
+    pub(crate) jitter: Ratio,
+    /// The chance that it is lost.
+    pub(crate) loss: Ratio,
+}
+
+/// What became of packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    /// Bytes that left a site.
+    pub(crate) sent: u64,
+    /// Packets of all sites that were dropped for want of room, and that lines lost.
+    pub(crate) dropped: u64,
+    pub(crate) lost: u64,
+}
 
 /// The address of a site.
 pub(crate) fn address(site: usize) -> String {
@@ -41,16 +62,20 @@ type Packet = Reverse<(Instant, u64, usize, Vec<u8>)>;
 #[derive(Default)]
 struct UnderWay {
     packets: BinaryHeap<Packet>,
+    /// When the last packet from a site to another is due.
+    last: BTreeMap<(usize, usize), Instant>,
     bytes: usize,
     count: u64,
 }
 
 struct Shared {
     ways: Mutex<Ways>,
+    lines: Lines,
     under_way: Mutex<UnderWay>,
     changed: Condvar,
     is_over: AtomicBool,
     dropped: AtomicU64,
+    lost: AtomicU64,
     /// Bytes that left each site.
     sent: Vec<AtomicU64>,
 }
@@ -64,14 +89,16 @@ pub(crate) struct Switch {
 
 impl Switch {
     /// Networks of as many sites as there are ways from.
-    pub(crate) fn new(ways: Ways) -> Result<Self, String> {
+    pub(crate) fn new(ways: Ways, lines: Lines) -> Result<Self, String> {
         let sites = ways.len();
         let shared = Arc::new(Shared {
             ways: Mutex::new(ways),
+            lines,
             under_way: Mutex::default(),
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             sent: (0..sites).map(|_| AtomicU64::new(0)).collect(),
         });
         let (names, threads) = (Vec::new(), Vec::new());
@@ -113,10 +140,11 @@ impl Switch {
         *self.shared.ways.lock().unwrap() = ways;
     }
 
-    /// Bytes that left a site, and packets that were dropped for want of room.
-    pub(crate) fn counts(&self, site: usize) -> (u64, u64) {
-        let shared = &self.shared;
-        (shared.sent[site].load(Ordering::Relaxed), shared.dropped.load(Ordering::Relaxed))
+    /// What became of packets so far.
+    pub(crate) fn counts(&self, site: usize) -> Counts {
+        let (shared, of) = (&self.shared, |count: &AtomicU64| count.load(Ordering::Relaxed));
+        let (dropped, lost) = (of(&shared.dropped), of(&shared.lost));
+        Counts { sent: of(&shared.sent[site]), dropped, lost }
     }
 }
 
@@ -172,6 +200,8 @@ fn device() -> std::io::Result<File> {
 
 /// Takes packets of a site and puts them on their ways.
 fn take(from: usize, mut device: File, shared: &Shared) {
+    let mut random = Seed::new(7).child(&from.to_le_bytes()).stream();
+    let Lines { jitter, loss } = shared.lines;
     let mut buffer = [0; 2 * MTU];
     while let Ok(length) = device.read(&mut buffer) {
         if shared.is_over.load(Ordering::Relaxed) {
@@ -186,6 +216,11 @@ fn take(from: usize, mut device: File, shared: &Shared) {
         let way = shared.ways.lock().unwrap()[from].get(to).copied().flatten();
         let Some(way) = way else { continue };
         shared.sent[from].fetch_add(length as u64, Ordering::Relaxed);
+        if random.unit() < loss.get() {
+            shared.lost.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        let due = Instant::now() + way.mul_f64(1.0 + random.unit() * jitter.get());
         let mut under_way = shared.under_way.lock().unwrap();
         if under_way.bytes + length > UNDER_WAY_MAX {
             shared.dropped.fetch_add(1, Ordering::Relaxed);
@@ -193,7 +228,10 @@ fn take(from: usize, mut device: File, shared: &Shared) {
         }
         under_way.bytes += length;
         under_way.count += 1;
-        let due = Instant::now() + way;
+        // Nothing overtakes on a way.
+        let last = under_way.last.get(&(from, to));
+        let due = last.map_or(due, |last| due.max(*last));
+        under_way.last.insert((from, to), due);
         let is_first = under_way.packets.peek().is_none_or(|Reverse(first)| due < first.0);
         let number = under_way.count;
         under_way.packets.push(Reverse((due, number, to, packet.to_vec())));

@@ -16,7 +16,7 @@ use fulgurite_units::{ByteCount, Clock, Seed, UnixTime};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tokio::runtime::Runtime;
 
-use crate::switch::{Switch, Ways, address, inside};
+use crate::switch::{Lines, Switch, Ways, address, inside};
 
 /// Sites.
 pub(crate) const SITES: usize = 3;
@@ -127,8 +127,12 @@ pub(crate) struct World {
 
 impl World {
     /// Nodes of `binary`, with their directories in `folder`.
-    pub(crate) fn new(binary: &Path, folder: &Path, ways: Ways) -> Result<Self, String> {
-        let switch = Switch::new(ways)?;
+    pub(crate) fn new(
+        binary: &Path,
+        folder: &Path,
+        (ways, lines): (Ways, Lines),
+    ) -> Result<Self, String> {
+        let switch = Switch::new(ways, lines)?;
         let certificates = Certificates::new(&folder.join("certificates"));
         let mut nodes = Vec::new();
         let mut runtimes = Vec::new();
