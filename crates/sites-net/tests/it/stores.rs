@@ -6,13 +6,14 @@ use bytes::Bytes;
 use fulgurite_geo_store::{GeoOptions, GeoStore, SiteMap};
 use fulgurite_sites::doctor::{Outcome, examine, examine_blobs};
 use fulgurite_sites::{Address, BlobError, Expect, Key, OpenError, Opener, TableError};
+use fulgurite_sites_net::limits::KEEP_ALIVE;
 use fulgurite_sites_net::{AddressedStores, Node, NodeError};
 use fulgurite_units::{Clock, Instant, UnixTime};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
-use crate::world::{World, blobs, entropy, opener, table};
+use crate::world::{Proxy, World, blobs, entropy, opener, table};
 use crate::{chance, conformance};
 
 fn at(text: &str) -> Key {
@@ -75,6 +76,22 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
     let too_large = Bytes::from(vec![0; (256 << 20) + 1]);
     let refused = blobs.create(&at("h"), too_large).await.unwrap_err();
     assert!(matches!(refused, BlobError::TooLarge(_)), "{refused}");
+    node.stop().await;
+}
+
+/// Behind the bytes that wait to be sent nothing is heard for longer than a connection may be silent
+/// that has nothing to send.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_line_is_none_that_is_cut() {
+    const LINE: usize = 150_000;
+    let seconds = 1 + usize::try_from(3 * KEEP_ALIVE.as_secs()).unwrap();
+    let world = World::new();
+    let node = world.serve("oslo.records", world.directory("oslo")).await;
+    let line = Proxy::slow(node.address(), LINE).await;
+    let blobs = blobs(&world.address(line.address, "oslo.records"), true).await.unwrap();
+    let body = Bytes::from(vec![7; seconds * LINE]);
+    blobs.create(&at("f/1"), body.clone()).await.unwrap();
+    assert!(blobs.get(&at("f/1"), None).await.unwrap() == body);
     node.stop().await;
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fulgurite_sites::{Address, Blob, Entropy, OpenError, Opener, Table};
 use fulgurite_sites_net::{
@@ -12,7 +13,8 @@ use fulgurite_sites_net::{
 use fulgurite_units::Seed;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 /// Bytes that come once in a process.
@@ -87,6 +89,35 @@ impl Proxy {
             }
         });
         Self { address, target, cuts: Arc::new(cuts) }
+    }
+
+    /// What stands before `target` and passes on so many bytes a second, holding few itself.
+    pub(crate) async fn slow(target: SocketAddr, bytes_a_second: usize) -> Self {
+        const PIECES_A_SECOND: usize = 20;
+        let socket = TcpSocket::new_v4().unwrap();
+        // Connections take it over: what was sent waits at whoever sent it.
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(8).unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let far = TcpStream::connect(target).await.unwrap();
+                let ((mut near, mut to_near), (mut from_far, mut far)) =
+                    (near.into_split(), far.into_split());
+                tokio::spawn(async move { tokio::io::copy(&mut from_far, &mut to_near).await });
+                tokio::spawn(async move {
+                    let mut piece = vec![0; bytes_a_second / PIECES_A_SECOND];
+                    while let Ok(count @ 1..) = near.read(&mut piece).await {
+                        far.write_all(&piece[..count]).await.unwrap();
+                        let nanoseconds = 1_000_000_000 * count / bytes_a_second;
+                        tokio::time::sleep(Duration::from_nanos(nanoseconds as u64)).await;
+                    }
+                });
+            }
+        });
+        let (cuts, _) = watch::channel(0_u64);
+        Self { address, target: Arc::default(), cuts: Arc::new(cuts) }
     }
 
     /// Connections go on to there from now on, or nowhere.
