@@ -13,12 +13,15 @@ use std::task::{Context, Poll};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, Error as RustlsError};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::limits::{CONNECTION_WINDOW_BYTES, KEEP_ALIVE, WINDOW_BYTES};
+use crate::limits::{
+    ANSWER_OF_LIFE, CONNECTION_WINDOW_BYTES, KEEP_ALIVE, UNCONFIRMED_MAX, WINDOW_BYTES,
+};
 use crate::tls::{TlsFiles, connector};
 
 /// Why there is no connection.
@@ -56,7 +59,7 @@ pub(crate) async fn dial(
     })?;
     let away = |error: io::Error| NoConnection::Away(format!("no connection to {at}: {error}"));
     let socket = TcpStream::connect(at).await.map_err(away)?;
-    socket.set_nodelay(true).map_err(away)?;
+    ready(&socket).map_err(away)?;
     let stream = tls.connect(server, socket).await.map_err(|error| shaken(at, name, &error))?;
     let alert = Alert::default();
     let watched = Watched { stream, alert: alert.clone() };
@@ -69,12 +72,18 @@ pub(crate) async fn dial(
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_timeout(ANSWER_OF_LIFE)
         .keep_alive_while_idle(true);
     match endpoint.connect_with_connector(connector).await {
         Ok(channel) => Ok((channel, alert)),
         Err(error) => Err(ended(at, &alert, &fulgurite_units::error_chain(&error))),
     }
+}
+
+/// Has a socket send at once, and end when nobody confirms what it sent.
+pub(crate) fn ready(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    SockRef::from(socket).set_tcp_user_timeout(Some(UNCONFIRMED_MAX))
 }
 
 /// What it means that a connection ended before anything was answered.

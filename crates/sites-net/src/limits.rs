@@ -45,8 +45,13 @@ pub const TRIES_MAX: u32 = 4;
 pub const REST_MIN: Duration = Duration::from_millis(50);
 /// A step, with all its tries, may take so long; then nobody knows what became of it.
 pub const STEP_WITHIN: Duration = ANSWER_WITHIN;
-/// A connection on which nothing comes is asked whether it is one, and given up after as long.
+/// A connection on which nothing comes is asked whether it is one.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// It is given up when the other end's machine does not confirm for so long what was sent to it. An
+/// answer may take longer: the question waits behind all that was to be sent before it.
+pub const UNCONFIRMED_MAX: Duration = Duration::from_secs(5);
+/// For the answer of a machine that confirms, and says nothing: as long as a blob may take.
+pub const ANSWER_OF_LIFE: Duration = BLOB_WITHIN;
 /// A node that is told to stop waits so long for calls that are under way.
 pub const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// A rest after a connection that could not be taken.

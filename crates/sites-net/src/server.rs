@@ -23,9 +23,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
+use crate::dial::ready;
 use crate::limits::{
-    ACCEPT_REST, CONNECTION_WINDOW_BYTES, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STOP_WITHIN,
-    STREAMS_MAX, WINDOW_BYTES,
+    ACCEPT_REST, ANSWER_OF_LIFE, CONNECTION_WINDOW_BYTES, CONNECTIONS_MAX, HANDSHAKES_MAX,
+    KEEP_ALIVE, STOP_WITHIN, STREAMS_MAX, WINDOW_BYTES,
 };
 use crate::served::Served;
 use crate::service::Calls;
@@ -158,8 +159,8 @@ async fn accept(
 }
 
 async fn shake(socket: TcpStream, tls: &NodeTls) -> io::Result<TlsStream<TcpStream>> {
-    // Without it answers wait for more to be sent with them; nothing else is lost.
-    let _ = socket.set_nodelay(true);
+    // Without it answers wait for more to be sent with them, and who is gone is noticed later.
+    let _ = ready(&socket);
     tls.acceptor.accept(socket).await
 }
 
@@ -177,7 +178,7 @@ async fn answer(
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(ANSWER_OF_LIFE))
         .serve_with_incoming_shutdown(calls, ReceiverStream::new(incoming), stopped);
     if let Err(error) = serving.await {
         tracing::error!("a node answers no more: {}", error_chain(&error));

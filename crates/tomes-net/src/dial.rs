@@ -9,7 +9,10 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::limits::{ANSWER_WITHIN, KEEP_ALIVE, LASTED, REST_MAX, REST_MIN, WINDOW_BYTES};
+use crate::limits::{
+    ANSWER_OF_LIFE, ANSWER_WITHIN, KEEP_ALIVE, LASTED, REST_MAX, REST_MIN, UNCONFIRMED_MAX,
+    WINDOW_BYTES,
+};
 use crate::tls::{Name, Tls};
 use crate::{NetError, Result};
 
@@ -57,6 +60,12 @@ impl Rest {
     }
 }
 
+/// Has a socket send at once, and end when nobody confirms what it sent.
+pub(crate) fn ready(socket: &TcpStream) -> std::io::Result<()> {
+    socket.set_nodelay(true)?;
+    socket2::SockRef::from(socket).set_tcp_user_timeout(Some(UNCONFIRMED_MAX))
+}
+
 /// Connects to whom is meant, or to nobody.
 pub(crate) async fn dial(address: &str, name: Name, tls: &Tls) -> Result<Channel> {
     let failed = |what: String| NetError::Connect { address: address.to_owned(), what };
@@ -66,14 +75,14 @@ pub(crate) async fn dial(address: &str, name: Name, tls: &Tls) -> Result<Channel
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES * 4)
         .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_timeout(ANSWER_OF_LIFE)
         .keep_alive_while_idle(true);
     let (tls, to) = (tls.clone(), address.to_owned());
     let connector = tower::service_fn(move |_: Uri| {
         let (tls, to) = (tls.clone(), to.clone());
         async move {
             let socket = TcpStream::connect(to).await.map_err(std::io::Error::other)?;
-            socket.set_nodelay(true)?;
+            ready(&socket)?;
             let stream = tls.connect(socket, name).await.map_err(std::io::Error::other)?;
             Ok::<_, std::io::Error>(TokioIo::new(stream))
         }

@@ -33,8 +33,13 @@ pub const STREAMS_MAX: u32 = 1024;
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 /// A connection with its handshake, and the first answer on it, are waited for so long.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// A connection on which nothing comes is asked whether it is one, and given up.
+/// A connection on which nothing comes is asked whether it is one.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// It is given up when the other end's machine does not confirm for so long what was sent to it. An
+/// answer may take longer: the question waits behind all that was to be sent before it.
+pub const UNCONFIRMED_MAX: Duration = Duration::from_secs(10);
+/// For the answer of a machine that confirms, and says nothing.
+pub const ANSWER_OF_LIFE: Duration = Duration::from_secs(60);
 /// The rest after the first failure; it doubles with each.
 pub const REST_MIN: Duration = Duration::from_millis(100);
 /// The longest rest.

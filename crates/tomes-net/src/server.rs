@@ -24,9 +24,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::dial::Rests;
+use crate::dial::{Rests, ready};
 use crate::limits::{
-    ANSWER_WITHIN, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STREAMS_MAX, WINDOW_BYTES,
+    ANSWER_OF_LIFE, ANSWER_WITHIN, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STREAMS_MAX,
+    WINDOW_BYTES,
 };
 use crate::post::Post;
 use crate::route::Route;
@@ -221,8 +222,8 @@ async fn accept(
 }
 
 async fn shake(socket: TcpStream, tls: &Tls) -> Result<(TlsStream<TcpStream>, Name)> {
-    // Without it answers wait for more to be sent with them; nothing else is lost.
-    let _ = socket.set_nodelay(true);
+    // Without it answers wait for more to be sent with them, and who is gone is noticed later.
+    let _ = ready(&socket);
     tls.accept(socket).await
 }
 
@@ -240,7 +241,7 @@ async fn answer(
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES * 4)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(ANSWER_OF_LIFE))
         .serve_with_incoming_shutdown(calls, ReceiverStream::new(incoming), stopped);
     if let Err(error) = serving.await {
         tracing::error!("a tome answers no more: {}", error_chain(&error));
