@@ -1,7 +1,7 @@
 //! The archive beside other S3 servers: the same requests over the same connections, on the same
 //! disk, in turn. MinIO syncs what it acknowledges, as we do; versitygw leaves that to the kernel.
 //!
-//! Both are built from their Go modules, the first time; where there is no Go the rows have no peer.
+//! Both are built from their Go modules, the first time; without Go the rows have no peer.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -79,7 +79,7 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
     node.stop().await;
 }
 
-/// Behind the bytes that wait to be sent nothing is heard for longer than a connection may be silent
+/// Behind bytes that wait to be sent nothing is heard for longer than a connection may be silent
 /// that has nothing to send.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_line_is_none_that_is_cut() {
