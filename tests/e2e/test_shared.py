@@ -185,6 +185,7 @@ def test_names_are_listed_in_order_however_they_are_asked_for(pair: Pair) -> Non
         {"Prefix": "\u00e9"},
     ]
     asked += [{"Delimiter": "/", "Prefix": "a/"}, {"Delimiter": "many", "StartAfter": "k"}]
+    asked += [{"StartAfter": "k" * 1000}, {"Prefix": "k" * 1000}, {"StartAfter": "\u00fc" * 300}]
     asked += [{"StartAfter": "a", "Prefix": "many"}, {"StartAfter": "zzz"}]
     asked += [{"Delimiter": "\u00e9"}]
     for question in asked:

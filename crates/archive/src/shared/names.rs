@@ -40,9 +40,9 @@ pub(super) fn object(of: &BucketName, key: &str) -> String {
 }
 
 /// A name behind those of all keys that are less than `start`, and before all others; none when
-/// there are none before.
+/// there are none before. Of a start that is longer than any key it is that of its beginning.
 pub(super) fn before(of: &BucketName, start: &[u8]) -> Option<String> {
-    let mut letters = letters(start);
+    let mut letters = letters(&start[..start.len().min(SHARED_KEY_BYTES_MAX)]);
     let last = LETTERS.iter().position(|letter| Some(*letter) == letters.last().copied())?;
     letters.pop();
     if last > 0 {

@@ -28,13 +28,17 @@ fn what_no_archive_wrote_is_no_name() {
 }
 
 #[test]
-fn the_longest_key_has_a_name_and_segments_are_short() {
+fn the_longest_key_and_any_start_have_a_name_and_segments_are_short() {
     let bucket = BucketName::new(&"b".repeat(BUCKET_NAME_BYTES_MAX)).unwrap();
     let longest = "\u{fc}".repeat(SHARED_KEY_BYTES_MAX / 2);
     let name = object(&bucket, &longest);
     assert!(name.len() <= NAME_BYTES_MAX, "{} bytes", name.len());
     assert!(name.split('/').all(|segment| segment.len() <= 200));
     assert_eq!(key(&bucket, &name), Some(longest));
+    for start in [SHARED_KEY_BYTES_MAX, SHARED_KEY_BYTES_MAX + 1, 2000] {
+        let before = before(&bucket, &vec![b'k'; start]).unwrap();
+        assert!(before.len() <= NAME_BYTES_MAX, "{} bytes", before.len());
+    }
 }
 
 fn a_key() -> impl Strategy<Value = String> {
