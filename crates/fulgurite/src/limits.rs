@@ -78,3 +78,6 @@ pub(crate) const GEO_VERIFIED_AT_ONCE: usize = 4;
 pub(crate) const GEO_NAMED_MAX: usize = 100;
 /// `tomes init` waits so long for tomes in other processes to answer.
 pub(crate) const TOMES_ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Memory of bodies on their way to buckets that archives share, and as much on their way out, in
+/// MiB; more wait.
+pub(crate) const SHARED_ROOM_MIB: usize = 2048;

@@ -130,7 +130,7 @@ pub(crate) fn shared(config: &Config, cold: &ColdTiers) -> Option<SharedOptions>
     let key = geo.shared_key.clone()?;
     Some(SharedOptions {
         place: TIER.to_owned(),
-        store: Arc::new(SharedSites(store.clone())),
+        store: Arc::new(SharedSites::new(store.clone())),
         buckets: geo.shared.clone(),
         key,
     })

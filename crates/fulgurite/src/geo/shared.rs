@@ -1,18 +1,52 @@
 //! The namespace as the store of buckets that several archives share.
+//!
+//! Bodies on their way in and out have a bound of their own each, in memory: of an object as many
+//! chunks are held as are written or read ahead. Who finds no room waits for it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fulgurite_archive::config::{
     SharedBytes, SharedCondition, SharedError, SharedFound, SharedPut, SharedStore,
 };
+use fulgurite_geo_store::limits::CHUNKS_AT_ONCE;
 use fulgurite_geo_store::{GeoError, GeoStore, Mode, Noted};
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::limits::SHARED_ROOM_MIB;
 
 /// Objects of the namespace that archives share.
 #[derive(Debug)]
-pub(super) struct SharedSites(pub(super) GeoStore);
+pub(super) struct SharedSites {
+    store: GeoStore,
+    /// Room for bodies on their way in, and out, in MiB.
+    room_in: Arc<Semaphore>,
+    room_out: Arc<Semaphore>,
+}
+
+impl SharedSites {
+    pub(super) fn new(store: GeoStore) -> Self {
+        let room = || Arc::new(Semaphore::new(SHARED_ROOM_MIB));
+        Self { store, room_in: room(), room_out: room() }
+    }
+
+    /// Waits until a body of so many bytes has room.
+    async fn room(&self, of: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let wanted = room_of(bytes, self.store.map().chunk.get());
+        // Nobody closes it.
+        Arc::clone(of).acquire_many_owned(wanted).await.ok()
+    }
+}
+
+/// MiB that a body takes: what is gathered of it, and the same coded.
+fn room_of(bytes: u64, chunk: u64) -> u32 {
+    let ahead = bytes.min(chunk.saturating_mul(CHUNKS_AT_ONCE as u64));
+    let wanted = ahead.saturating_mul(3).div_ceil(1 << 20).clamp(1, SHARED_ROOM_MIB as u64);
+    u32::try_from(wanted).unwrap_or(u32::MAX)
+}
 
 fn told(error: GeoError) -> SharedError {
     let what = error_chain(&error);
@@ -40,12 +74,13 @@ impl SharedStore for SharedSites {
             SharedCondition::Absent => Mode::Create,
             SharedCondition::Is(version) => Mode::Update(version),
         };
-        let written = self.0.put_noted(&name, (bytes, body.map(Ok)), note, mode).await;
+        let _room = self.room(&self.room_in, bytes).await;
+        let written = self.store.put_noted(&name, (bytes, body.map(Ok)), note, mode).await;
         written.map(drop).map_err(told)
     }
 
     async fn find(&self, name: &str) -> Result<Option<SharedFound>, SharedError> {
-        Ok(self.0.find_noted(name).await.map_err(told)?.map(found))
+        Ok(self.store.find_noted(name).await.map_err(told)?.map(found))
     }
 
     async fn get(
@@ -53,12 +88,20 @@ impl SharedStore for SharedSites {
         name: &str,
         range: Range<u64>,
     ) -> Result<Option<(SharedFound, SharedBytes)>, SharedError> {
-        let got = self.0.get_noted(name, range).await.map_err(told)?;
-        Ok(got.map(|(noted, bytes)| (found(noted), bytes.map_err(told).boxed())))
+        let wanted = range.end.saturating_sub(range.start);
+        let got = self.store.get_noted(name, range).await.map_err(told)?;
+        let Some((noted, bytes)) = got else { return Ok(None) };
+        // How much it is is known now; of its bytes no more than the first chunk has come.
+        let room = self.room(&self.room_out, wanted.min(noted.size)).await;
+        let bytes = bytes.map_err(told).inspect(move |_| {
+            // Held until whoever reads has read all, or goes.
+            let _ = &room;
+        });
+        Ok(Some((found(noted), bytes.boxed())))
     }
 
     async fn delete(&self, name: &str) -> Result<bool, SharedError> {
-        self.0.remove_noted(name).await.map_err(told)
+        self.store.remove_noted(name).await.map_err(told)
     }
 
     fn list(
@@ -66,6 +109,19 @@ impl SharedStore for SharedSites {
         folder: &str,
         after: Option<&str>,
     ) -> BoxStream<'static, Result<SharedFound, SharedError>> {
-        self.0.list_noted(folder, after).map_ok(found).map_err(told).boxed()
+        self.store.list_noted(folder, after).map_ok(found).map_err(told).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_takes_room_for_what_is_held_of_it() {
+        let chunk = 4 << 20;
+        assert_eq!([0, 1, 1 << 20].map(|bytes| room_of(bytes, chunk)), [1, 1, 3]);
+        assert_eq!([16 << 20, 1 << 40, u64::MAX].map(|bytes| room_of(bytes, chunk)), [48; 3]);
+        assert_eq!(room_of(1 << 40, 1 << 40), 2048, "never more than there is");
     }
 }
