@@ -91,7 +91,7 @@ impl RemoteSeat for RemoteTome {
             tracing::error!(tome = %self.seat.tome, "it was begun before, and is of one set only");
             return;
         };
-        self.runtime.spawn(run(Arc::clone(&self.seat), charge, waiting));
+        self.runtime.spawn(run(Arc::clone(&self.seat), Arc::new(charge), waiting));
     }
 
     fn ask(&self, ask: Ask) {

@@ -85,7 +85,7 @@ impl Seat {
 }
 
 /// Has one session after the other, until it is stopped.
-pub(crate) async fn run(seat: Arc<Seat>, charge: Charge, mut said: mpsc::Receiver<FromSet>) {
+pub(crate) async fn run(seat: Arc<Seat>, charge: Arc<Charge>, mut said: mpsc::Receiver<FromSet>) {
     let mut rest = Rest::new(seat.rests);
     loop {
         rest.begin();
@@ -115,7 +115,7 @@ pub(crate) async fn run(seat: Arc<Seat>, charge: Charge, mut said: mpsc::Receive
 
 async fn session(
     seat: &Seat,
-    charge: &Charge,
+    charge: &Arc<Charge>,
     said: &mut mpsc::Receiver<FromSet>,
     was_there: &mut bool,
 ) -> Result<()> {
@@ -129,12 +129,15 @@ async fn session(
     let first = first.ok_or(NetError::Ended { what: "no greeting".to_owned() })?;
     let greeting: Greeting = decode("a greeting", &first.greeting)?;
     let objects = list(seat, &mut client).await?;
-    charge.listed(&greeting, &objects)?;
+    let (count, of) = (objects.len(), Arc::clone(charge));
+    // What its set did not know is written down, which takes the time of a disk.
+    let listed = tokio::task::spawn_blocking(move || of.listed(&greeting, &objects));
+    listed.await.map_err(|error| NetError::Ended { what: format!("its objects: {error}") })??;
     *was_there = true;
     // What waited while it was away is for who was there before.
     while said.try_recv().is_ok() {}
     let (over, is_over) = watch::channel(false);
-    tracing::info!(tome = %seat.tome, objects = objects.len(), "answers at {}", seat.address);
+    tracing::info!(tome = %seat.tome, objects = count, "answers at {}", seat.address);
     *seat.state() = State::Here(Here { client, session: first.session, over: is_over });
     let ended = talk(seat, charge, said, &saying, heard).await;
     // Nobody may listen.

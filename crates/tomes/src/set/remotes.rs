@@ -127,7 +127,8 @@ impl Charge {
         Ok(Introduction { may_make, groups, ..self.introduction.clone() })
     }
 
-    /// The tome answered, and all that it has is this.
+    /// The tome answered, and all that it has is this. What was not known is written down, which
+    /// blocks.
     ///
     /// # Errors
     /// [`TomesError::Stopped`] when the set is gone, and when it cannot be kept that it was made.
