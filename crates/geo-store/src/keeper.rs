@@ -118,8 +118,24 @@ impl Inner {
     async fn collect_one(&self, live: &Arc<Live>, object: &str) -> Result<Collected> {
         let grace = live.map.grace.as_nanos() / 1_000_000;
         let after = self.clock.now().as_millis().saturating_sub(grace);
-        let keep =
-            Keep { newest: live.map.versions.newest(), hidden_after: UnixTime::from_millis(after) };
+        self.collect_before(live, object, UnixTime::from_millis(after)).await
+    }
+
+    /// Makes room in the row of an object that was written very often of late: without the grace,
+    /// since a row that is full takes nothing more. A read of a version that goes so ends early.
+    pub(crate) async fn make_room(&self, live: &Arc<Live>, object: &str) {
+        if let Err(error) = self.collect_before(live, object, self.clock.now()).await {
+            tracing::warn!(object, %error, "versions of an object could not be removed");
+        }
+    }
+
+    async fn collect_before(
+        &self,
+        live: &Arc<Live>,
+        object: &str,
+        hidden_after: UnixTime,
+    ) -> Result<Collected> {
+        let keep = Keep { newest: live.map.versions.newest(), hidden_after };
         let mut collect = Collect::new(live.terms(), keep, self.random());
         let collected = run(&mut collect, &Work::on(object)?, live, &self.means).await;
         let gone = collected.gone.len() as u64;

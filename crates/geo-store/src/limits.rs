@@ -10,6 +10,12 @@ pub const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// See [`CHUNK_BYTES_MIN`].
 pub const CHUNK_BYTES_MAX: u64 = 64 << 20;
 
+/// Bytes of a row that tell of versions before those that nobody asks for are removed without the
+/// grace: a row that is full takes nothing more.
+pub const CROWDED_BYTES: usize = fulgurite_geo::limits::ROW_BYTES_MAX / 4;
+/// Of these, what any version takes beside its attributes and bytes that lie in the row.
+pub const VERSION_BYTES: usize = 200;
+
 /// Parts of an upload, at most.
 pub const PARTS_MAX: usize = 10_000;
 

@@ -19,7 +19,8 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::cache::FragmentCache;
 use crate::fragments::{self, Encoded, Stripe};
 use crate::limits::{
-    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, FORGETTING_AT_ONCE, KEY_BYTES_MAX, LATE_FRAGMENTS_MAX,
+    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, CROWDED_BYTES, FORGETTING_AT_ONCE, KEY_BYTES_MAX,
+    LATE_FRAGMENTS_MAX, VERSION_BYTES,
 };
 use crate::live::{Live, OpenSites};
 use crate::map::SiteMap;
@@ -288,6 +289,9 @@ impl Inner {
                 if !missing.is_empty() || !is_enough(work.take_untold(), live.quorums()) {
                     self.hint(live, &work.object).await;
                 }
+                if is_crowded(write.known()) {
+                    self.make_room(live, &work.object).await;
+                }
                 Ok(Some(version))
             }
             Wrote::Refused => Ok(None),
@@ -411,6 +415,18 @@ impl Inner {
             "nobody could note that an object has to be healed: heal all of them"
         );
     }
+}
+
+/// Whether versions that nobody asks for take so much of a row that it may come to be full.
+fn is_crowded(known: &Known) -> bool {
+    let bytes_of = |put: &Put| {
+        let attributes = put.attributes.iter().map(|(name, value)| name.len() + value.len());
+        let own = if let Data::Inline(bytes) = &put.data { bytes.len() } else { 0 };
+        own + attributes.sum::<usize>()
+    };
+    let all = known.decided.values();
+    let bytes = all.map(|decided| VERSION_BYTES + decided.value.put().map_or(0, bytes_of));
+    known.decided.len() > 1 && bytes.sum::<usize>() > CROWDED_BYTES
 }
 
 /// How a new write is coded.
