@@ -100,3 +100,17 @@ async fn a_listing_begins_behind_any_name() {
     }
     assert_eq!(store.list_noted("c", None).count().await, 0);
 }
+
+/// Within the grace, and though what is kept of each version would fill the row many times.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_overwritten_again_and_again_takes_writes() {
+    let (_, store) = three().await;
+    let note = "n".repeat(2_000);
+    for turn in 0..200_u64 {
+        let body = Bytes::from(vec![7; usize::try_from(turn).unwrap() * 10]);
+        let put = put(&store, "key", (turn * 10, body), Some(&note), Mode::Overwrite).await;
+        assert_eq!(put.unwrap(), turn + 1);
+        let found = store.find_noted("key").await.unwrap().unwrap();
+        assert_eq!((found.version, found.size), (turn + 1, turn * 10));
+    }
+}
