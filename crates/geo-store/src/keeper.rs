@@ -118,13 +118,18 @@ impl Inner {
     async fn collect_one(&self, live: &Arc<Live>, object: &str) -> Result<Collected> {
         let grace = live.map.grace.as_nanos() / 1_000_000;
         let after = self.clock.now().as_millis().saturating_sub(grace);
-        self.collect_before(live, object, UnixTime::from_millis(after)).await
+        self.collect_before(live, Work::on(object)?, UnixTime::from_millis(after)).await
     }
 
     /// Makes room in the row of an object that was written very often of late: without the grace,
     /// since a row that is full takes nothing more. A read of a version that goes so ends early.
+    /// Fragments at sites that are down are left to a sweep.
     pub(crate) async fn make_room(&self, live: &Arc<Live>, object: &str) {
-        if let Err(error) = self.collect_before(live, object, self.clock.now()).await {
+        let made = async {
+            let work = Work { leaves: true, ..Work::on(object)? };
+            self.collect_before(live, work, self.clock.now()).await
+        };
+        if let Err(error) = made.await {
             tracing::warn!(object, %error, "versions of an object could not be removed");
         }
     }
@@ -132,12 +137,12 @@ impl Inner {
     async fn collect_before(
         &self,
         live: &Arc<Live>,
-        object: &str,
+        work: Work,
         hidden_after: UnixTime,
     ) -> Result<Collected> {
         let keep = Keep { newest: live.map.versions.newest(), hidden_after };
         let mut collect = Collect::new(live.terms(), keep, self.random());
-        let collected = run(&mut collect, &Work::on(object)?, live, &self.means).await;
+        let collected = run(&mut collect, &work, live, &self.means).await;
         let gone = collected.gone.len() as u64;
         self.tally.collected.fetch_add(gone, Ordering::Relaxed);
         Ok(collected)

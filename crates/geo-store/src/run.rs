@@ -54,6 +54,9 @@ pub(crate) struct Work {
     pub(crate) wanted: Option<GetRange>,
     /// The one blob that it removes, where nothing is known of others.
     pub(crate) blob: Option<Key>,
+    /// Whether fragments at sites that are down are left there, as if they were erased: nobody asks
+    /// for them any more, and a sweep finds them.
+    pub(crate) leaves: bool,
     /// Whether fragments that are looked for are read whole.
     pub(crate) deep: bool,
     pub(crate) fetched: Arc<Mutex<BTreeMap<Version, First>>>,
@@ -79,6 +82,7 @@ impl Work {
             encoded: Arc::default(),
             wanted: None,
             blob: None,
+            leaves: false,
             deep: false,
             fetched: Arc::default(),
             values: Arc::default(),
@@ -238,6 +242,9 @@ async fn do_deed(
         }
         let _late = permit.ok().filter(|_| is_down);
         return fragments::write(live, fragment, &work.encoded).await;
+    }
+    if deed == Deed::Erase && work.leaves && live.site(fragment.site).is_none_or(Site::is_down) {
+        return How::Done;
     }
     if let (Deed::Erase, Some(blob)) = (deed, &work.blob) {
         return fragments::erase_blob(live, fragment.site, blob).await;

@@ -104,13 +104,23 @@ async fn a_listing_begins_behind_any_name() {
 /// Within the grace, and though what is kept of each version would fill the row many times.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_overwritten_again_and_again_takes_writes() {
-    let (_, store) = three().await;
+    overwrite_often(None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_it_does_while_a_site_is_down() {
+    overwrite_often(Some("site-2")).await;
+}
+
+async fn overwrite_often(down: Option<&str>) {
+    let (shelf, store) = three().await;
+    down.iter().for_each(|site| shelf.fail(site));
     let note = "n".repeat(2_000);
     for turn in 0..200_u64 {
-        let body = Bytes::from(vec![7; usize::try_from(turn).unwrap() * 10]);
-        let put = put(&store, "key", (turn * 10, body), Some(&note), Mode::Overwrite).await;
+        let body = Bytes::from(vec![7; usize::try_from(turn).unwrap() * 50]);
+        let put = put(&store, "key", (turn * 50, body), Some(&note), Mode::Overwrite).await;
         assert_eq!(put.unwrap(), turn + 1);
         let found = store.find_noted("key").await.unwrap().unwrap();
-        assert_eq!((found.version, found.size), (turn + 1, turn * 10));
+        assert_eq!((found.version, found.size), (turn + 1, turn * 50));
     }
 }
