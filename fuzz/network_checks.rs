@@ -48,5 +48,5 @@ fn reached(file: &[u8]) -> Result<Vec<u32>, (bool, String)> {
         *pixel = (at % 97) as f32 / 60.0 - 0.8;
     }
     let logits = engine.run(&Tile::new(&planes, [0, 0], [SIDE, SIDE])).map_err(refused)?;
-    Ok(logits.into_iter().map(f32::to_bits).collect())
+    Ok(logits.into_planes().into_iter().map(f32::to_bits).collect())
 }

@@ -1,5 +1,7 @@
 //! What every decoder can do.
 
+use fulgurite_codes::CodeError;
+use fulgurite_codes::symbols::Demapper;
 use fulgurite_glass::channel::{SectorImages, SectorShape};
 
 use crate::{DecodeError, SymbolProbabilities};
@@ -25,6 +27,34 @@ pub trait Decoder {
         images: &SectorImages,
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError>;
+
+    /// Decodes a whole sector to the soft bits of its voxels, row by row, as the demapper makes
+    /// them of logarithms. What needs no probabilities is faster without: they are eight numbers
+    /// a voxel, written and read.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; [`DecodeError::Demapper`] when the demapper is of another alphabet.
+    fn soft_bits(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+        demapper: &Demapper,
+        soft: &mut Vec<i8>,
+    ) -> Result<(), DecodeError> {
+        let found = self.decode(images, shape)?;
+        soft.resize(shape.voxels() * bits_of(found.symbols()), 0);
+        demapper.logarithms(found.logarithms(), soft).map_err(refused)
+    }
+}
+
+/// Bits that so many symbols stand for.
+pub(crate) const fn bits_of(symbols: usize) -> usize {
+    symbols.ilog2() as usize
+}
+
+/// Soft bits that do not go with the demapper.
+pub(crate) fn refused(error: CodeError) -> DecodeError {
+    DecodeError::Demapper { reason: error.to_string() }
 }
 
 /// Checks images against the sector they should be of.

@@ -1,11 +1,16 @@
 //! From estimates of voxels to probabilities: a Gaussian in the plane for each symbol.
 
+use fulgurite_codes::{CodeError, symbols};
 use fulgurite_glass::channel::Medium;
 use fulgurite_glass::numeric::{LANES, sincos_turns, vectorized};
 use serde::{Deserialize, Serialize};
 
+use crate::decoder::bits_of;
 use crate::probabilities::store_normalized;
 use crate::{DecodeError, SymbolProbabilities};
+
+/// Voxels whose logarithms are made before their soft bits are: few enough for the first cache.
+const AT_ONCE: usize = 16 * LANES;
 
 /// Where the estimates of one symbol lie.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,6 +113,39 @@ impl Demapper {
         }
     }
 
+    /// The soft bits of all estimates, by the demapper of an alphabet of as many symbols.
+    /// `blocks` is memory for the logarithms of some voxels.
+    pub(crate) fn soft_bits(
+        &self,
+        estimates: &[[f32; 2]],
+        demapper: &symbols::Demapper,
+        blocks: &mut Vec<f32>,
+        soft: &mut [i8],
+    ) -> Result<(), CodeError> {
+        let count = self.clouds.len();
+        let scale = 1.0 / self.temperature;
+        let bits = bits_of(count);
+        for (own, soft) in estimates.chunks(AT_ONCE).zip(soft.chunks_mut(AT_ONCE * bits)) {
+            blocks.resize(own.len().next_multiple_of(LANES) * count, 0.0);
+            vectorized(
+                #[inline(always)]
+                || {
+                    let lines = blocks.as_chunks_mut::<LANES>().0.chunks_exact_mut(count);
+                    for (lines, own) in lines.zip(own.chunks(LANES)) {
+                        let (x, y) = side_by_side(own);
+                        for (values, cloud) in lines.iter_mut().zip(&self.clouds) {
+                            for lane in 0..LANES {
+                                values[lane] = -scale * cloud.distance(x[lane], y[lane]);
+                            }
+                        }
+                    }
+                },
+            );
+            demapper.logarithms_in_blocks(blocks, soft)?;
+        }
+        Ok(())
+    }
+
     /// The same of as many symbols as there are clouds, some voxels side by side.
     fn blocks<const SYMBOLS: usize>(&self, estimates: &[[f32; 2]]) -> SymbolProbabilities {
         let mut logarithms = vec![0.0; estimates.len() * SYMBOLS];
@@ -117,10 +155,7 @@ impl Demapper {
             #[inline(always)]
             || {
                 for (out, own) in voxels.chunks_mut(LANES).zip(estimates.chunks(LANES)) {
-                    let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
-                    for (lane, estimate) in own.iter().enumerate() {
-                        [x[lane], y[lane]] = *estimate;
-                    }
+                    let (x, y) = side_by_side(own);
                     let mut block = [[0.0; LANES]; SYMBOLS];
                     for (values, cloud) in block.iter_mut().zip(&self.clouds) {
                         for lane in 0..LANES {
@@ -133,6 +168,16 @@ impl Demapper {
         );
         SymbolProbabilities::of_normalized(SYMBOLS, logarithms)
     }
+}
+
+/// Both parts of some estimates; zeros where there are no more.
+#[inline(always)]
+fn side_by_side(estimates: &[[f32; 2]]) -> ([f32; LANES], [f32; LANES]) {
+    let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
+    for (lane, estimate) in estimates.iter().enumerate() {
+        [x[lane], y[lane]] = *estimate;
+    }
+    (x, y)
 }
 
 impl Cloud {

@@ -29,6 +29,12 @@ pub enum DecodeError {
         /// What is wrong.
         reason: String,
     },
+    /// Soft bits cannot be made by this demapper.
+    #[error("soft bits of a sector: {reason}")]
+    Demapper {
+        /// Why.
+        reason: String,
+    },
     /// A number of the channel is out of range.
     #[error("{reason}")]
     Channel {

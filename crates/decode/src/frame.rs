@@ -18,6 +18,7 @@ use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
 use fulgurite_glass::channel::{Medium, SECTOR_SIDE_MIN, SectorShape};
 use fulgurite_units::Seed;
 
+use crate::decoder::refused;
 use crate::{DecodeError, SymbolProbabilities};
 
 /// Voxels on each side of a sector that carry nothing.
@@ -50,7 +51,8 @@ pub struct SectorFrame {
     coded: Vec<u8>,
     /// Bytes of a sector as they are written, or as they were read.
     scrambled: Vec<u8>,
-    logarithms: Vec<f32>,
+    /// Of all voxels, and of those that carry bits.
+    all_soft: Vec<i8>,
     soft: Vec<i8>,
 }
 
@@ -98,7 +100,7 @@ impl SectorFrame {
             known: (0..shape.voxels()).map(|_| draw()).collect(),
             coded: vec![0; codec.voxels()],
             scrambled: vec![0; bytes],
-            logarithms: Vec::new(),
+            all_soft: Vec::new(),
             soft: vec![0; codec.voxels() * usize::from(medium.bits())],
             codec,
         })
@@ -120,6 +122,12 @@ impl SectorFrame {
     #[must_use]
     pub const fn coded_voxels(&self) -> usize {
         self.codec.voxels()
+    }
+
+    /// What makes soft bits of what decoders know of symbols.
+    #[must_use]
+    pub const fn demapper(&self) -> &Demapper {
+        &self.demapper
     }
 
     /// Bytes of a sector.
@@ -178,25 +186,45 @@ impl SectorFrame {
             );
             return Err(DecodeError::Frame { bytes: self.bytes(), reason });
         }
-        let columns = self.shape.columns();
-        let inner = (columns - 2 * GUARD) * symbols;
-        let need = self.codec.voxels() * symbols;
-        self.logarithms.clear();
-        for row in found.logarithms().chunks_exact(columns * symbols).skip(GUARD) {
-            let left = need - self.logarithms.len();
-            self.logarithms.extend_from_slice(&row[GUARD * symbols..][..inner.min(left)]);
-        }
-        let bytes = self.bytes();
-        let refuse = |error: fulgurite_codes::CodeError| {
-            let reason = error.to_string();
-            DecodeError::Frame { bytes, reason }
-        };
-        self.demapper.logarithms(&self.logarithms, &mut self.soft).map_err(refuse)?;
-        let soft = std::mem::take(&mut self.soft);
-        let report = self.decode(&soft, place);
-        self.soft = soft;
-        let report = report?;
+        let mut soft = std::mem::take(&mut self.all_soft);
+        soft.resize(found.voxels() * usize::from(self.medium.bits()), 0);
+        let made = self.demapper.logarithms(found.logarithms(), &mut soft).map_err(refused);
+        let decoded = made.and_then(|()| self.decode_all(&soft, place));
+        self.all_soft = soft;
+        let report = decoded?;
         Ok((report, report.failure.is_none().then_some(&self.scrambled)))
+    }
+
+    /// The same from soft bits of all voxels, row by row, those that carry nothing too.
+    ///
+    /// # Errors
+    /// [`DecodeError::Frame`] when there are not as many as that.
+    pub fn bytes_of_all_soft(
+        &mut self,
+        soft: &[i8],
+        place: u64,
+    ) -> Result<(Report, Option<&[u8]>), DecodeError> {
+        let report = self.decode_all(soft, place)?;
+        Ok((report, report.failure.is_none().then_some(&self.scrambled)))
+    }
+
+    /// Takes the soft bits of coded voxels out of all, and decodes them.
+    fn decode_all(&mut self, soft: &[i8], place: u64) -> Result<Report, DecodeError> {
+        let bits = usize::from(self.medium.bits());
+        let columns = self.shape.columns();
+        let need = self.shape.voxels() * bits;
+        if soft.len() != need {
+            let reason = format!("{} soft bits were given, not {need}", soft.len());
+            return Err(DecodeError::Frame { bytes: self.bytes(), reason });
+        }
+        let mut coded = std::mem::take(&mut self.soft);
+        let rows = soft.chunks_exact(columns * bits).skip(GUARD);
+        for (coded, row) in coded.chunks_mut((columns - 2 * GUARD) * bits).zip(rows) {
+            coded.copy_from_slice(&row[GUARD * bits..][..coded.len()]);
+        }
+        let report = self.decode(&coded, place);
+        self.soft = coded;
+        report
     }
 
     /// The bytes of the sector of this place from soft bits of its coded voxels, row by row.

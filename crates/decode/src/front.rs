@@ -4,14 +4,25 @@ use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::Plane;
 
 use crate::decoder::check;
-use crate::resample::resample;
-use crate::{DecodeError, Displacement, Flat};
+use crate::{DecodeError, Displacement, Flat, resample};
 
 /// Flat images and where the voxels are, of one sector after another.
 #[derive(Clone, Debug, Default)]
 pub struct Front {
     pub(crate) flat: Flat,
     registered: Vec<Plane>,
+    #[cfg(feature = "learned")]
+    pixels: resample::Pixels,
+}
+
+/// Registered images of a sector.
+#[cfg(feature = "learned")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen<'a> {
+    /// One by one.
+    Planes(&'a [Plane]),
+    /// So many side by side.
+    Bytes { pixels: &'a resample::Pixels, states: usize, range: resample::Range },
 }
 
 impl Front {
@@ -49,8 +60,26 @@ impl Front {
         per_pitch: usize,
     ) -> Result<&mut [Plane], DecodeError> {
         let displacement = self.look(images, shape, medium, per_pitch, true)?;
-        resample(&self.flat, &displacement, shape, &mut self.registered);
+        resample::planes(&self.flat, &displacement, shape, &mut self.registered);
         Ok(&mut self.registered)
+    }
+
+    /// The same, in bytes of a range if there is one.
+    #[cfg(feature = "learned")]
+    pub(crate) fn see(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+        medium: Medium,
+        per_pitch: usize,
+        range: Option<resample::Range>,
+    ) -> Result<Seen<'_>, DecodeError> {
+        let Some(range) = range else {
+            return Ok(Seen::Planes(self.registered(images, shape, medium, per_pitch)?));
+        };
+        let displacement = self.look(images, shape, medium, per_pitch, true)?;
+        resample::bytes(&self.flat, &displacement, shape, range, &mut self.pixels);
+        Ok(Seen::Bytes { pixels: &self.pixels, states: images.count, range })
     }
 }
 

@@ -28,6 +28,7 @@ mod learned;
 mod limits;
 mod linear;
 mod matched;
+mod places;
 mod probabilities;
 mod registration;
 mod resample;
@@ -50,13 +51,15 @@ pub use frame::{GUARD, SectorFrame};
 pub use front::{Front, registered};
 #[cfg(feature = "learned")]
 pub use learned::{
-    Card, Device, Engine, EngineChoice, Following, Learned, MODEL_FORMAT, Model, ModelId, Models,
-    Tile,
+    Card, Device, Engine, EngineChoice, Following, Learned, Logits, MODEL_FORMAT, Model, ModelId,
+    Models, Tile,
 };
 pub use linear::Linear;
 pub use matched::Matched;
 pub use probabilities::SymbolProbabilities;
 pub use registration::Displacement;
+#[cfg(feature = "learned")]
+pub use resample::Range;
 pub use score::{Score, Scores};
 pub use soft::{About, Drawn, Interval, OutcomeReader, SoftChannel, SoftFit, SoftStatistics};
 pub use soft_reader::SoftReader;

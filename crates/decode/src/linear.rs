@@ -7,16 +7,23 @@
 //!
 //! The middle of a voxel is rarely that of a pixel. Images are not resampled for that: resampling
 //! is linear, so the taps are, once for each of 8 x 8 fractions of a pixel, and a voxel takes the
-//! taps of its fraction. The window then is 16 x 16 pixels, which are 64 numbers a row when the
-//! images lie interleaved.
+//! taps of its fraction (`bank`). The window then is 16 x 16 pixels, which are 64 bytes a row, and
+//! taps are bytes too: sums are integers, the same on every processor (`kernel`). Neighbors in a
+//! row mostly have one fraction, so taps are loaded once for several of them.
 
+mod bank;
+mod kernel;
+
+use fulgurite_codes::symbols;
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::vectorized;
 use serde::{Deserialize, Serialize};
 
+use self::bank::Bank;
+use self::kernel::{Kernel, Windows};
 use crate::cubic::cubic;
-use crate::flat::BORDER;
+use crate::decoder::refused;
 use crate::front::Front;
+use crate::places::{Places, Run, Window};
 use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, SymbolProbabilities};
 
 /// Pixels on each side of the middle of a window.
@@ -51,10 +58,18 @@ pub struct Linear {
     per_pitch: usize,
     is_registered: bool,
     taps: Taps,
-    bank: Vec<f32>,
+    bank: Bank,
     front: Front,
+    memory: Memory,
     /// From estimates to probabilities.
     pub demapper: Demapper,
+}
+
+/// What is kept from sector to sector for its room alone.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    estimates: Vec<[f32; 2]>,
+    blocks: Vec<f32>,
 }
 
 /// Weights of a window: image by image, row by row, for both parts of the estimate.
@@ -73,8 +88,9 @@ impl Linear {
         taps: Taps,
         demapper: Demapper,
     ) -> Self {
-        let bank = bank(&taps);
-        Self { medium, per_pitch, is_registered, taps, bank, front: Front::default(), demapper }
+        let bank = Bank::new(&taps);
+        let (front, memory) = (Front::default(), Memory::default());
+        Self { medium, per_pitch, is_registered, taps, bank, front, memory, demapper }
     }
 
     /// The same with other taps.
@@ -107,29 +123,59 @@ impl Linear {
         displacement: &Displacement,
         shape: SectorShape,
     ) -> Vec<[f32; 2]> {
-        let mut estimates = vec![[0.0; 2]; shape.voxels()];
-        let constant = [0, 1].map(|part| self.taps.weights[part].last().copied().unwrap_or(0.0));
-        vectorized(
-            #[inline(always)]
-            || {
-                for row in 0..shape.rows() {
-                    let line = &mut estimates[row * shape.columns()..][..shape.columns()];
-                    for (column, estimate) in line.iter_mut().enumerate() {
-                        let at = [row, column].map(|voxel| voxel * self.per_pitch);
-                        let by = displacement.at(row, column);
-                        let (from, fraction) =
-                            flat.window(at.map(|at| at + self.per_pitch / 2), by);
-                        let sums = if flat.images == 4 {
-                            flat.sums::<4>(from, &self.bank, fraction)
-                        } else {
-                            flat.sums::<1>(from, &self.bank, fraction)
-                        };
-                        *estimate = [sums[0] + constant[0], sums[1] + constant[1]];
-                    }
-                }
-            },
-        );
+        let mut estimates = Vec::new();
+        self.estimate(flat, displacement, shape, &mut estimates);
         estimates
+    }
+
+    /// The same in memory that is there.
+    fn estimate(
+        &self,
+        flat: &Flat,
+        displacement: &Displacement,
+        shape: SectorShape,
+        estimates: &mut Vec<[f32; 2]>,
+    ) {
+        estimates.resize(shape.voxels(), [0.0; 2]);
+        let mut places = Places::<FRACTIONS>::default();
+        let window = Window { anchor: flat.per_pitch / 2, before: BESIDE + 1, side: WIDE };
+        let mut sums = vec![[0; 2]; shape.columns()];
+        let kernel = Kernel::current();
+        for (row, line) in estimates.chunks_exact_mut(shape.columns()).enumerate() {
+            places.set(displacement, row);
+            let mut column = 0;
+            while column < line.len() {
+                let Run { count, first: [top, left], fraction } = places.run(flat, column, window);
+                let windows = Windows {
+                    pixels: &flat.values[top * flat.columns + left..],
+                    row: flat.columns,
+                    step: flat.per_pitch,
+                };
+                let fraction = fraction[0] * FRACTIONS + fraction[1];
+                kernel.run(windows, self.bank.taps(fraction), &mut sums[..count]);
+                let own = &mut line[column..column + count];
+                self.bank.estimates(fraction, &sums[..count], own);
+                column += count;
+            }
+        }
+    }
+
+    /// What `make` makes of the estimates of a sector.
+    fn with_estimates<T>(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+        make: impl FnOnce(&Self, &[[f32; 2]], &mut Vec<f32>) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let (mut front, mut memory) =
+            (std::mem::take(&mut self.front), std::mem::take(&mut self.memory));
+        let made = self.look(&mut front, images, shape).and_then(|displacement| {
+            let Memory { estimates, blocks } = &mut memory;
+            self.estimate(&front.flat, &displacement, shape, estimates);
+            make(self, estimates, blocks)
+        });
+        (self.front, self.memory) = (front, memory);
+        made
     }
 }
 
@@ -181,91 +227,23 @@ impl Decoder for Linear {
         images: &SectorImages,
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
-        let mut front = std::mem::take(&mut self.front);
-        let found = self.look(&mut front, images, shape).map(|displacement| {
-            let estimates = self.estimates(&front.flat, &displacement, shape);
-            self.demapper.probabilities(&estimates)
-        });
-        self.front = front;
-        found
-    }
-}
-
-impl Flat {
-    /// First pixel of the wide window around a place, and the fraction in the bank.
-    #[inline(always)]
-    fn window(&self, at: [usize; 2], by: [f32; 2]) -> (usize, usize) {
-        let split = |at: usize, by: f32, len: usize| {
-            #[expect(clippy::cast_precision_loss, reason = "8")]
-            let eighths = (by * FRACTIONS as f32).round();
-            #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
-            let eighths = (at * FRACTIONS).cast_signed() + eighths as isize;
-            let first = eighths.div_euclid(FRACTIONS.cast_signed());
-            // One pixel before the window for the fraction's sake.
-            let first = first + (BORDER - BESIDE - 1).cast_signed();
-            let first = first.clamp(0, (len - WIDE).cast_signed()).cast_unsigned();
-            (first, eighths.rem_euclid(FRACTIONS.cast_signed()).cast_unsigned())
-        };
-        let (row, down) = split(at[0], by[0], self.rows);
-        let (column, right) = split(at[1], by[1], self.columns);
-        ((row * self.columns + column) * self.images, down * FRACTIONS + right)
-    }
-
-    /// Products of a wide window of `N` images with both sets of taps of a fraction.
-    #[inline(always)]
-    fn sums<const N: usize>(&self, from: usize, bank: &[f32], fraction: usize) -> [f32; 2] {
-        let step = WIDE * N;
-        let taps = &bank[fraction * 2 * WIDE * step..][..2 * WIDE * step];
-        let stride = self.columns * N;
-        // 16 pixels of up to four images: sums of up to 64 lanes.
-        let (mut first, mut second) = ([0.0f32; WIDE * 4], [0.0f32; WIDE * 4]);
-        for row in 0..WIDE {
-            let pixels = &self.values[from + row * stride..][..step];
-            let pair = &taps[2 * row * step..][..2 * step];
-            let (a, b) = pair.split_at(step);
-            for lane in 0..step {
-                first[lane] += pixels[lane] * a[lane];
-                second[lane] += pixels[lane] * b[lane];
-            }
-        }
-        [first, second].map(|sums| {
-            let mut eight = [0.0f32; 8];
-            for chunk in sums.as_chunks::<8>().0 {
-                for lane in 0..8 {
-                    eight[lane] += chunk[lane];
-                }
-            }
-            eight.iter().sum()
+        self.with_estimates(images, shape, |own, estimates, _| {
+            Ok(own.demapper.probabilities(estimates))
         })
     }
-}
 
-/// The taps of every fraction of a pixel, row by row: first part, second part.
-fn bank(taps: &Taps) -> Vec<f32> {
-    let images = taps.images;
-    let row = WIDE * images;
-    let mut bank = vec![0.0; FRACTIONS * FRACTIONS * WIDE * 2 * row];
-    for down in 0..FRACTIONS {
-        for right in 0..FRACTIONS {
-            let (vertical, horizontal) = (fraction_weights(down), fraction_weights(right));
-            let from = (down * FRACTIONS + right) * WIDE * 2 * row;
-            let out = &mut bank[from..][..WIDE * 2 * row];
-            for part in 0..2 {
-                for (i, weight) in
-                    taps.weights[part].iter().enumerate().take(images * WINDOW * WINDOW)
-                {
-                    let (image, y, x) = (i / (WINDOW * WINDOW), i / WINDOW % WINDOW, i % WINDOW);
-                    for (dy, v) in vertical.iter().enumerate() {
-                        for (dx, h) in horizontal.iter().enumerate() {
-                            let at = ((y + dy) * 2 + part) * row + (x + dx) * images + image;
-                            out[at] += weight * v * h;
-                        }
-                    }
-                }
-            }
-        }
+    fn soft_bits(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+        demapper: &symbols::Demapper,
+        soft: &mut Vec<i8>,
+    ) -> Result<(), DecodeError> {
+        self.with_estimates(images, shape, |own, estimates, blocks| {
+            soft.resize(estimates.len() * usize::from(own.medium.bits()), 0);
+            own.demapper.soft_bits(estimates, demapper, blocks, soft).map_err(refused)
+        })
     }
-    bank
 }
 
 /// Weights of four pixels for the value at a fraction behind the second.

@@ -165,16 +165,24 @@ fn between_blocks(blocks: &Plane, shape: SectorShape) -> Plane {
         #[expect(clippy::cast_precision_loss, reason = "thousands")]
         (first, (first + 1).min(blocks - 1), at - first as f32)
     };
-    let columns: Vec<_> =
-        (0..shape.columns()).map(|column| split(column, blocks.columns)).collect();
+    let weights: Vec<f32> =
+        (0..shape.columns()).map(|column| split(column, blocks.columns).2).collect();
     let mut line = vec![0.0; blocks.columns];
     for row in 0..shape.rows() {
         let (above, below, weight) = split(row, blocks.rows);
         for ((value, a), b) in line.iter_mut().zip(blocks.row(above)).zip(blocks.row(below)) {
             *value = a + weight * (b - a);
         }
-        for (value, (left, right, weight)) in out.row_mut(row).iter_mut().zip(&columns) {
-            *value = line[*left] + weight * (line[*right] - line[*left]);
+        let out = out.row_mut(row);
+        // From the middle of a block to that of the next; before the first one it stays.
+        let (start, rest) = out.split_at_mut((BLOCK / 2).min(out.len()));
+        start.fill(line[0]);
+        let weights = weights[start.len()..].chunks(BLOCK);
+        let pairs = line.iter().zip(line[1..].iter().chain(line.last()));
+        for ((values, weights), (left, right)) in rest.chunks_mut(BLOCK).zip(weights).zip(pairs) {
+            for (value, weight) in values.iter_mut().zip(weights) {
+                *value = left + weight * (right - left);
+            }
         }
     }
     out

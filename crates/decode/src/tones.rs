@@ -1,7 +1,7 @@
 //! How strong the tone of the pitch is in each block of a sector, and its phase: what
 //! `registration.rs` finds voxels by. Summed up while the images are looked at, row by row.
 
-use fulgurite_glass::numeric::{LANES, Plane, sincos_turns, vectorized};
+use fulgurite_glass::numeric::{Plane, sincos_turns, vectorized};
 
 /// Voxels of a block's side.
 pub(crate) const BLOCK: usize = 16;
@@ -11,78 +11,72 @@ pub(crate) const BLOCK: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tones {
     per_pitch: usize,
-    /// Sine and cosine for the pixels of a pitch.
-    turns: Vec<(f32, f32)>,
-    /// Real and imaginary part, down.
-    down: [Plane; 2],
-    /// Sums over the rows of each row of blocks.
-    profiles: Plane,
+    columns: usize,
+    /// For each row of blocks and each row of a pitch: sums down those rows of pixels. A block is
+    /// 64 rows at most, and a pixel's energy below 2^17.
+    sums: Vec<u32>,
 }
 
 impl Tones {
-    /// Of so many pixels, all dark.
-    pub(crate) fn new(rows: usize, columns: usize, per_pitch: usize) -> Self {
-        let [block_rows, block_columns] =
-            [rows, columns].map(|pixels| pixels.div_ceil(BLOCK * per_pitch));
-        #[expect(clippy::cast_precision_loss, reason = "at most 4")]
-        let turn =
-            |at: usize| sincos_turns((at as f32 - (per_pitch / 2) as f32) / per_pitch as f32);
-        Self {
-            per_pitch,
-            turns: (0..per_pitch).map(turn).collect(),
-            down: [0, 1].map(|_| Plane::new(block_rows, block_columns)),
-            profiles: Plane::new(block_rows, columns),
-        }
+    /// Becomes that of so many pixels, all dark.
+    pub(crate) fn set(&mut self, rows: usize, columns: usize, per_pitch: usize) {
+        (self.per_pitch, self.columns) = (per_pitch, columns);
+        self.sums.clear();
+        self.sums.resize(rows.div_ceil(BLOCK * per_pitch) * per_pitch * columns, 0);
     }
 
-    /// Adds a row of pixels' energy.
-    pub(crate) fn add(&mut self, row: usize, energy: &[f32]) {
-        let Self { per_pitch, turns, down, profiles } = self;
-        let side = BLOCK * *per_pitch;
-        let (sin, cos) = turns[row % *per_pitch];
-        let [real, imaginary] = down.each_mut().map(|plane| plane.row_mut(row / side));
-        let profile = profiles.row_mut(row / side);
-        vectorized(
-            #[inline(always)]
-            || {
-                for (sum, value) in profile.iter_mut().zip(energy) {
-                    *sum += value;
-                }
-                for (block, energy) in energy.chunks(side).enumerate() {
-                    let sum = sum(energy);
-                    real[block] += cos * sum;
-                    imaginary[block] -= sin * sum;
-                }
-            },
-        );
+    /// Where the energy of a row of pixels is to be added.
+    pub(crate) fn line(&mut self, row: usize) -> &mut [u32] {
+        let Self { per_pitch, columns, .. } = *self;
+        let line = row / (BLOCK * per_pitch) * per_pitch + row % per_pitch;
+        &mut self.sums[line * columns..][..columns]
     }
 
     /// Those down, and those to the right.
     pub(crate) fn by_axis(&self) -> [[Plane; 2]; 2] {
-        let Self { per_pitch, turns, down, profiles } = self;
-        let mut right = [0, 1].map(|_| Plane::new(down[0].rows, down[0].columns));
-        for block_row in 0..profiles.rows {
-            let [real, imaginary] = right.each_mut().map(|plane| plane.row_mut(block_row));
-            for (block, pixels) in profiles.row(block_row).chunks(BLOCK * per_pitch).enumerate() {
+        let Self { per_pitch, columns, ref sums } = *self;
+        #[expect(clippy::cast_precision_loss, reason = "at most 4")]
+        let turn =
+            |at: usize| sincos_turns((at as f32 - (per_pitch / 2) as f32) / per_pitch as f32);
+        let turns: Vec<(f32, f32)> = (0..per_pitch).map(turn).collect();
+        let rows = sums.len() / (per_pitch * columns);
+        let plane = || Plane::new(rows, columns.div_ceil(BLOCK * per_pitch));
+        let [mut down, mut right] = [0, 1].map(|_| [plane(), plane()]);
+        // Real part, imaginary part and sum over the rows of a pitch.
+        let mut lines = [0, 1, 2].map(|_| vec![0.0f32; columns]);
+        for row in 0..rows {
+            lines.iter_mut().for_each(|line| line.fill(0.0));
+            let [real, imaginary, all] = lines.each_mut().map(|line| &mut line[..]);
+            for (phase, (sin, cos)) in turns.iter().enumerate() {
+                let own = &sums[(row * per_pitch + phase) * columns..][..columns];
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        let lines = real.iter_mut().zip(&mut *imaginary).zip(&mut *all);
+                        for (((real, imaginary), all), energy) in lines.zip(own) {
+                            #[expect(clippy::cast_precision_loss, reason = "rounded")]
+                            let energy = *energy as f32;
+                            *real += cos * energy;
+                            *imaginary -= sin * energy;
+                            *all += energy;
+                        }
+                    },
+                );
+            }
+            let side = BLOCK * per_pitch;
+            for (plane, line) in down.iter_mut().zip([real, imaginary]) {
+                for (tone, pixels) in plane.row_mut(row).iter_mut().zip(line.chunks(side)) {
+                    *tone = pixels.iter().sum();
+                }
+            }
+            let [real, imaginary] = right.each_mut().map(|plane| plane.row_mut(row));
+            for (block, pixels) in all.chunks(side).enumerate() {
                 for (pixel, (sin, cos)) in pixels.iter().zip(turns.iter().cycle()) {
                     real[block] += cos * pixel;
                     imaginary[block] -= sin * pixel;
                 }
             }
         }
-        [down.clone(), right]
+        [down, right]
     }
-}
-
-/// A sum in sixteen lanes.
-#[inline(always)]
-fn sum(values: &[f32]) -> f32 {
-    let (blocks, rest) = values.as_chunks::<LANES>();
-    let mut sums = [0.0f32; LANES];
-    for block in blocks {
-        for lane in 0..LANES {
-            sums[lane] += block[lane];
-        }
-    }
-    sums.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }

@@ -72,6 +72,8 @@ pub struct VoxelReader {
     decoders: Vec<Box<dyn Decoder + Send>>,
     frame: Option<SectorFrame>,
     heads: Vec<(u32, ReadHead)>,
+    /// Soft bits of a sector.
+    soft: Vec<i8>,
 }
 
 /// One sector to be read.
@@ -106,7 +108,7 @@ impl VoxelReader {
     ) -> Result<Self, DecodeError> {
         assert!(!decoders.is_empty(), "a reader has decoders");
         medium.channel.validate()?;
-        Ok(Self { medium, decoders, frame: None, heads: Vec::new() })
+        Ok(Self { medium, decoders, frame: None, heads: Vec::new(), soft: Vec::new() })
     }
 
     /// Its decoders' names, the cheapest first.
@@ -195,13 +197,32 @@ impl VoxelReader {
         self.decoders[decoder].decode(images, shape)
     }
 
+    /// Decodes images of the sector of a place with one of the decoders, straight to its bytes, if
+    /// they can be decoded, and what that took.
+    ///
+    /// # Errors
+    /// When the images are not of such a sector, or the decoder fails.
+    ///
+    /// # Panics
+    /// When there is no decoder of this number.
+    pub fn bytes(
+        &mut self,
+        images: &SectorImages,
+        decoder: usize,
+        place: u64,
+    ) -> Result<(Report, Option<&[u8]>), DecodeError> {
+        let Some(frame) = &mut self.frame else { return Err(nothing_read()) };
+        let decoder = &mut self.decoders[decoder];
+        decoder.soft_bits(images, frame.shape(), frame.demapper(), &mut self.soft)?;
+        frame.bytes_of_all_soft(&self.soft, place)
+    }
+
     /// The frame of the sectors that were last read.
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when there were none yet.
     pub fn frame(&mut self) -> Result<&mut SectorFrame, DecodeError> {
-        let refuse = || DecodeError::Frame { bytes: 0, reason: "nothing was read yet".to_owned() };
-        self.frame.as_mut().ok_or_else(refuse)
+        self.frame.as_mut().ok_or_else(nothing_read)
     }
 
     /// Prepares for sectors of so many bytes.
@@ -220,17 +241,25 @@ impl VoxelReader {
     fn sector(&mut self, job: &Job<'_>) -> Result<(SectorOutcome, Option<Vec<u8>>), DecodeError> {
         let mut sums: Vec<Option<SymbolProbabilities>> = vec![None; self.decoders.len()];
         let mut order: Vec<_> = (0..self.decoders.len()).map(|at| (0usize, at)).collect();
-        let (mut decodes, mut last) = (0u8, None);
+        let place = job.at.number(job.number);
+        let (mut decodes, mut last, mut first) = (0u8, None, None);
         for reads in 1..=self.medium.reads_max.max(1) {
             let images = self.take(job, reads - 1)?;
-            for (left, decoder) in &mut order {
-                let mut found = self.decode(&images, *decoder)?;
-                if let Some(sum) = &sums[*decoder] {
-                    found = found.plus(sum);
+            // Soft bits are enough to read a sector once; to read it again takes probabilities.
+            if let Some(first) = first.take() {
+                for (decoder, sum) in sums.iter_mut().enumerate() {
+                    *sum = Some(self.decode(&first, decoder)?);
                 }
+            }
+            for (left, decoder) in &mut order {
                 decodes = decodes.saturating_add(1);
-                let place = job.at.number(job.number);
-                let (report, bytes) = self.frame()?.bytes_of(&found, place)?;
+                let (report, bytes) = match &mut sums[*decoder] {
+                    Some(sum) => {
+                        *sum = self.decode(&images, *decoder)?.plus(sum);
+                        self.frame()?.bytes_of(sum, place)?
+                    }
+                    None => self.bytes(&images, *decoder, place)?,
+                };
                 let outcome =
                     |reading| SectorOutcome { reading, decoder: *decoder, reads, decodes, report };
                 if let Some(bytes) = bytes {
@@ -239,9 +268,11 @@ impl VoxelReader {
                 }
                 last = Some(outcome(SectorReading::Lost));
                 *left = words_left(&report);
-                sums[*decoder] = Some(found);
             }
             order.sort_unstable();
+            if reads == 1 {
+                first = Some(images);
+            }
         }
         let lost = last.unwrap_or_else(|| unreachable!("at least one decoder, one read"));
         Ok((lost, None))
@@ -321,6 +352,10 @@ impl VoxelReader {
         };
         Ok(&mut self.heads[at].1)
     }
+}
+
+fn nothing_read() -> DecodeError {
+    DecodeError::Frame { bytes: 0, reason: "nothing was read yet".to_owned() }
 }
 
 /// Whose share in a sector's quality is whose.

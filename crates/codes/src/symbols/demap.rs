@@ -33,6 +33,9 @@ pub struct Demapper {
 }
 
 impl Demapper {
+    /// Voxels of a block of [`Self::logarithms_in_blocks`].
+    pub const BLOCK: usize = LANES;
+
     /// A demapper of an alphabet. `scale` is soft steps for a natural unit of log-likelihood: the
     /// larger, the finer, and the sooner it is cut (see [`crate::ldpc::calibrate`]).
     ///
@@ -66,8 +69,8 @@ impl Demapper {
     pub fn probabilities(&self, probabilities: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         self.check(probabilities, soft)?;
         match self.method {
-            Method::Exact => self.run::<false, true>(probabilities, soft),
-            Method::MaxLog => self.run::<false, false>(probabilities, soft),
+            Method::Exact => self.run::<false, true, false>(probabilities, soft),
+            Method::MaxLog => self.run::<false, false, false>(probabilities, soft),
         }
         Ok(())
     }
@@ -81,14 +84,34 @@ impl Demapper {
     pub fn logarithms(&self, logarithms: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         self.check(logarithms, soft)?;
         match self.method {
-            Method::Exact => self.run::<true, true>(logarithms, soft),
-            Method::MaxLog => self.run::<true, false>(logarithms, soft),
+            Method::Exact => self.run::<true, true, false>(logarithms, soft),
+            Method::MaxLog => self.run::<true, false, false>(logarithms, soft),
+        }
+        Ok(())
+    }
+
+    /// The same from logarithms in blocks of [`Self::BLOCK`] voxels, in each of which those of the
+    /// first symbol come first: what a decoder has that works in vectors. The last block is whole,
+    /// whatever stands for voxels that are no more.
+    ///
+    /// # Errors
+    /// [`CodeError::WordLength`] when the lengths do not fit each other.
+    pub fn logarithms_in_blocks(&self, blocks: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
+        let voxels = soft.len() / self.bits;
+        self.check_voxels(blocks, voxels.next_multiple_of(LANES), soft)?;
+        match self.method {
+            Method::Exact => self.run::<true, true, true>(blocks, soft),
+            Method::MaxLog => self.run::<true, false, true>(blocks, soft),
         }
         Ok(())
     }
 
     fn check(&self, values: &[f32], soft: &[i8]) -> Result<(), CodeError> {
-        let (voxels, rest) = (soft.len() / self.bits, soft.len() % self.bits);
+        self.check_voxels(values, soft.len() / self.bits, soft)
+    }
+
+    fn check_voxels(&self, values: &[f32], voxels: usize, soft: &[i8]) -> Result<(), CodeError> {
+        let rest = soft.len() % self.bits;
         let need = voxels << self.bits;
         if rest != 0 || values.len() != need {
             return Err(CodeError::WordLength { have: values.len(), need });
@@ -96,37 +119,45 @@ impl Demapper {
         Ok(())
     }
 
-    fn run<const LN: bool, const EXACT: bool>(&self, values: &[f32], soft: &mut [i8]) {
+    fn run<const LN: bool, const EXACT: bool, const SORTED: bool>(
+        &self,
+        values: &[f32],
+        soft: &mut [i8],
+    ) {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `isa` is a level of this processor.
-            Isa::Avx512Gfni => unsafe { x86::run_avx512::<LN, EXACT>(self, values, soft) },
+            Isa::Avx512Gfni => unsafe {
+                x86::run_avx512::<LN, EXACT, SORTED>(self, values, soft);
+            },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `isa` is a level of this processor.
-            Isa::Avx2 | Isa::Avx2Gfni => unsafe { x86::run_avx2::<LN, EXACT>(self, values, soft) },
+            Isa::Avx2 | Isa::Avx2Gfni => unsafe {
+                x86::run_avx2::<LN, EXACT, SORTED>(self, values, soft);
+            },
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx2Gfni | Isa::Avx512Gfni => {
-                self.run_bits::<Plain, LN, EXACT>(values, soft);
+                self.run_bits::<Plain, LN, EXACT, SORTED>(values, soft);
             }
-            Isa::Scalar | Isa::Neon => self.run_bits::<Plain, LN, EXACT>(values, soft),
+            Isa::Scalar | Isa::Neon => self.run_bits::<Plain, LN, EXACT, SORTED>(values, soft),
         }
     }
 
     #[inline(always)]
-    fn run_bits<V: Vector, const LN: bool, const EXACT: bool>(
+    fn run_bits<V: Vector, const LN: bool, const EXACT: bool, const SORTED: bool>(
         &self,
         values: &[f32],
         soft: &mut [i8],
     ) {
         match self.bits {
-            1 => self.run_any::<V, 1, 2, LN, EXACT>(values, soft),
-            2 => self.run_any::<V, 2, 4, LN, EXACT>(values, soft),
-            3 => self.run_any::<V, 3, 8, LN, EXACT>(values, soft),
-            4 => self.run_any::<V, 4, 16, LN, EXACT>(values, soft),
-            5 => self.run_any::<V, 5, 32, LN, EXACT>(values, soft),
-            6 => self.run_any::<V, 6, 64, LN, EXACT>(values, soft),
-            7 => self.run_any::<V, 7, 128, LN, EXACT>(values, soft),
-            8 => self.run_any::<V, 8, 256, LN, EXACT>(values, soft),
+            1 => self.run_any::<V, 1, 2, LN, EXACT, SORTED>(values, soft),
+            2 => self.run_any::<V, 2, 4, LN, EXACT, SORTED>(values, soft),
+            3 => self.run_any::<V, 3, 8, LN, EXACT, SORTED>(values, soft),
+            4 => self.run_any::<V, 4, 16, LN, EXACT, SORTED>(values, soft),
+            5 => self.run_any::<V, 5, 32, LN, EXACT, SORTED>(values, soft),
+            6 => self.run_any::<V, 6, 64, LN, EXACT, SORTED>(values, soft),
+            7 => self.run_any::<V, 7, 128, LN, EXACT, SORTED>(values, soft),
+            8 => self.run_any::<V, 8, 256, LN, EXACT, SORTED>(values, soft),
             bits => unreachable!("no alphabet has {bits} bits"),
         }
     }
@@ -138,12 +169,23 @@ impl Demapper {
         const SIZE: usize,
         const LN: bool,
         const EXACT: bool,
+        const SORTED: bool,
     >(
         &self,
         values: &[f32],
         soft: &mut [i8],
     ) {
-        let (voxels, soft) = (values.as_chunks::<SIZE>().0, soft.as_chunks_mut::<BITS>().0);
+        let soft = soft.as_chunks_mut::<BITS>().0;
+        if SORTED {
+            let blocks = values.as_chunks::<LANES>().0.as_chunks::<SIZE>().0;
+            for (block, soft) in blocks.iter().zip(soft.chunks_mut(LANES)) {
+                let mut whole = [[0; BITS]; LANES];
+                self.sorted_block::<V, BITS, SIZE, LN, EXACT>(block, &mut whole);
+                soft.copy_from_slice(&whole[..soft.len()]);
+            }
+            return;
+        }
+        let voxels = values.as_chunks::<SIZE>().0;
         let (blocks, rest) = voxels.as_chunks::<LANES>();
         let (soft_blocks, soft_rest) = soft.as_chunks_mut::<LANES>();
         for (block, soft) in blocks.iter().zip(soft_blocks) {
@@ -164,6 +206,22 @@ impl Demapper {
     ) {
         let mut by_symbol = [[0.0; LANES]; SIZE];
         V::transpose(voxels.as_flattened(), &mut by_symbol);
+        self.sorted_block::<V, BITS, SIZE, LN, EXACT>(&by_symbol, soft);
+    }
+
+    /// The same, symbol by symbol.
+    #[inline(always)]
+    fn sorted_block<
+        V: Vector,
+        const BITS: usize,
+        const SIZE: usize,
+        const LN: bool,
+        const EXACT: bool,
+    >(
+        &self,
+        by_symbol: &[[f32; LANES]; SIZE],
+        soft: &mut [[i8; BITS]; LANES],
+    ) {
         let mut of = [V::splat(0.0); SIZE];
         for (of, symbol) in of.iter_mut().zip(self.symbols) {
             *of = V::load(&by_symbol[usize::from(symbol) % SIZE]);
@@ -297,20 +355,20 @@ mod x86 {
     use super::Demapper;
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn run_avx2<const LN: bool, const EXACT: bool>(
+    pub(super) fn run_avx2<const LN: bool, const EXACT: bool, const SORTED: bool>(
         demapper: &Demapper,
         values: &[f32],
         soft: &mut [i8],
     ) {
-        demapper.run_bits::<Halves, LN, EXACT>(values, soft);
+        demapper.run_bits::<Halves, LN, EXACT, SORTED>(values, soft);
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) fn run_avx512<const LN: bool, const EXACT: bool>(
+    pub(super) fn run_avx512<const LN: bool, const EXACT: bool, const SORTED: bool>(
         demapper: &Demapper,
         values: &[f32],
         soft: &mut [i8],
     ) {
-        demapper.run_bits::<Whole, LN, EXACT>(values, soft);
+        demapper.run_bits::<Whole, LN, EXACT, SORTED>(values, soft);
     }
 }

@@ -154,8 +154,20 @@ fn levels_agree() {
                     demapper.probabilities(&positive, &mut soft[1]).unwrap();
                     soft
                 };
+                // The same symbol by symbol, behind the last voxel anything.
+                let mut blocks = vec![f32::NAN; voxels.next_multiple_of(Demapper::BLOCK) << bits];
+                for (at, value) in values.iter().enumerate() {
+                    let (voxel, symbol) = (at >> bits, at % (1 << bits));
+                    let block = (voxel / Demapper::BLOCK) << bits;
+                    blocks[(block + symbol) * Demapper::BLOCK + voxel % Demapper::BLOCK] = *value;
+                }
                 for isa in Isa::supported() {
-                    assert_eq!(run(isa), run(Isa::Scalar), "{isa:?}, {bits} bits, {voxels}");
+                    let expected = run(isa);
+                    assert_eq!(expected, run(Isa::Scalar), "{isa:?}, {bits} bits, {voxels}");
+                    let demapper = demapper(&alphabet, method, 1.7).with_isa(isa);
+                    let mut soft = vec![0; voxels * bits];
+                    demapper.logarithms_in_blocks(&blocks, &mut soft).unwrap();
+                    assert_eq!(soft, expected[0], "{isa:?}, {bits} bits, {voxels} in blocks");
                 }
             }
         }

@@ -8,8 +8,8 @@ use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
 use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
 use fulgurite_decode::{
-    Damage, DecodeError, Decoder, Engine, Front, GUARD, SymbolProbabilities, Tile, VoxelMedium,
-    VoxelReader, standard_linear,
+    Damage, DecodeError, Decoder, Engine, Front, GUARD, Logits, Range, SymbolProbabilities, Tile,
+    VoxelMedium, VoxelReader, standard_linear,
 };
 use fulgurite_glass::SectorsAt;
 use fulgurite_glass::channel::{Channel, SectorImages};
@@ -40,7 +40,11 @@ impl Engine for Timed {
         self.engine.tile_side_max()
     }
 
-    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
+    fn images(&self) -> Option<Range> {
+        self.engine.images()
+    }
+
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
         let start = spent();
         let found = self.engine.run(tile);
         let took = Duration::from_secs_f64((spent() - start).max(0.0));
@@ -125,8 +129,7 @@ pub(crate) fn ladder(engine: &str, model: &str) {
         let mut is_read = false;
         for rung in 0..rungs {
             let (bytes, seconds) = timed(|| {
-                let found = reader.decode(&images, rung).unwrap();
-                let (_, bytes) = reader.frame().unwrap().bytes_of(&found, at.number(0)).unwrap();
+                let (_, bytes) = reader.bytes(&images, rung, at.number(0)).unwrap();
                 bytes.map(<[u8]>::to_vec)
             });
             took += seconds;
@@ -161,17 +164,17 @@ fn one(
     written: &[u8],
     parts: &mut Parts,
 ) {
-    let (found, decode) = timed(|| reader.decode(images, 0).unwrap());
-    let frame = reader.frame().unwrap();
-    let (_, bytes) = timed(|| {
-        let (_, bytes) = frame.bytes_of(&found, place().number(0)).unwrap();
+    let ((), whole) = timed(|| {
+        let (_, bytes) = reader.bytes(images, 0, place().number(0)).unwrap();
         let bytes = bytes.expect("the sector can be read");
         let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
         assert_eq!(sector_checksum(content), checksum, "the sector's own checksum");
         assert_eq!(bytes, written, "what was written");
     });
-    parts.whole += decode + bytes;
+    parts.whole += whole;
     let pitch = usize::from(channel.optics.pixels_per_pitch);
+    let found = reader.decode(images, 0).unwrap();
+    let frame = reader.frame().unwrap();
     let shape = frame.shape();
     let register = || {
         front.registered(images, shape, channel.medium, pitch).unwrap();

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::integer::Integer;
+use super::logits::Logits;
 use super::model::Model;
 use super::onnxruntime::OnnxRuntime;
 use super::tile::Tile;
 #[cfg(feature = "tract")]
 use super::tract::Tract;
-use crate::DecodeError;
+use crate::{DecodeError, Range};
 
 /// Runs one network, one tile at a time, on one thread. A decoder has its own.
 pub trait Engine: fmt::Debug + Send {
@@ -23,11 +24,16 @@ pub trait Engine: fmt::Debug + Send {
         128
     }
 
-    /// Logits `[symbol, row, column]` of a tile's voxels.
+    /// The bytes that it takes images in, if it would make them bytes anyway.
+    fn images(&self) -> Option<Range> {
+        None
+    }
+
+    /// Logits of a tile's voxels.
     ///
     /// # Errors
     /// [`DecodeError::Engine`] when it cannot.
-    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError>;
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError>;
 }
 
 /// Which engine is to run a network.

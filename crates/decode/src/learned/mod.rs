@@ -13,6 +13,7 @@ mod card;
 mod engine;
 mod graph;
 mod integer;
+mod logits;
 mod model;
 mod models;
 mod onnx;
@@ -26,28 +27,39 @@ mod tract;
 
 use std::sync::Arc;
 
+use fulgurite_codes::symbols::Demapper;
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::{LANES, Plane, vectorized};
+use fulgurite_glass::numeric::{LANES, vectorized};
 
 pub use card::{Card, MODEL_FORMAT, ModelId};
 pub use engine::{Device, Engine, EngineChoice};
+pub use logits::Logits;
 pub use model::Model;
 pub use models::{Following, Models};
 pub use tile::Tile;
-use tiles::{Span, Tiling};
+use tiles::Tiling;
 
-use crate::front::Front;
+use crate::decoder::{bits_of, refused};
+use crate::front::{Front, Seen};
 use crate::probabilities::{Block, store_normalized};
 use crate::{DecodeError, Decoder, SymbolProbabilities};
 
 /// Decodes with one model.
 #[derive(Debug)]
 pub struct Learned {
-    model: Arc<Model>,
     medium: Medium,
+    front: Front,
+    network: Network,
+}
+
+/// A model and what runs it.
+#[derive(Debug)]
+struct Network {
+    model: Arc<Model>,
     engine: Box<dyn Engine>,
     tile_side_max: usize,
-    front: Front,
+    /// Room for the logits of a row of voxels.
+    blocks: Vec<f32>,
 }
 
 impl Learned {
@@ -76,61 +88,141 @@ impl Learned {
         model.check(medium)?;
         let model = Arc::clone(model);
         let tile_side_max = engine.tile_side_max();
-        Ok(Self { model, medium, engine, tile_side_max, front: Front::default() })
+        let network = Network { model, engine, tile_side_max, blocks: Vec::new() };
+        Ok(Self { medium, front: Front::default(), network })
     }
 
     /// With other tiles than those that were measured to be the fastest. What is decoded differs
     /// by what a network sees beyond `margin`, which is little.
     #[must_use]
     pub const fn tiles_of(mut self, side_max: usize) -> Self {
-        self.tile_side_max = side_max;
+        self.network.tile_side_max = side_max;
         self
     }
 
     /// The model it decodes with.
     #[must_use]
     pub const fn model(&self) -> &Arc<Model> {
-        &self.model
+        &self.network.model
     }
 
     /// What runs the model.
     #[must_use]
     pub fn engine(&self) -> &'static str {
-        self.engine.name()
+        self.network.engine.name()
     }
 
-    /// Probabilities of registered images.
-    fn probabilities<const SYMBOLS: usize>(
+    /// Registered images of a sector, and the network.
+    fn see(
         &mut self,
-        planes: &[Plane],
+        images: &SectorImages,
         shape: SectorShape,
-    ) -> Result<SymbolProbabilities, DecodeError> {
-        let card = self.model.card();
+    ) -> Result<(Seen<'_>, &mut Network), DecodeError> {
+        let Self { medium, front, network } = self;
+        let pitch = network.model.card().pixels_per_pitch;
+        let seen = front.see(images, shape, *medium, pitch, network.engine.images())?;
+        Ok((seen, network))
+    }
+}
+
+impl Network {
+    /// Runs it on all tiles of a sector. `put` takes the logits of each row of voxels in
+    /// blocks, symbol by symbol and divided by the temperature, and the row's place.
+    fn rows<const SYMBOLS: usize>(
+        &mut self,
+        seen: Seen<'_>,
+        shape: SectorShape,
+        mut put: impl FnMut(&mut [Block<SYMBOLS>], Place) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let Self { model, engine, blocks, .. } = self;
+        let card = model.card();
         let sides = [shape.rows(), shape.columns()];
         let tiling = Tiling::new(sides, self.tile_side_max, card.block, card.margin);
-        let mut logarithms = vec![0.0; shape.voxels() * SYMBOLS];
-        for tile in tiling.tiles() {
+        let scale = 1.0 / card.temperature;
+        let name = engine.name();
+        for [down, right] in tiling.tiles() {
             let pixels = |voxels: usize| voxels * card.pixels_per_pitch;
-            let from = tile.map(|span| pixels(span.start));
-            let found = self.engine.run(&Tile::new(planes, from, tiling.size.map(pixels)))?;
+            let from = [down, right].map(|span| pixels(span.start));
+            let found = engine.run(&Tile::of(seen, from, tiling.size.map(pixels)))?;
             let expected = SYMBOLS * tiling.size[0] * tiling.size[1];
-            if found.len() != expected {
+            if found.count() != expected {
                 return Err(DecodeError::Engine {
-                    engine: self.engine.name(),
-                    model: self.model.id().to_string(),
-                    reason: format!("it gave {} logits of a tile's {expected}", found.len()),
+                    engine: name,
+                    model: model.id().to_string(),
+                    reason: format!("it gave {} logits of a tile's {expected}", found.count()),
                 });
             }
-            let out = logarithms.as_chunks_mut::<SYMBOLS>().0;
-            let scale = 1.0 / card.temperature;
-            scatter(&found, tile, tiling.size, scale, shape, out).map_err(|voxel| {
-                let [row, column] = voxel;
-                let place = format!("the logits of the voxel in row {row}, column {column}");
-                DecodeError::ModelNumber { model: self.model.id().to_string(), place }
-            })?;
+            let columns = right.from - right.start..right.to - right.start;
+            let room = columns.len().next_multiple_of(LANES) * SYMBOLS;
+            blocks.resize(room, 0.0);
+            for row in down.from..down.to {
+                let line = row - down.start;
+                if let Some(bad) = found.not_finite(tiling.size, line, columns.clone()) {
+                    let column = right.start + bad;
+                    let place = format!("the logits of the voxel in row {row}, column {column}");
+                    return Err(DecodeError::ModelNumber { model: model.id().to_string(), place });
+                }
+                let blocks = blocks.as_chunks_mut::<LANES>().0.as_chunks_mut::<SYMBOLS>().0;
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for (at, block) in blocks.iter_mut().enumerate() {
+                            let column = columns.start + at * LANES;
+                            *block = found.block(tiling.size, line, column, scale);
+                        }
+                    },
+                );
+                let first = row * shape.columns() + right.from;
+                put(blocks, Place { first, count: columns.len() })?;
+            }
         }
+        Ok(())
+    }
+
+    fn probabilities<const SYMBOLS: usize>(
+        &mut self,
+        seen: Seen<'_>,
+        shape: SectorShape,
+    ) -> Result<SymbolProbabilities, DecodeError> {
+        let mut logarithms = vec![0.0; shape.voxels() * SYMBOLS];
+        let out = logarithms.as_chunks_mut::<SYMBOLS>().0;
+        self.rows::<SYMBOLS>(seen, shape, |blocks, place| {
+            let out = &mut out[place.first..][..place.count];
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (block, out) in blocks.iter().zip(out.chunks_mut(LANES)) {
+                        store_normalized(*block, out);
+                    }
+                },
+            );
+            Ok(())
+        })?;
         Ok(SymbolProbabilities::of_normalized(SYMBOLS, logarithms))
     }
+
+    fn soft_bits<const SYMBOLS: usize>(
+        &mut self,
+        seen: Seen<'_>,
+        shape: SectorShape,
+        demapper: &Demapper,
+        soft: &mut Vec<i8>,
+    ) -> Result<(), DecodeError> {
+        let bits = bits_of(SYMBOLS);
+        soft.resize(shape.voxels() * bits, 0);
+        self.rows::<SYMBOLS>(seen, shape, |blocks, place| {
+            let soft = &mut soft[place.first * bits..][..place.count * bits];
+            let blocks = blocks.as_flattened().as_flattened();
+            demapper.logarithms_in_blocks(blocks, soft).map_err(refused)
+        })
+    }
+}
+
+/// Voxels of a row: the number of the first one in the sector.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    first: usize,
+    count: usize,
 }
 
 impl Decoder for Learned {
@@ -139,7 +231,7 @@ impl Decoder for Learned {
     }
 
     fn model_id(&self) -> Option<ModelId> {
-        Some(self.model.id())
+        Some(self.network.model.id())
     }
 
     fn decode(
@@ -147,87 +239,28 @@ impl Decoder for Learned {
         images: &SectorImages,
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
-        let pitch = self.model.card().pixels_per_pitch;
-        let mut front = std::mem::take(&mut self.front);
-        let found =
-            front.registered(images, shape, self.medium, pitch).and_then(|planes| {
-                match self.medium.symbols() {
-                    4 => self.probabilities::<4>(planes, shape),
-                    8 => self.probabilities::<8>(planes, shape),
-                    other => unreachable!("a medium has 4 or 8 symbols, not {other}"),
-                }
-            });
-        self.front = front;
-        found
-    }
-}
-
-/// Puts probabilities where they belong, from logits `[symbol, row, column]` of a tile, which are
-/// multiplied by `scale`. The error is a voxel whose logits are not finite.
-fn scatter<const SYMBOLS: usize>(
-    found: &[f32],
-    tile: [Span; 2],
-    size: [usize; 2],
-    scale: f32,
-    shape: SectorShape,
-    out: &mut [[f32; SYMBOLS]],
-) -> Result<(), [usize; 2]> {
-    let [down, right] = tile;
-    let columns = right.from - right.start..right.to - right.start;
-    for row in down.from..down.to {
-        let line = (row - down.start) * size[1];
-        let planes: [&[f32]; SYMBOLS] = std::array::from_fn(|symbol| {
-            let from = symbol * size[0] * size[1] + line;
-            &found[from + columns.start..from + columns.end]
-        });
-        let out = &mut out[row * shape.columns() + right.from..][..columns.len()];
-        let mut is_finite = true;
-        vectorized(
-            #[inline(always)]
-            || {
-                for (at, out) in out.chunks_mut(LANES).enumerate() {
-                    let block = take(&planes, at * LANES, scale);
-                    is_finite &= all_finite(&block);
-                    store_normalized(block, out);
-                }
-            },
-        );
-        if !is_finite {
-            let is_bad = |at: &usize| planes.iter().any(|plane| !plane[*at].is_finite());
-            let bad = (0..columns.len()).find(is_bad).unwrap_or_default();
-            return Err([row, right.from + bad]);
+        let symbols = self.medium.symbols();
+        let (seen, network) = self.see(images, shape)?;
+        match symbols {
+            4 => network.probabilities::<4>(seen, shape),
+            8 => network.probabilities::<8>(seen, shape),
+            other => unreachable!("a medium has 4 or 8 symbols, not {other}"),
         }
     }
-    Ok(())
-}
 
-/// Logits of the voxels from `at` on, scaled; zeros where there are no more.
-#[inline(always)]
-fn take<const SYMBOLS: usize>(planes: &[&[f32]; SYMBOLS], at: usize, scale: f32) -> Block<SYMBOLS> {
-    let mut block = [[0.0; LANES]; SYMBOLS];
-    for (values, plane) in block.iter_mut().zip(planes) {
-        let logits = &plane[at..];
-        if let Some(logits) = logits.first_chunk::<LANES>() {
-            for lane in 0..LANES {
-                values[lane] = scale * logits[lane];
-            }
-        } else {
-            for (value, logit) in values.iter_mut().zip(logits) {
-                *value = scale * logit;
-            }
+    fn soft_bits(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+        demapper: &Demapper,
+        soft: &mut Vec<i8>,
+    ) -> Result<(), DecodeError> {
+        let symbols = self.medium.symbols();
+        let (seen, network) = self.see(images, shape)?;
+        match symbols {
+            4 => network.soft_bits::<4>(seen, shape, demapper, soft),
+            8 => network.soft_bits::<8>(seen, shape, demapper, soft),
+            other => unreachable!("a medium has 4 or 8 symbols, not {other}"),
         }
     }
-    block
-}
-
-#[inline(always)]
-fn all_finite<const SYMBOLS: usize>(block: &Block<SYMBOLS>) -> bool {
-    // What is not finite is no number when it is multiplied by zero, and stays so in a sum.
-    let mut sums = [0.0f32; LANES];
-    for values in block {
-        for lane in 0..LANES {
-            sums[lane] += 0.0 * values[lane];
-        }
-    }
-    sums.iter().sum::<f32>().is_finite()
 }

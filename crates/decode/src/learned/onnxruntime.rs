@@ -13,6 +13,7 @@ use ort::session::builder::SessionBuilder;
 use ort::value::TensorRef;
 
 use super::engine::{Device, Engine};
+use super::logits::Logits;
 use super::model::Model;
 use super::tile::Tile;
 use crate::DecodeError;
@@ -81,8 +82,8 @@ impl Engine for OnnxRuntime {
         if self.is_cuda { "onnxruntime-cuda" } else { NAME }
     }
 
-    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
-        self.infer(tile).map_err(|error| refused(&self.model, &error))
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
+        self.infer(tile).map(Logits::new).map_err(|error| refused(&self.model, &error))
     }
 }
 

@@ -9,7 +9,8 @@ use fulgurite_glass::numeric::Plane;
 use serde_json::{Value, json};
 
 use super::onnx::File;
-use super::{Device, Engine, EngineChoice, Following, Learned, Model, Models, Tile};
+use super::{Device, Engine, EngineChoice, Following, Learned, Logits, Model, Models, Tile};
+use crate::front::Seen;
 use crate::tests::{Known, errors, known, scores, sector, shape};
 use crate::{DecodeError, Decoder, LinearFit, Scores, registered};
 
@@ -104,7 +105,7 @@ impl Engine for Middle {
         "middle"
     }
 
-    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
         let mut images = Vec::new();
         tile.gather(&mut images);
         let [rows, columns] = tile.size().map(|side| side / 3);
@@ -118,7 +119,7 @@ impl Engine for Middle {
             }
         }
         (self.fault)(&mut logits);
-        Ok(logits)
+        Ok(Logits::new(logits))
     }
 }
 
@@ -133,7 +134,10 @@ fn logarithms(
     planes: &[Plane],
     side: SectorShape,
 ) -> Result<Vec<f32>, DecodeError> {
-    decoder.probabilities::<8>(planes, side).map(|found| found.logarithms().to_vec())
+    decoder
+        .network
+        .probabilities::<8>(Seen::Planes(planes), side)
+        .map(|found| found.logarithms().to_vec())
 }
 
 /// Tiles of every size, in blocks that do not divide the sector, put each voxel where it belongs.

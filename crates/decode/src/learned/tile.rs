@@ -2,11 +2,15 @@
 
 use fulgurite_glass::numeric::Plane;
 
+use crate::Range;
+use crate::flat::STATES;
+use crate::front::Seen;
+
 /// A part of registered images. Where it goes on beyond the sector there is no light, as the
 /// network was taught by its own padding.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile<'a> {
-    planes: &'a [Plane],
+    images: Seen<'a>,
     from: [usize; 2],
     size: [usize; 2],
 }
@@ -15,19 +19,36 @@ impl<'a> Tile<'a> {
     /// So many rows and columns of pixels of all images, from a pixel of theirs on.
     #[must_use]
     pub const fn new(planes: &'a [Plane], from: [usize; 2], size: [usize; 2]) -> Self {
-        Self { planes, from, size }
+        Self { images: Seen::Planes(planes), from, size }
+    }
+
+    /// The same of images as a decoder has them.
+    pub(super) const fn of(seen: Seen<'a>, from: [usize; 2], size: [usize; 2]) -> Self {
+        Self { images: seen, from, size }
     }
 
     /// Images.
     #[must_use]
     pub const fn states(&self) -> usize {
-        self.planes.len()
+        match self.images {
+            Seen::Planes(planes) => planes.len(),
+            Seen::Bytes { states, .. } => states,
+        }
     }
 
     /// Rows and columns of pixels.
     #[must_use]
     pub const fn size(&self) -> [usize; 2] {
         self.size
+    }
+
+    /// A row of all images in bytes of a range, as far as there are images, if they are such.
+    pub(super) fn bytes(&self, row: usize, as_range: Range) -> Option<&'a [[u8; STATES]]> {
+        let Seen::Bytes { pixels, range, .. } = self.images else { return None };
+        let ([top, left], [_, columns]) = (self.from, self.size);
+        let line = pixels.values.get((top + row) * pixels.columns..).unwrap_or_default();
+        let line = line.get(left..pixels.columns).unwrap_or_default();
+        (range == as_range).then_some(&line[..columns.min(line.len())])
     }
 
     /// A row of an image; `made` is where it is made if it is not there as it is.
@@ -37,14 +58,23 @@ impl<'a> Tile<'a> {
         'a: 'b,
     {
         let ([top, left], [_, columns]) = (self.from, self.size);
-        let plane = &self.planes[state];
-        let there = if top + row < plane.rows { plane.row(top + row) } else { &[] };
-        let there = there.get(left..).unwrap_or_default();
-        if let Some(whole) = there.get(..columns) {
-            return whole;
-        }
         made.clear();
-        made.extend_from_slice(there);
+        match self.images {
+            Seen::Planes(planes) => {
+                let plane = &planes[state];
+                let there = if top + row < plane.rows { plane.row(top + row) } else { &[] };
+                let there = there.get(left..).unwrap_or_default();
+                if let Some(whole) = there.get(..columns) {
+                    return whole;
+                }
+                made.extend_from_slice(there);
+            }
+            Seen::Bytes { range, .. } => {
+                let pixels = self.bytes(row, range).unwrap_or_default();
+                let zero = f32::from(range.zero);
+                made.extend(pixels.iter().map(|p| (f32::from(p[state]) - zero) * range.scale));
+            }
+        }
         made.resize(columns, 0.0);
         made
     }
@@ -53,7 +83,7 @@ impl<'a> Tile<'a> {
     pub fn gather(&self, out: &mut Vec<f32>) {
         let mut made = Vec::new();
         out.clear();
-        for state in 0..self.planes.len() {
+        for state in 0..self.states() {
             for row in 0..self.size[0] {
                 out.extend_from_slice(self.row(state, row, &mut made));
             }

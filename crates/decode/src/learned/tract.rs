@@ -12,6 +12,7 @@ use tract_onnx::onnx;
 use tract_onnx::prelude::*;
 
 use super::engine::Engine;
+use super::logits::Logits;
 use super::model::Model;
 use super::tile::Tile;
 use crate::DecodeError;
@@ -81,8 +82,8 @@ impl Engine for Tract {
         NAME
     }
 
-    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
-        self.infer(tile).map_err(|error| DecodeError::Engine {
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
+        self.infer(tile).map(Logits::new).map_err(|error| DecodeError::Engine {
             engine: NAME,
             model: self.model.id().to_string(),
             reason: format!("{error:#}"),

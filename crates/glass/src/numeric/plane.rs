@@ -211,15 +211,38 @@ impl Magnifier {
     /// Row `row` of the magnified plane.
     #[inline(always)]
     pub fn row(&mut self, plane: &Plane, row: usize, out: &mut [f32]) {
-        let Self { per_pitch, line, voxels } = self;
-        let columns = plane.columns;
-        let (first, weight) = position(row, 2 * *per_pitch);
+        let (above, weight) = self.between(row);
         let last = plane.rows.cast_signed() - 1;
         let [above, below] =
-            [first, first + 1].map(|row| plane.row(row.clamp(0, last).cast_unsigned()));
-        for ((value, a), b) in line[1..=columns].iter_mut().zip(above).zip(below) {
+            [above, above + 1].map(|row| plane.row(row.clamp(0, last).cast_unsigned()));
+        let columns = plane.columns;
+        for ((value, a), b) in self.line[1..=columns].iter_mut().zip(above).zip(below) {
             *value = a + weight * (b - a);
         }
+        self.across(out);
+    }
+
+    /// The row of the plane at or before a row of pixels, -1 being its border, and how far behind
+    /// it that is.
+    #[inline(always)]
+    #[must_use]
+    pub fn between(&self, row: usize) -> (isize, f32) {
+        position(row, 2 * self.per_pitch)
+    }
+
+    /// A row of the plane at the pixels' resolution.
+    #[inline(always)]
+    pub fn stretched(&mut self, row: &[f32], out: &mut [f32]) {
+        let columns = row.len();
+        self.line[1..=columns].copy_from_slice(row);
+        self.across(out);
+    }
+
+    /// From samples to pixels.
+    #[inline(always)]
+    fn across(&mut self, out: &mut [f32]) {
+        let Self { per_pitch, line, voxels } = self;
+        let columns = line.len() - 2;
         line[0] = line[1];
         line[columns + 1] = line[columns];
         let three = line.iter().zip(&line[1..]).zip(&line[2..]);

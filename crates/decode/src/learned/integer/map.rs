@@ -17,9 +17,9 @@ pub(super) const LANES: usize = 16;
 
 /// Channels of 8 bits with a border of zeros.
 #[derive(Debug, Default)]
-pub(super) struct Map {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
+pub(in crate::learned) struct Map {
+    pub(in crate::learned) rows: usize,
+    pub(in crate::learned) columns: usize,
     /// Pixels of the border.
     pub(super) border: usize,
     /// Pixels from row to row.
@@ -28,6 +28,9 @@ pub(super) struct Map {
 }
 
 impl Map {
+    /// Channels of a group.
+    pub(in crate::learned) const GROUP: usize = GROUP;
+
     /// All zeros, which are represented by `zero`; its bytes are taken from those that are left.
     pub(super) fn new(
         groups: usize,
@@ -78,6 +81,28 @@ impl Map {
             }
             plane[edge + self.rows * row..].fill(zero);
         }
+    }
+
+    /// One channel of a row.
+    pub(in crate::learned) fn channel(
+        &self,
+        channel: usize,
+        row: usize,
+    ) -> impl Iterator<Item = u8> {
+        self.pixels(channel / GROUP, row).iter().map(move |pixel| pixel[channel % GROUP])
+    }
+
+    /// A vector of pixels of a row from a column on; behind the last one, anything.
+    #[inline(always)]
+    pub(in crate::learned) fn lanes(
+        &self,
+        group: usize,
+        row: usize,
+        column: usize,
+    ) -> &[[u8; GROUP]; LANES] {
+        let pixels = self.bytes[self.row(group, row) + column * GROUP..].as_chunks().0;
+        let lanes = pixels.first_chunk();
+        lanes.expect("a map goes on for a vector behind its last row")
     }
 
     /// Pixels of a row.

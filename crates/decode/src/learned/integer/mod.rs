@@ -13,14 +13,16 @@ mod passes;
 mod tests;
 
 use self::kernel::{BLOCK, Convolution, Kernel};
-use self::map::{GROUP, Map};
+use self::map::GROUP;
+pub(super) use self::map::Map;
 use self::network::{Network, Step, Tensor, Weights};
-use self::passes::{add, dequantize, sort_images, sort_row, spread};
+use self::passes::{add, sort_images, sort_row, spread};
 use super::engine::Engine;
+use super::logits::Logits;
 use super::model::Model;
 use super::tile::Tile;
-use crate::DecodeError;
 use crate::limits::MAPS_BYTES_MAX;
+use crate::{DecodeError, Range};
 
 const NAME: &str = "integer";
 
@@ -195,7 +197,7 @@ impl Integer {
         Ok((shape, groups))
     }
 
-    fn infer(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, String> {
+    fn infer(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, String> {
         if tile.states() != self.tensors[0].channels {
             let states = self.tensors[0].channels;
             return Err(format!("it reads {states} images, not {}", tile.states()));
@@ -210,7 +212,8 @@ impl Integer {
             made?;
         }
         let last = self.steps.len() - 1;
-        Ok(dequantize(&self.maps[self.steps[last].map], self.tensors[last]))
+        let Tensor { channels, range } = self.tensors[last];
+        Ok(Logits::of_map(&self.maps[self.steps[last].map], channels, range))
     }
 
     /// Fills a step's map, which is taken out of the others.
@@ -285,8 +288,13 @@ impl Engine for Integer {
         384
     }
 
-    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
-        self.infer(tile).map_err(|reason| refused(&self.model, reason))
+    fn images(&self) -> Option<Range> {
+        (self.tensors[IMAGES].channels <= GROUP).then_some(self.tensors[IMAGES].range)
+    }
+
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
+        let model = self.model.clone();
+        self.infer(tile).map_err(|reason| refused(&model, reason))
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use super::graph::{INT8, UINT8, dims, equal, floats, input, integer, integers, scale_of};
 use super::map::GROUP;
+use crate::Range;
 use crate::learned::onnx::{File, Graph, Node, Tensor as Numbers};
 use crate::limits::{STEPS_MAX, WEIGHTS_MAX};
 
@@ -20,13 +21,6 @@ use crate::limits::{STEPS_MAX, WEIGHTS_MAX};
 const SIDE_MAX: usize = 16;
 const CHANNELS_MAX: usize = 1024;
 const TERMS_MAX: usize = 1 << 15;
-
-/// What real numbers are as 8 bits: `(q - zero) * scale`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Range {
-    pub(super) scale: f32,
-    pub(super) zero: u8,
-}
 
 /// Channels of 8 bits that a step makes.
 #[derive(Clone, Copy, Debug)]

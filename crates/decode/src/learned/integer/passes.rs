@@ -3,49 +3,62 @@
 use fulgurite_glass::numeric::vectorized;
 
 use super::map::{GROUP, Map};
-use super::network::{Range, Tensor, Weights};
+use super::network::Weights;
+use crate::Range;
 use crate::learned::Tile;
+use crate::resample::nearest_byte;
 
-/// What is added to a number below 2^22 so that its last bits are the nearest integer.
-const ROUND: f32 = 12_582_912.0;
-
-/// Images to 8 bits, their states side by side, and sorted for a convolution.
+/// Images as bytes, their states side by side, and sorted for a convolution.
 pub(super) fn sort_images(
     tile: &Tile<'_>,
     range: Range,
     weights: &Weights,
     out: &mut Map,
 ) -> Result<(), String> {
-    let (scale, zero) = (1.0 / range.scale, f32::from(range.zero));
     let [rows, columns] = tile.size();
     let mut made: [Vec<f32>; GROUP] = std::array::from_fn(|_| vec![0.0; columns]);
-    let mut line = vec![[0; GROUP]; columns];
+    let mut line = vec![[range.zero; GROUP]; columns];
     for group in 0..tile.states().div_ceil(GROUP) {
         for row in 0..rows {
-            let mut state = group * GROUP;
-            let [a, b, c, d] = made.each_mut().map(|made| {
-                state += 1;
-                // Where there is no image, its weights are zero.
-                if state <= tile.states() { tile.row(state - 1, row, made) } else { &made[..] }
-            });
-            let mut is_finite = true;
-            vectorized(
-                #[inline(always)]
-                || {
-                    for ((((out, a), b), c), d) in line.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                        is_finite &= (a + b + c + d).is_finite();
-                        let [a, b, c, d] = [a, b, c, d].map(|value| whole(value * scale + zero));
-                        *out = (a | b << 8 | c << 16 | d << 24).to_le_bytes();
-                    }
-                },
-            );
-            if !is_finite {
-                return Err(format!("row {row} of its images has what is no number"));
+            if let Some(own) = tile.bytes(row, range) {
+                line[own.len()..].fill([range.zero; GROUP]);
+                line[..own.len()].copy_from_slice(own);
+            } else {
+                to_bytes(tile, group, row, range, &mut made, &mut line)?;
             }
             sort_row(&line, [group, row], weights, out);
         }
     }
     Ok(())
+}
+
+/// A row of images in real numbers as bytes.
+fn to_bytes(
+    tile: &Tile<'_>,
+    group: usize,
+    row: usize,
+    range: Range,
+    made: &mut [Vec<f32>; GROUP],
+    line: &mut [[u8; GROUP]],
+) -> Result<(), String> {
+    let (scale, zero) = (1.0 / range.scale, f32::from(range.zero));
+    let mut state = group * GROUP;
+    let [a, b, c, d] = made.each_mut().map(|made| {
+        state += 1;
+        // Where there is no image, its weights are zero.
+        if state <= tile.states() { tile.row(state - 1, row, made) } else { &made[..] }
+    });
+    let mut is_finite = true;
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((((out, a), b), c), d) in line.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                is_finite &= (a + b + c + d).is_finite();
+                *out = [a, b, c, d].map(|value| nearest_byte(value * scale + zero));
+            }
+        },
+    );
+    if is_finite { Ok(()) } else { Err(format!("row {row} of its images has what is no number")) }
 }
 
 /// Adds a map to another, borders and all.
@@ -57,22 +70,10 @@ pub(super) fn add(out: &mut Map, of_out: Range, other: &Map, of_other: Range, to
         #[inline(always)]
         || {
             for (out, other) in out.bytes.iter_mut().zip(&other.bytes) {
-                *out = byte(by_out * f32::from(*out) + by_other * f32::from(*other) + zero);
+                *out = nearest_byte(by_out * f32::from(*out) + by_other * f32::from(*other) + zero);
             }
         },
     );
-}
-
-/// The nearest of 0 to 255, to even; 0 for what is no number.
-#[inline(always)]
-fn whole(value: f32) -> u32 {
-    (value.clamp(0.0, 255.0) + ROUND).to_bits() & 0xff
-}
-
-/// The same as a byte.
-#[inline(always)]
-pub(super) fn byte(value: f32) -> u8 {
-    whole(value).to_le_bytes()[0]
 }
 
 /// Channels to places, in squares of `side`; `groups` of them come out.
@@ -121,19 +122,4 @@ fn every<const STEP: usize>(from: &[[u8; GROUP]], to: &mut [[u8; GROUP]]) {
         || most.iter_mut().zip(chunks).for_each(|(to, chunk)| *to = chunk[0]),
     );
     last.iter_mut().zip(rest.first()).for_each(|(to, from)| *to = *from);
-}
-
-/// 8 bits to logits, channel by channel.
-pub(super) fn dequantize(map: &Map, tensor: Tensor) -> Vec<f32> {
-    let Range { scale, zero } = tensor.range;
-    let zero = f32::from(zero);
-    let mut out = Vec::with_capacity(tensor.channels * map.rows * map.columns);
-    for channel in 0..tensor.channels {
-        for row in 0..map.rows {
-            let pixels = map.pixels(channel / GROUP, row);
-            let lane = channel % GROUP;
-            out.extend(pixels.iter().map(|pixel| (f32::from(pixel[lane]) - zero) * scale));
-        }
-    }
-    out
 }

@@ -11,7 +11,7 @@ use super::kernel::Kernel;
 use super::map::Map;
 use super::network::Network;
 use crate::learned::onnx::{File, Graph};
-use crate::learned::{Engine as _, Model, Tile};
+use crate::learned::{Engine as _, Logits, Model, Tile};
 use crate::limits::STEPS_MAX;
 
 fn model() -> Model {
@@ -33,7 +33,8 @@ fn images([rows, columns]: [usize; 2]) -> Vec<Plane> {
 /// A whole tile of these images.
 fn run(engine: &mut Integer, images: &[Plane]) -> Result<Vec<f32>, String> {
     let size = [images[0].rows, images[0].columns];
-    engine.run(&Tile::new(images, [0, 0], size)).map_err(|error| error.to_string())
+    let found = engine.run(&Tile::new(images, [0, 0], size)).map(Logits::into_planes);
+    found.map_err(|error| error.to_string())
 }
 
 /// Levels of instructions make the same logits, bit by bit, in tiles of whole vectors and others.
@@ -84,9 +85,9 @@ fn tiles_end_in_darkness() {
         *plane = larger;
     }
     let mut engine = Integer::new(&model).unwrap();
-    let beyond = engine.run(&Tile::new(&planes, [0, 0], [48, 60])).unwrap();
+    let beyond = engine.run(&Tile::new(&planes, [0, 0], [48, 60])).unwrap().into_planes();
     assert!(beyond == run(&mut engine, &padded).unwrap());
-    let part = engine.run(&Tile::new(&planes, [24, 12], [24, 36])).unwrap();
+    let part = engine.run(&Tile::new(&planes, [24, 12], [24, 36])).unwrap().into_planes();
     let cut: Vec<Plane> = planes
         .iter()
         .map(|plane| {

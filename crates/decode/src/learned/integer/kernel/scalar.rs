@@ -1,8 +1,8 @@
 //! The twin that the others are held against.
 
 use super::super::map::{GROUP, LANES};
-use super::super::passes::byte;
 use super::{BLOCK, Convolution, Kernel};
+use crate::resample::nearest_byte;
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "scalar",
@@ -32,7 +32,7 @@ fn run(convolution: Convolution<'_>) {
                     let at = at + group * convolution.output_plane + channel % GROUP;
                     for (lane, sum) in sums[..count].iter().enumerate() {
                         let value = *sum as f32 * scale[channel] + convolution.zero;
-                        convolution.output[at + lane * GROUP] = byte(value);
+                        convolution.output[at + lane * GROUP] = nearest_byte(value);
                     }
                 }
             }

@@ -1,0 +1,118 @@
+//! What engines make of a tile.
+
+use super::integer::Map;
+use crate::probabilities::Block;
+use crate::resample::Range;
+use fulgurite_glass::numeric::LANES;
+
+/// Logits of a tile's voxels.
+#[derive(Debug)]
+pub struct Logits<'a>(Values<'a>);
+
+#[derive(Debug)]
+enum Values<'a> {
+    /// `[symbol, row, column]`.
+    Planes(Vec<f32>),
+    /// Channels of 8 bits, as many of which are symbols.
+    Bytes { map: &'a Map, symbols: usize, range: Range },
+}
+
+impl<'a> Logits<'a> {
+    /// `[symbol, row, column]`.
+    #[must_use]
+    pub const fn new(planes: Vec<f32>) -> Self {
+        Self(Values::Planes(planes))
+    }
+
+    /// Those in a map.
+    pub(super) const fn of_map(map: &'a Map, symbols: usize, range: Range) -> Self {
+        Self(Values::Bytes { map, symbols, range })
+    }
+
+    /// How many there are.
+    pub(super) const fn count(&self) -> usize {
+        match &self.0 {
+            Values::Planes(planes) => planes.len(),
+            Values::Bytes { map, symbols, .. } => *symbols * map.rows * map.columns,
+        }
+    }
+
+    /// `[symbol, row, column]`, whatever they are kept as.
+    #[must_use]
+    pub fn into_planes(self) -> Vec<f32> {
+        match self.0 {
+            Values::Planes(planes) => planes,
+            Values::Bytes { map, symbols, range } => {
+                let zero = f32::from(range.zero);
+                let mut out = Vec::with_capacity(symbols * map.rows * map.columns);
+                for symbol in 0..symbols {
+                    for row in 0..map.rows {
+                        let logits = map.channel(symbol, row);
+                        out.extend(logits.map(|logit| (f32::from(logit) - zero) * range.scale));
+                    }
+                }
+                out
+            }
+        }
+    }
+
+    /// Those of the voxels of a row from `column` on, scaled, up to a constant for each voxel; any
+    /// where there are no more. `size` is the tile's rows and columns.
+    #[inline(always)]
+    pub(super) fn block<const SYMBOLS: usize>(
+        &self,
+        [rows, columns]: [usize; 2],
+        row: usize,
+        column: usize,
+        scale: f32,
+    ) -> Block<SYMBOLS> {
+        let mut block = [[0.0; LANES]; SYMBOLS];
+        match &self.0 {
+            Values::Planes(planes) => {
+                for (symbol, values) in block.iter_mut().enumerate() {
+                    let line = &planes[(symbol * rows + row) * columns..];
+                    let logits = &line[column..columns];
+                    if let Some(logits) = logits.first_chunk::<LANES>() {
+                        for lane in 0..LANES {
+                            values[lane] = scale * logits[lane];
+                        }
+                    } else {
+                        for (value, logit) in values.iter_mut().zip(logits) {
+                            *value = scale * logit;
+                        }
+                    }
+                }
+            }
+            Values::Bytes { map, range, .. } => {
+                let scale = scale * range.scale;
+                for (group, values) in block.chunks_mut(Map::GROUP).enumerate() {
+                    let pixels = map.lanes(group, row, column);
+                    for (values, shift) in values.iter_mut().zip([0, 8, 16, 24]) {
+                        for lane in 0..LANES {
+                            let word = u32::from_le_bytes(pixels[lane]);
+                            let logit = word >> shift & 0xff;
+                            #[expect(clippy::cast_precision_loss, reason = "at most 255")]
+                            let logit = logit.cast_signed() as f32;
+                            values[lane] = scale * logit;
+                        }
+                    }
+                }
+            }
+        }
+        block
+    }
+
+    /// The first voxel of some of a row with a logit that is no number.
+    pub(super) fn not_finite(
+        &self,
+        [rows, width]: [usize; 2],
+        row: usize,
+        mut columns: std::ops::Range<usize>,
+    ) -> Option<usize> {
+        let Values::Planes(planes) = &self.0 else { return None };
+        columns.find(|column| {
+            let at = row * width + column;
+            planes[at..].iter().step_by(rows * width).any(|logit| !logit.is_finite())
+        })
+    }
+}

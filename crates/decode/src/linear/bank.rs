@@ -1,0 +1,118 @@
+//! Taps for every fraction of a pixel, as bytes.
+//!
+//! A part's taps of one fraction are whole steps of their largest over 127. What that leaves out
+//! is some thousandth of an estimate's own scatter (docs/design/0007).
+
+use fulgurite_glass::numeric::vectorized;
+
+use super::{FRACTIONS, Taps, WIDE, WINDOW, fraction_weights};
+use crate::flat::{MEAN, STATES, STEPS};
+
+/// Bytes of a row of a wide window.
+pub(super) const LINE: usize = WIDE * STATES;
+
+/// Taps of a row of a wide window, pixel by pixel.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Line(pub(super) [i8; LINE]);
+
+/// Taps of a fraction: row by row, first part, second part.
+pub(super) type Window = [[Line; 2]; WIDE];
+
+/// All taps.
+#[derive(Clone, Debug)]
+pub(super) struct Bank {
+    windows: Vec<Window>,
+    /// By fraction and part: what a step of a sum is, and the estimate of no sum at all.
+    scales: Vec<[[f32; 2]; 2]>,
+}
+
+impl Bank {
+    pub(super) fn new(taps: &Taps) -> Self {
+        let mut windows = Vec::with_capacity(FRACTIONS * FRACTIONS);
+        let mut scales = Vec::with_capacity(FRACTIONS * FRACTIONS);
+        for fraction in 0..FRACTIONS * FRACTIONS {
+            let mut window = [[Line([0; LINE]); 2]; WIDE];
+            let mut scale = [[0.0; 2]; 2];
+            for part in 0..2 {
+                let exact = moved(taps, part, [fraction / FRACTIONS, fraction % FRACTIONS]);
+                let most = exact.iter().flatten().fold(0.0f32, |most, tap| most.max(tap.abs()));
+                let step = if most > 0.0 { most / f32::from(i8::MAX) } else { 1.0 };
+                let mut sum = 0;
+                for (y, x, tap) in rounded(exact, step) {
+                    window[y][part].0[x] = tap;
+                    sum += i32::from(tap);
+                }
+                let constant = taps.weights[part].last().copied().unwrap_or(0.0);
+                // Bytes are greater by their mean than what they stand for.
+                #[expect(clippy::cast_precision_loss, reason = "below 2^24")]
+                let offset = constant - step / STEPS * f32::from(MEAN) * sum as f32;
+                scale[part] = [step / STEPS, offset];
+            }
+            windows.push(window);
+            scales.push(scale);
+        }
+        Self { windows, scales }
+    }
+
+    /// The taps of a fraction.
+    pub(super) fn taps(&self, fraction: usize) -> &Window {
+        &self.windows[fraction]
+    }
+
+    /// Estimates from sums of products.
+    pub(super) fn estimates(&self, fraction: usize, sums: &[[i32; 2]], out: &mut [[f32; 2]]) {
+        let [first, second] = self.scales[fraction];
+        vectorized(
+            #[inline(always)]
+            || {
+                for (out, [a, b]) in out.iter_mut().zip(sums) {
+                    #[expect(clippy::cast_precision_loss, reason = "some 24 bits")]
+                    let [a, b] = [*a as f32, *b as f32];
+                    *out = [a * first[0] + first[1], b * second[0] + second[1]];
+                }
+            },
+        );
+    }
+}
+
+/// Taps in steps, by row and byte of a row. What rounding leaves out is made up for by the taps to
+/// the right and below of the same image (Floyd and Steinberg): light is blurred, so that errors
+/// that alternate from pixel to pixel add up to little.
+fn rounded(mut taps: [[f32; LINE]; WIDE], step: f32) -> impl Iterator<Item = (usize, usize, i8)> {
+    /// Rows down, pixels to the right, and their share.
+    const SHARES: [(usize, isize, f32); 4] =
+        [(0, 1, 7.0 / 16.0), (1, -1, 3.0 / 16.0), (1, 0, 5.0 / 16.0), (1, 1, 1.0 / 16.0)];
+    (0..WIDE).flat_map(|y| (0..LINE).map(move |x| (y, x))).map(move |(y, x)| {
+        let most = f32::from(i8::MAX);
+        let steps = (taps[y][x] / step).round().clamp(-most, most);
+        let rest = taps[y][x] - steps * step;
+        for (down, right, share) in SHARES {
+            let to = x.checked_add_signed(right * STATES.cast_signed());
+            if let Some(to) = to.filter(|to| *to < LINE)
+                && y + down < WIDE
+            {
+                taps[y + down][to] += share * rest;
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most 127")]
+        let tap = steps as i8;
+        (y, x, tap)
+    })
+}
+
+/// A part's taps moved down and to the right by fractions of a pixel.
+fn moved(taps: &Taps, part: usize, [down, right]: [usize; 2]) -> [[f32; LINE]; WIDE] {
+    let (vertical, horizontal) = (fraction_weights(down), fraction_weights(right));
+    let mut out = [[0.0; LINE]; WIDE];
+    let count = taps.images * WINDOW * WINDOW;
+    for (i, weight) in taps.weights[part].iter().enumerate().take(count) {
+        let (image, y, x) = (i / (WINDOW * WINDOW), i / WINDOW % WINDOW, i % WINDOW);
+        for (dy, v) in vertical.iter().enumerate() {
+            for (dx, h) in horizontal.iter().enumerate() {
+                out[y + dy][(x + dx) * STATES + image] += weight * v * h;
+            }
+        }
+    }
+    out
+}

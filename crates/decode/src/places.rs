@@ -1,0 +1,147 @@
+//! Where the pixels of a row of voxels are, to a fraction of a pixel.
+//!
+//! Displacements change slowly, so neighbors mostly lie at one fraction, a pitch apart: what has
+//! the same weights is done at once.
+
+use fulgurite_glass::numeric::{round, vectorized};
+
+use crate::flat::BORDER;
+use crate::{Displacement, Flat};
+
+/// The displacements of a row of voxels, in whole fractions of a pixel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places<const FRACTIONS: usize> {
+    row: usize,
+    /// Down and to the right.
+    by: [Vec<i32>; 2],
+}
+
+/// The pixels that are looked at for a voxel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// From the voxel's first pixel to the one that the window is around.
+    pub(crate) anchor: usize,
+    /// Pixels before that one.
+    pub(crate) before: usize,
+    /// Pixels of a side.
+    pub(crate) side: usize,
+}
+
+/// Voxels whose windows lie a pitch apart, at one fraction of a pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Voxels.
+    pub(crate) count: usize,
+    /// The first pixel of the first window, borders counted.
+    pub(crate) first: [usize; 2],
+    /// Down and to the right.
+    pub(crate) fraction: [usize; 2],
+}
+
+impl<const FRACTIONS: usize> Places<FRACTIONS> {
+    /// Those of a row.
+    pub(crate) fn set(&mut self, displacement: &Displacement, row: usize) {
+        self.row = row;
+        for (places, by) in self.by.iter_mut().zip(&displacement.by) {
+            let by = by.row(row);
+            places.resize(by.len(), 0);
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (place, by) in places.iter_mut().zip(by) {
+                        #[expect(clippy::cast_precision_loss, reason = "at most hundreds")]
+                        let fractions = round(by * FRACTIONS as f32);
+                        #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
+                        let fractions = fractions as i32;
+                        *place = fractions;
+                    }
+                },
+            );
+        }
+    }
+
+    /// The voxels from `column` on that are alike.
+    pub(crate) fn run(&self, flat: &Flat, column: usize, window: Window) -> Run {
+        let [down, right] = self.by.each_ref().map(|by| &by[column..]);
+        let own = (down[0], right[0]);
+        let other = down.iter().zip(right).position(|(down, right)| (*down, *right) != own);
+        let place = |voxel: usize, by: i32| {
+            let pixel = (BORDER + voxel * flat.per_pitch + window.anchor).cast_signed();
+            let fractions = pixel * FRACTIONS.cast_signed() + by as isize;
+            let first = fractions.div_euclid(FRACTIONS.cast_signed());
+            let fraction = fractions.rem_euclid(FRACTIONS.cast_signed()).cast_unsigned();
+            (first - window.before.cast_signed(), fraction)
+        };
+        let (top, below) = place(self.row, own.0);
+        let (left, behind) = place(column, own.1);
+        // At borders windows are where they fit.
+        let last = [flat.rows, flat.columns].map(|length| (length - window.side).cast_signed());
+        let first = [top.clamp(0, last[0]), left.clamp(0, last[1])].map(isize::cast_unsigned);
+        let room = (last[1] - left).max(0).cast_unsigned() / flat.per_pitch + 1;
+        let count = if left < 0 { 1 } else { other.unwrap_or(down.len()).min(room) };
+        Run { count, first, fraction: [below, behind] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Runs against places one by one.
+
+    use fulgurite_glass::channel::{SectorImages, SectorShape};
+    use fulgurite_units::Seed;
+
+    use super::{Places, Run, Window};
+    use crate::flat::BORDER;
+    use crate::{Displacement, Flat};
+
+    #[test]
+    fn runs_are_the_places_one_by_one() {
+        let (voxels, pitch) = (24, 3);
+        let shape = SectorShape::new(24, 24).unwrap();
+        let side = voxels * pitch;
+        let images = SectorImages {
+            count: 1,
+            rows: side,
+            columns: side,
+            bits: 8,
+            pixels: vec![9; side * side],
+        };
+        let flat = Flat::new(&images, pitch);
+        let mut stream = Seed::new(1).stream();
+        let mut displacement = Displacement::none(shape);
+        for plane in &mut displacement.by {
+            for row in plane.values.chunks_mut(6) {
+                #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+                let by = (40.0 * stream.unit() - 20.0) as f32;
+                row.fill(if by > 12.0 { 90.0 } else { by });
+            }
+        }
+        let window = Window { anchor: 1, before: 7, side: 16 };
+        let mut places = Places::<8>::default();
+        for row in 0..voxels {
+            places.set(&displacement, row);
+            let mut column = 0;
+            while column < voxels {
+                let found = places.run(&flat, column, window);
+                assert!(found.count > 0 && column + found.count <= voxels);
+                for voxel in 0..found.count {
+                    let by = displacement.at(row, column + voxel);
+                    let of = [row, column + voxel];
+                    let fractions = [0, 1].map(|axis| {
+                        #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
+                        let by = (8.0 * by[axis]).round_ties_even() as isize;
+                        8 * (BORDER + of[axis] * pitch + 1).cast_signed() + by
+                    });
+                    let last = flat.rows - 16;
+                    let first = fractions.map(|at| (at.div_euclid(8) - 7).max(0).cast_unsigned());
+                    let first = first.map(|at| at.min(last));
+                    let fraction = fractions.map(|at| at.rem_euclid(8).cast_unsigned());
+                    let [top, left] = found.first;
+                    let own = Run { first: [top, left + voxel * pitch], ..found };
+                    assert_eq!((own.first, own.fraction), (first, fraction), "{row} {column}");
+                }
+                column += found.count;
+            }
+        }
+    }
+}
