@@ -110,22 +110,27 @@ fn cargo_test(count: &mut Count) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The codes' tests once for each level of instructions that this processor has: what the best
+/// Tests of kernels: a package, and what their names have in them.
+const KERNELS: [(&str, &[&str]); 2] =
+    [("fulgurite-codes", &[]), ("fulgurite-decode", &["kernel", "bytes", "bank"])];
+
+/// Tests of kernels once for each level of instructions that this processor has: what the best
 /// one hides must be right too.
 fn levels(count: &mut Count) -> Result<Outcome> {
-    const CODES: [&str; 2] = ["--package", "fulgurite-codes"];
     let mut list = shell::cargo();
-    list.args(["run", "--quiet"]).args(CODES).args(["--example", "isa"]);
+    list.args(["run", "--quiet", "--package", "fulgurite-codes", "--example", "isa"]);
     for level in shell::read(&mut list)?.lines() {
         println!("-- FULGURITE_ISA={level}");
-        let mut command = shell::cargo();
-        command.args(["test", "--quiet"]).args(CODES).arg("--lib").env("FULGURITE_ISA", level);
-        shell::run_seeing(&mut command, |line| count.see(line))?;
+        for (package, names) in KERNELS {
+            let mut command = shell::cargo();
+            command.args(["test", "--quiet", "--package", package, "--lib", "--"]).args(names);
+            shell::run_seeing(command.env("FULGURITE_ISA", level), |line| count.see(line))?;
+        }
     }
     Ok(Outcome::Passed)
 }
 
-/// The codes' tests under the address sanitizer: kernels work on pointers. The compiler has it
+/// The same tests under the address sanitizer: kernels work on pointers. The compiler has it
 /// behind a flag for which a stable one must be told to accept flags.
 fn sanitizer(count: &mut Count) -> Result<Outcome> {
     let version = shell::read(shell::program("rustc").arg("-vV"))?;
@@ -133,11 +138,14 @@ fn sanitizer(count: &mut Count) -> Result<Outcome> {
     if !host.ends_with("linux-gnu") {
         return Ok(Outcome::Skipped(format!("there is none for {host}")));
     }
-    let mut command = shell::cargo();
-    command.args(["test", "--quiet", "--package", "fulgurite-codes", "--lib", "--target", host]);
-    command.arg("--target-dir").arg(shell::target().join("sanitizer"));
-    command.envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")]);
-    shell::run_seeing(&mut command, |line| count.see(line))?;
+    for (package, names) in KERNELS {
+        let mut command = shell::cargo();
+        command.args(["test", "--quiet", "--package", package, "--lib", "--target", host]);
+        command.arg("--target-dir").arg(shell::target().join("sanitizer"));
+        command.arg("--").args(names);
+        command.envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")]);
+        shell::run_seeing(&mut command, |line| count.see(line))?;
+    }
     Ok(Outcome::Passed)
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the decoders: known symbols through known channels.
 
+mod bytes;
 mod voxels;
 
 use fulgurite_glass::channel::{

@@ -1,25 +1,24 @@
-//! The whole analog read of a sector, images in and verified bytes out, and where its time goes.
+//! The whole analog read of a sector, images in and verified bytes out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
 use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
 use fulgurite_decode::{
-    Damage, DecodeError, Decoder, Engine, Front, GUARD, Logits, Range, SymbolProbabilities, Tile,
-    VoxelMedium, VoxelReader, standard_linear,
+    Damage, DecodeError, Decoder, Engine, Logits, Range, Tile, VoxelMedium, VoxelReader,
+    standard_linear,
 };
 use fulgurite_glass::SectorsAt;
-use fulgurite_glass::channel::{Channel, SectorImages};
+use fulgurite_glass::channel::Channel;
 use fulgurite_units::{PlatterId, Seed};
 
 use crate::media::place;
 use crate::{PRESET, learned, spent, timed};
 
 /// Sectors of a measurement.
-const SECTORS: usize = 3;
+const SECTORS: usize = 6;
 
 /// Sectors of a measurement of the ladder: their qualities are many.
 const CLIMBED: usize = 100;
@@ -54,45 +53,35 @@ impl Engine for Timed {
     }
 }
 
-/// Seconds of the whole, and of its parts.
-#[derive(Default)]
-struct Parts {
-    whole: f64,
-    registration: f64,
-    code_words: f64,
-}
-
 pub(crate) fn analog(engine: &str, model: &str) {
     let nanos = Arc::new(AtomicU64::new(0));
     let decoder =
         learned(engine, model, |engine| Box::new(Timed { engine, nanos: Arc::clone(&nanos) }));
-    let medium = medium();
-    let mut reader = VoxelReader::new(medium.clone(), vec![Box::new(decoder)]).unwrap();
-    let mut front = Front::new();
-    let mut parts = Parts::default();
+    let mut reader = VoxelReader::new(medium(), vec![Box::new(decoder)]).unwrap();
+    let mut whole = 0.0;
     for number in 0..=SECTORS {
         let written = sector(number);
         let (images, _) =
             reader.images(place(), &written, 0, u32::try_from(number).unwrap(), 1).unwrap();
+        let ((), seconds) = timed(|| {
+            let (_, bytes) = reader.bytes(&images, 0, place().number(0)).unwrap();
+            let bytes = bytes.expect("the sector can be read");
+            let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+            assert_eq!(sector_checksum(content), checksum, "the sector's own checksum");
+            assert_eq!(bytes, written, "what was written");
+        });
         // The first one warms up, and engines plan.
         if number == 0 {
             nanos.store(0, Ordering::Relaxed);
-            let parts = &mut Parts::default();
-            one(&mut reader, &mut front, &medium.channel, &images, &written, parts);
-            nanos.store(0, Ordering::Relaxed);
         } else {
-            one(&mut reader, &mut front, &medium.channel, &images, &written, &mut parts);
+            whole += seconds;
         }
     }
     let voxels = SECTORS * reader.frame().unwrap().shape().voxels();
     println!(
-        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{:.6},\"registration_s\":{:.6},\
-         \"inference_s\":{:.6},\"code_words_s\":{:.6}}}",
+        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{whole:.6},\"inference_s\":{:.6}}}",
         SECTORS * place().sector_bytes,
-        parts.whole,
-        parts.registration,
-        nanos.load(Ordering::Relaxed) as f64 / 1e9,
-        parts.code_words
+        nanos.load(Ordering::Relaxed) as f64 / 1e9
     );
 }
 
@@ -153,51 +142,6 @@ pub(crate) fn ladder(engine: &str, model: &str) {
          \"decodes\":{decodes},\"lost\":{lost}}}",
         CLIMBED * place().sector_bytes
     );
-}
-
-/// Reads one sector; then the parts of that which do not tell their own time, once more each.
-fn one(
-    reader: &mut VoxelReader,
-    front: &mut Front,
-    channel: &Channel,
-    images: &SectorImages,
-    written: &[u8],
-    parts: &mut Parts,
-) {
-    let ((), whole) = timed(|| {
-        let (_, bytes) = reader.bytes(images, 0, place().number(0)).unwrap();
-        let bytes = bytes.expect("the sector can be read");
-        let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-        assert_eq!(sector_checksum(content), checksum, "the sector's own checksum");
-        assert_eq!(bytes, written, "what was written");
-    });
-    parts.whole += whole;
-    let pitch = usize::from(channel.optics.pixels_per_pitch);
-    let found = reader.decode(images, 0).unwrap();
-    let frame = reader.frame().unwrap();
-    let shape = frame.shape();
-    let register = || {
-        front.registered(images, shape, channel.medium, pitch).unwrap();
-    };
-    parts.registration += timed(register).1;
-    let soft = soft(&found, shape.columns(), frame.coded_voxels());
-    let code_words = timed(|| {
-        let (_, bytes) = frame.bytes_of_soft(&soft, place().number(0)).unwrap();
-        assert!(bytes.is_some(), "the sector can be read");
-    });
-    parts.code_words += code_words.1;
-}
-
-/// The soft bits of the voxels that carry any.
-fn soft(found: &SymbolProbabilities, columns: usize, coded: usize) -> Vec<i8> {
-    let alphabet = Alphabet::new(Axis::Circular { bits: 3 }).unwrap();
-    let demapper = Demapper::new(&alphabet, Method::MaxLog, 2.0).unwrap();
-    let rows = found.logarithms().chunks_exact(columns * 8).skip(GUARD);
-    let inner = rows.flat_map(|row| &row[GUARD * 8..(columns - GUARD) * 8]);
-    let logarithms: Vec<f32> = inner.copied().take(coded * 8).collect();
-    let mut soft = vec![0; coded * 3];
-    demapper.logarithms(&logarithms, &mut soft).unwrap();
-    soft
 }
 
 /// The bytes of a sector that end in their checksum.

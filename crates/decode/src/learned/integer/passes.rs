@@ -20,13 +20,19 @@ pub(super) fn sort_images(
     let mut line = vec![[range.zero; GROUP]; columns];
     for group in 0..tile.states().div_ceil(GROUP) {
         for row in 0..rows {
-            if let Some(own) = tile.bytes(row, range) {
-                line[own.len()..].fill([range.zero; GROUP]);
-                line[..own.len()].copy_from_slice(own);
-            } else {
-                to_bytes(tile, group, row, range, &mut made, &mut line)?;
-            }
-            sort_row(&line, [group, row], weights, out);
+            let pixels = match tile.bytes(row, range) {
+                Some(own) if own.len() == columns => own,
+                Some(own) => {
+                    line[..own.len()].copy_from_slice(own);
+                    line[own.len()..].fill([range.zero; GROUP]);
+                    &line
+                }
+                None => {
+                    to_bytes(tile, group, row, range, &mut made, &mut line)?;
+                    &line
+                }
+            };
+            sort_row(pixels, [group, row], weights, out);
         }
     }
     Ok(())
