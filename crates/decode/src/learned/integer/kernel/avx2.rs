@@ -1,4 +1,5 @@
-//! 8 pixels to a vector: bytes are made words, even and odd channels apart, and their products are
+//! 8 pixels to a vector, two of them at once with four channels, which is what 16 registers hold:
+//! bytes are made words, even and odd channels apart, and their products are
 //! added in pairs. (Products of bytes in pairs saturate, so they are not for this.)
 
 #![expect(unsafe_code, reason = "vector loads at places that are checked before")]
@@ -13,9 +14,6 @@ use std::arch::x86_64::{
 
 use super::super::map::{GROUP, LANES};
 use super::{BLOCK, Convolution, Kernel};
-
-/// Channels that are made at once, with both vectors of 16 pixels: what 16 registers hold.
-const CHANNELS: usize = GROUP;
 
 /// Bytes of a vector.
 const VECTOR: usize = 32;
@@ -54,16 +52,15 @@ unsafe fn run(convolution: Convolution<'_>) {
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn strip(convolution: &Convolution<'_>, from: usize, group: usize) -> [u8; 2 * VECTOR] {
-    let bias = &convolution.bias[group * GROUP..][..CHANNELS];
-    let scale = &convolution.scale[group * GROUP..][..CHANNELS];
-    let mut sums = [[_mm256_setzero_si256(); 2]; CHANNELS];
+    let bias = &convolution.bias[group * GROUP..][..BLOCK];
+    let scale = &convolution.scale[group * GROUP..][..BLOCK];
+    let mut sums = [[_mm256_setzero_si256(); 2]; BLOCK];
     for (sums, bias) in sums.iter_mut().zip(bias) {
         sums.fill(_mm256_set1_epi32(*bias));
     }
-    // A block's weights of a tap are two words of each channel; these are one half of them.
-    let (block, half) = (group / (BLOCK / GROUP), group % (BLOCK / GROUP));
-    let weights = &convolution.weights[block * convolution.taps.len() * 2 * BLOCK..];
-    let weights = weights.as_chunks::<{ 2 * GROUP }>().0.iter().skip(half).step_by(BLOCK / GROUP);
+    // Two words of each channel.
+    let weights = &convolution.weights[group * convolution.taps.len() * 2 * BLOCK..];
+    let weights = weights.as_chunks::<{ 2 * BLOCK }>().0;
     let even = _mm256_set1_epi16(0xff);
     for (tap, weights) in convolution.taps.iter().zip(weights) {
         let pixels = convolution.input.as_ptr().wrapping_add(from + tap);
@@ -88,7 +85,7 @@ unsafe fn strip(convolution: &Convolution<'_>, from: usize, group: usize) -> [u8
     for (vector, out) in out.as_chunks_mut::<VECTOR>().0.iter_mut().enumerate() {
         let mut bytes = _mm256_setzero_si256();
         // The last channel first: each moves those before it up.
-        for channel in (0..CHANNELS).rev() {
+        for channel in (0..BLOCK).rev() {
             let byte = quantized(sums[channel][vector], scale[channel], zero);
             bytes = _mm256_or_si256(_mm256_slli_epi32::<8>(bytes), byte);
         }

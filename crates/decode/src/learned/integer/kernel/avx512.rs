@@ -1,5 +1,5 @@
-//! 16 pixels to a vector and four products to a lane (VNNI): 8 channels of 48 pixels at once, so
-//! that a load of pixels serves 8 products of vectors, and one of weights 3.
+//! 16 pixels to a vector and four products to a lane (VNNI): 4 channels of 96 pixels at once, so
+//! that a load of pixels serves 4 products of vectors, and one of weights 6.
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that are checked before")]
 
@@ -14,7 +14,7 @@ use super::super::map::{GROUP, LANES};
 use super::{BLOCK, Convolution, Kernel};
 
 /// Vectors of a row that are made at once.
-const VECTORS: usize = 3;
+const VECTORS: usize = 6;
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx512-vnni",
@@ -37,6 +37,9 @@ unsafe fn run(mut convolution: Convolution<'_>) {
                     match vectors - vector {
                         1 => strip::<1>(&mut convolution, at),
                         2 => strip::<2>(&mut convolution, at),
+                        3 => strip::<3>(&mut convolution, at),
+                        4 => strip::<4>(&mut convolution, at),
+                        5 => strip::<5>(&mut convolution, at),
                         _ => strip::<VECTORS>(&mut convolution, at),
                     }
                 }
@@ -81,26 +84,22 @@ unsafe fn strip<const COUNT: usize>(convolution: &mut Convolution<'_>, at: Place
         }
     }
     let zero = _mm512_set1_ps(convolution.zero);
-    for half in 0..BLOCK / GROUP {
-        let at_group = convolution.output_at
-            + (at.block * (BLOCK / GROUP) + half) * convolution.output_plane
-            + at.row * convolution.output_row
-            + at.column * GROUP;
-        for vector in 0..COUNT {
-            let mut bytes = _mm512_setzero_si512();
-            let channels = half * GROUP..(half + 1) * GROUP;
-            // The last channel first: each moves those before it up.
-            for (sums, scale) in sums[channels.clone()].iter().zip(&scale[channels]).rev() {
-                let byte = quantized(sums[vector], *scale, zero);
-                bytes = _mm512_or_si512(_mm512_slli_epi32::<8>(bytes), byte);
-            }
-            let left = convolution.columns - at.column - vector * LANES;
-            let mask = u16::MAX >> (LANES - left.min(LANES));
-            let to =
-                convolution.output.as_mut_ptr().wrapping_add(at_group + vector * LANES * GROUP);
-            // SAFETY: the mask ends with the last column, which is within the output.
-            unsafe { _mm512_mask_storeu_epi32(to.cast(), mask, bytes) };
+    let at_group = convolution.output_at
+        + at.block * convolution.output_plane
+        + at.row * convolution.output_row
+        + at.column * GROUP;
+    for vector in 0..COUNT {
+        let mut bytes = _mm512_setzero_si512();
+        // The last channel first: each moves those before it up.
+        for (sums, scale) in sums.iter().zip(scale).rev() {
+            let byte = quantized(sums[vector], *scale, zero);
+            bytes = _mm512_or_si512(_mm512_slli_epi32::<8>(bytes), byte);
         }
+        let left = convolution.columns - at.column - vector * LANES;
+        let mask = u16::MAX >> (LANES - left.min(LANES));
+        let to = convolution.output.as_mut_ptr().wrapping_add(at_group + vector * LANES * GROUP);
+        // SAFETY: the mask ends with the last column, which is within the output.
+        unsafe { _mm512_mask_storeu_epi32(to.cast(), mask, bytes) };
     }
 }
 

@@ -28,8 +28,7 @@ fn run(convolution: Convolution<'_>) {
                 let count = LANES.min(convolution.columns - column);
                 let at = convolution.output_at + row * convolution.output_row + column * GROUP;
                 for (channel, sums) in sums.iter().enumerate() {
-                    let group = 2 * block + channel / GROUP;
-                    let at = at + group * convolution.output_plane + channel % GROUP;
+                    let at = at + block * convolution.output_plane + channel;
                     for (lane, sum) in sums[..count].iter().enumerate() {
                         let value = *sum as f32 * scale[channel] + convolution.zero;
                         convolution.output[at + lane * GROUP] = nearest_byte(value);
