@@ -1,9 +1,10 @@
 //! What engines make of a tile.
 
+use fulgurite_glass::numeric::LANES;
+
 use super::integer::Map;
 use crate::probabilities::Block;
 use crate::resample::Range;
-use fulgurite_glass::numeric::LANES;
 
 /// Logits of a tile's voxels.
 #[derive(Debug)]
@@ -56,8 +57,8 @@ impl<'a> Logits<'a> {
         }
     }
 
-    /// Those of the voxels of a row from `column` on, scaled, up to a constant for each voxel; any
-    /// where there are no more. `size` is the tile's rows and columns.
+    /// Those of the voxels of a row from `column` on, scaled, up to a constant for each voxel;
+    /// finite ones where there are no more. The tile is of so many rows and columns.
     #[inline(always)]
     pub(super) fn block<const SYMBOLS: usize>(
         &self,
@@ -102,15 +103,18 @@ impl<'a> Logits<'a> {
         block
     }
 
-    /// The first voxel of some of a row with a logit that is no number.
+    /// The first voxel of some of a row with a logit that is no number, if blocks of them say that
+    /// there is one.
     pub(super) fn not_finite(
         &self,
         [rows, width]: [usize; 2],
         row: usize,
-        mut columns: std::ops::Range<usize>,
+        columns: &std::ops::Range<usize>,
+        is_finite: bool,
     ) -> Option<usize> {
         let Values::Planes(planes) = &self.0 else { return None };
-        columns.find(|column| {
+        let mut unknown = columns.clone().filter(|_| !is_finite);
+        unknown.find(|column| {
             let at = row * width + column;
             planes[at..].iter().step_by(rows * width).any(|logit| !logit.is_finite())
         })

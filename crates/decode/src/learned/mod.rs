@@ -1,9 +1,9 @@
 //! The learned decoder: a network from registered images to the logits of every voxel.
 //!
 //! ```text
-//! images --registered()--> planes --tiles--> Engine (ours | tract | ONNX Runtime) --> logits
-//!                                                                               | / temperature
-//! Models (by name) --> Model = ONNX + card                    SymbolProbabilities
+//! images --registered--> planes or bytes --tiles--> Engine (ours | tract | ONNX Runtime)
+//!                                                      | logits / temperature
+//! Models (by name) --> Model = ONNX + card             +--> SymbolProbabilities, or soft bits
 //! ```
 //!
 //! The network is the lab's (`python/`): trained elsewhere, opened here, run on one core. Nothing
@@ -157,21 +157,23 @@ impl Network {
             blocks.resize(room, 0.0);
             for row in down.from..down.to {
                 let line = row - down.start;
-                if let Some(bad) = found.not_finite(tiling.size, line, columns.clone()) {
-                    let column = right.start + bad;
-                    let place = format!("the logits of the voxel in row {row}, column {column}");
-                    return Err(DecodeError::ModelNumber { model: model.id().to_string(), place });
-                }
                 let blocks = blocks.as_chunks_mut::<LANES>().0.as_chunks_mut::<SYMBOLS>().0;
+                let mut is_finite = true;
                 vectorized(
                     #[inline(always)]
                     || {
                         for (at, block) in blocks.iter_mut().enumerate() {
                             let column = columns.start + at * LANES;
                             *block = found.block(tiling.size, line, column, scale);
+                            is_finite &= all_finite(block);
                         }
                     },
                 );
+                if let Some(bad) = found.not_finite(tiling.size, line, &columns, is_finite) {
+                    let column = right.start + bad;
+                    let place = format!("the logits of the voxel in row {row}, column {column}");
+                    return Err(DecodeError::ModelNumber { model: model.id().to_string(), place });
+                }
                 let first = row * shape.columns() + right.from;
                 put(blocks, Place { first, count: columns.len() })?;
             }
@@ -216,6 +218,18 @@ impl Network {
             demapper.logarithms_in_blocks(blocks, soft).map_err(refused)
         })
     }
+}
+
+#[inline(always)]
+fn all_finite<const SYMBOLS: usize>(block: &Block<SYMBOLS>) -> bool {
+    // What is not finite is no number when it is multiplied by zero, and stays so in a sum.
+    let mut sums = [0.0f32; LANES];
+    for values in block {
+        for lane in 0..LANES {
+            sums[lane] += 0.0 * values[lane];
+        }
+    }
+    sums.iter().sum::<f32>().is_finite()
 }
 
 /// Voxels of a row: the number of the first one in the sector.
