@@ -9,6 +9,8 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
+use crate::CodeError;
+
 /// Name of the environment variable that forces the size, in KiB.
 pub const SECOND_CACHE_VARIABLE: &str = "FULGURITE_SECOND_CACHE_KIB";
 
@@ -21,17 +23,22 @@ const BELIEVED: RangeInclusive<usize> = 128 << 10..=64 << 20;
 #[must_use]
 pub fn second_cache_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| forced().or_else(ask).unwrap_or(UNKNOWN))
+    *BYTES.get_or_init(|| forced_cache().ok().flatten().or_else(ask).unwrap_or(UNKNOWN))
 }
 
-/// The size that the environment forces, if it is one that a cache can have.
-fn forced() -> Option<usize> {
+/// The size that the environment forces, if it does.
+///
+/// # Errors
+/// [`CodeError::SecondCache`] when no cache is of such a size. Programs ask this when they start,
+/// because [`second_cache_bytes`] then quietly takes what the processor says.
+pub fn forced_cache() -> Result<Option<usize>, CodeError> {
     #[expect(
         clippy::disallowed_methods,
         reason = "beside the instruction set the one choice that depends on the machine"
     )]
-    let kib = std::env::var(SECOND_CACHE_VARIABLE).ok()?;
-    believed(kib.parse().ok()?, 1 << 10)
+    let Ok(kib) = std::env::var(SECOND_CACHE_VARIABLE) else { return Ok(None) };
+    let bytes = kib.parse().ok().and_then(|count| believed(count, 1 << 10));
+    bytes.map(Some).ok_or(CodeError::SecondCache { kib })
 }
 
 /// The product, if a second-level cache can be that large.
@@ -80,7 +87,7 @@ mod tests {
         }
         let bytes = second_cache_bytes();
         assert!(BELIEVED.contains(&bytes), "{bytes} bytes");
-        assert_eq!(bytes, forced().or_else(ask).unwrap_or(UNKNOWN));
+        assert_eq!(bytes, forced_cache().unwrap().or_else(ask).unwrap_or(UNKNOWN));
     }
 
     /// What the kernel found is another way to the same number.

@@ -56,6 +56,12 @@ pub enum CodeError {
         /// The level named.
         name: String,
     },
+    /// The environment forces a size that no second-level cache has.
+    #[error("FULGURITE_SECOND_CACHE_KIB is \"{kib}\"; a size is 128 to 65536 KiB")]
+    SecondCache {
+        /// What it is.
+        kib: String,
+    },
     /// A signature can follow only bytes that are whole blocks.
     #[error("a signature cannot follow {bytes} bytes, which are not whole blocks of 256")]
     SignatureBlock {
@@ -140,6 +146,7 @@ impl CodeError {
             | Self::BaseMatrix { .. }
             | Self::WordLength { .. }
             | Self::Isa { .. }
+            | Self::SecondCache { .. }
             | Self::SignatureBlock { .. }
             | Self::SymbolBits { .. }
             | Self::SoftScale

@@ -32,7 +32,7 @@ pub mod small;
 pub mod symbols;
 pub mod version1;
 
-pub use cache::{SECOND_CACHE_VARIABLE, second_cache_bytes};
+pub use cache::{SECOND_CACHE_VARIABLE, forced_cache, second_cache_bytes};
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
 };

@@ -192,7 +192,7 @@ pub(crate) fn main() -> ExitCode {
     let out = Output::new(cli.json);
     let out = if cli.command.outlives_reader() { out.outliving_reader() } else { out };
     let result =
-        check_instructions().and_then(|()| run(&cli.command, &out)).and_then(|()| out.flush());
+        check_processor().and_then(|()| run(&cli.command, &out)).and_then(|()| out.flush());
     let exit = match result {
         Ok(()) => Exit::Success,
         Err(error) => {
@@ -243,10 +243,11 @@ pub(crate) fn command_line() -> clap::Command {
     Cli::command()
 }
 
-/// Refuses instructions that the environment forces and this processor lacks: quietly taking others
-/// would make a measurement or a test of them a lie.
-fn check_instructions() -> anyhow::Result<()> {
-    match fulgurite_codes::Isa::forced() {
+/// Refuses instructions that the environment forces and this processor lacks, and a cache that none
+/// has: quietly taking others would make a measurement or a test of them a lie.
+fn check_processor() -> anyhow::Result<()> {
+    let forced = fulgurite_codes::Isa::forced().and(fulgurite_codes::forced_cache());
+    match forced {
         Ok(_) => Ok(()),
         Err(error) => Err(Coded::new(Exit::Config, error.to_string()).into()),
     }

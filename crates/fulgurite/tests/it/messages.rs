@@ -208,12 +208,19 @@ fn a_wrong_configuration_names_the_place() {
 }
 
 #[test]
-fn instructions_that_are_not_there_are_refused() {
+fn instructions_and_caches_that_are_not_there_are_refused() {
     let mut command = fulgurite(&["durability"]);
     command.env("FULGURITE_ISA", "mmx");
     expect![[r#"
         err: fulgurite: FULGURITE_ISA names "mmx", which this processor or this program
             does not know
+        exit: 3
+    "#]]
+    .assert_eq(&fold(&transcript(&mut command)));
+    let mut command = fulgurite(&["durability"]);
+    command.env("FULGURITE_SECOND_CACHE_KIB", "1M");
+    expect![[r#"
+        err: fulgurite: FULGURITE_SECOND_CACHE_KIB is "1M"; a size is 128 to 65536 KiB
         exit: 3
     "#]]
     .assert_eq(&fold(&transcript(&mut command)));
