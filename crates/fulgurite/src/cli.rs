@@ -246,8 +246,7 @@ pub(crate) fn command_line() -> clap::Command {
 /// Refuses instructions that the environment forces and this processor lacks, and a cache that none
 /// has: quietly taking others would make a measurement or a test of them a lie.
 fn check_processor() -> anyhow::Result<()> {
-    let forced = fulgurite_codes::Isa::forced().and(fulgurite_codes::forced_cache());
-    match forced {
+    match fulgurite_codes::Isa::forced().and_then(|_| fulgurite_codes::forced_cache()) {
         Ok(_) => Ok(()),
         Err(error) => Err(Coded::new(Exit::Config, error.to_string()).into()),
     }
