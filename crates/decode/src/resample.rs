@@ -8,6 +8,8 @@
 //! at once, in rows of pixels of all states side by side.
 
 use fulgurite_glass::channel::SectorShape;
+#[cfg(feature = "learned")]
+use fulgurite_glass::numeric::to_u16;
 use fulgurite_glass::numeric::{Plane, vectorized};
 
 use crate::cubic::cubic;
@@ -98,9 +100,7 @@ pub(crate) fn bytes(
 #[cfg(feature = "learned")]
 #[inline(always)]
 pub(crate) fn nearest_byte(value: f32) -> u8 {
-    /// What is added to a number below 2^22 so that its last bits are the nearest integer.
-    const ROUND: f32 = 12_582_912.0;
-    (value.clamp(0.0, 255.0) + ROUND).to_bits().to_le_bytes()[0]
+    to_u16(value.clamp(0.0, 255.0)).to_le_bytes()[0]
 }
 
 /// Moves voxels, and gives the rows of pixels one by one, in steps of a byte.

@@ -12,7 +12,7 @@ use super::onnx::File;
 use super::{Device, Engine, EngineChoice, Following, Learned, Logits, Model, Models, Tile};
 use crate::front::Seen;
 use crate::tests::{Known, errors, known, scores, sector, shape};
-use crate::{DecodeError, Decoder, LinearFit, Scores, registered};
+use crate::{DecodeError, Decoder, LinearFit, Scores, registered, standard_model};
 
 const ONNX: &[u8] = include_bytes!("../../tests/models/tiny.onnx");
 const CARD: &[u8] = include_bytes!("../../tests/models/tiny.json");
@@ -537,5 +537,44 @@ fn integers_are_those_of_onnx_runtime() {
         let alike = apart.iter().filter(|apart| **apart < 0.5).count() as f64 / apart.len() as f64;
         let most = apart.iter().fold(0.0f32, |most, one| most.max(*one));
         assert!(alike > 0.7 && most < 6.0, "{alike} are alike; the most is {most} steps");
+    }
+}
+
+/// The shipped engine, told nothing of bytes.
+#[derive(Debug)]
+struct ByPlanes(Box<dyn Engine>);
+
+impl Engine for ByPlanes {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
+        self.0.run(tile)
+    }
+}
+
+/// Images that are made bytes when they are registered are read as those that the engine makes
+/// bytes, in one tile and in several: what rounds to either side is all
+/// that differs.
+#[test]
+fn bytes_are_read_as_planes() {
+    let model = standard_model().unwrap();
+    let channel = Channel::preset("nominal").unwrap();
+    let side = SectorShape::new(92, 68).unwrap();
+    let (images, _) = sector(&channel, side, 3);
+    for tile in [384, 44] {
+        let engine = || EngineChoice::BuiltIn.start(&model).unwrap();
+        let decoder =
+            |engine| Learned::with_engine(&model, channel.medium, engine).unwrap().tiles_of(tile);
+        let by_bytes = decoder(engine()).decode(&images, side).unwrap();
+        let by_planes = decoder(Box::new(ByPlanes(engine()))).decode(&images, side).unwrap();
+        let differ = (0..side.voxels())
+            .filter(|voxel| by_bytes.likeliest(*voxel) != by_planes.likeliest(*voxel))
+            .count();
+        assert!(differ * 1000 <= side.voxels(), "{differ} voxels, tiles of {tile}");
+        let off = by_bytes.logarithms().iter().zip(by_planes.logarithms());
+        let mean = off.map(|(a, b)| (a - b).abs()).sum::<f32>() / (8 * side.voxels()) as f32;
+        assert!(mean < 0.1, "{mean}, tiles of {tile}");
     }
 }

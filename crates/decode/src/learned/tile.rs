@@ -58,7 +58,6 @@ impl<'a> Tile<'a> {
         'a: 'b,
     {
         let ([top, left], [_, columns]) = (self.from, self.size);
-        made.clear();
         match self.images {
             Seen::Planes(planes) => {
                 let plane = &planes[state];
@@ -67,11 +66,13 @@ impl<'a> Tile<'a> {
                 if let Some(whole) = there.get(..columns) {
                     return whole;
                 }
+                made.clear();
                 made.extend_from_slice(there);
             }
             Seen::Bytes { range, .. } => {
                 let pixels = self.bytes(row, range).unwrap_or_default();
                 let zero = f32::from(range.zero);
+                made.clear();
                 made.extend(pixels.iter().map(|p| (f32::from(p[state]) - zero) * range.scale));
             }
         }
