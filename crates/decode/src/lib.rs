@@ -3,11 +3,13 @@
 //! ```text
 //! SectorImages --> Flat (illumination taken out) --> Displacement (where each voxel really is)
 //!                    |                                   |
-//!                    +------> Matched, Linear <----------+--> estimates --> Demapper
-//!                    |                                   |                     |
-//!                    +------> registered images <--------+     Scores <-- SymbolProbabilities
-//!                                   |                                          |
-//!                                   +--> Learned: tiles, an engine, logits ----+
+//!                    +------> Matched, Linear <----------+--> estimates --> Demapper --+
+//!                    |                                   |                             |
+//!                    +------> registered images <--------+                             |
+//!                                   |                                                  |
+//!                                   +--> Learned: tiles, an engine, logits ------------+
+//!                                                                                      |
+//!                                             Scores <-- SymbolProbabilities, or soft bits
 //! ```
 //!
 //! A pure function of images and a decoder's numbers: no clock, no state from read to read, and no
