@@ -11,6 +11,7 @@ use fulgurite_glass::{
 
 use super::Wish;
 use crate::far::OpenPlatter;
+use crate::limits::CHUNK_BYTES;
 use crate::repairs::Repairs;
 use crate::{PlattersError, Result, cipher_crc};
 
@@ -69,6 +70,8 @@ impl Tracks for WithSet<'_> {
 pub(super) struct AtHand {
     track: Option<u32>,
     buffer: TrackBuffer,
+    /// Its user bytes on their way to a room.
+    run: Vec<u8>,
     failed: BTreeMap<u32, Arc<PlattersError>>,
 }
 
@@ -91,12 +94,18 @@ impl AtHand {
             let start = u64::from(track.get()) * track_bytes;
             let until = end.min(start + track_bytes);
             let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-            for piece in self.buffer.user_bytes(within(offset), within(until) - within(offset)) {
-                crc.update(piece);
-                wish.room.write_at(done, piece)?;
-                done += piece.len() as u64;
+            // Not sector by sector: a call of the disk for each would take as long as all the rest.
+            while offset < until {
+                let end = until.min(offset + CHUNK_BYTES as u64);
+                self.run.clear();
+                for piece in self.buffer.user_bytes(within(offset), within(end) - within(offset)) {
+                    self.run.extend_from_slice(piece);
+                }
+                crc.update(&self.run);
+                wish.room.write_at(done, &self.run)?;
+                done += end - offset;
+                offset = end;
             }
-            offset = until;
         }
         Ok(crc.finalize())
     }

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fulgurite_codes::crc32c;
 use fulgurite_units::{ObjectId, UnixTime};
@@ -68,8 +68,8 @@ pub(crate) struct LogWriter {
     room: Vec<Stretch>,
     room_bytes: u64,
     written: u64,
-    /// How much of that a sync was begun for.
-    sync_begun: u64,
+    /// Bytes that were written in any order.
+    handed: AtomicU64,
     /// The entry's record.
     record: Option<(Extent, SyncTarget)>,
     is_kept: AtomicBool,
@@ -83,7 +83,7 @@ impl LogWriter {
             room: Vec::new(),
             room_bytes: 0,
             written: 0,
-            sync_begun: 0,
+            handed: AtomicU64::new(0),
             record: None,
             is_kept: AtomicBool::new(false),
         }
@@ -121,12 +121,6 @@ impl LogWriter {
         }
         self.write_at(self.written, bytes)?;
         self.written = needed;
-        // Else the disk would rest until the end, and have all of it to write then.
-        if self.written - self.sync_begun >= SYNC_AHEAD_BYTES {
-            self.sync_begun = self.written;
-            let target = self.used().last().map(|(stretch, _)| stretch.target.clone());
-            self.log.sync.begin(target.into_iter().collect());
-        }
         Ok(())
     }
 
@@ -143,11 +137,21 @@ impl LogWriter {
             }
             let (now, later) = bytes.split_at(bytes.len().min(to_usize(room.bytes - offset)));
             target.write_at(now, room.offset + offset)?;
+            self.sync_ahead(now.len() as u64, target);
             bytes = later;
             offset = 0;
         }
         assert!(bytes.is_empty(), "room was reserved for every byte");
         Ok(())
+    }
+
+    /// Begins a sync of the file that got these bytes, once in a while: else the disk would rest
+    /// until the end, and have all of it to write then.
+    fn sync_ahead(&self, bytes: u64, target: &SyncTarget) {
+        let before = self.handed.fetch_add(bytes, Ordering::Relaxed);
+        if before / SYNC_AHEAD_BYTES != (before + bytes) / SYNC_AHEAD_BYTES {
+            self.log.sync.begin(vec![target.clone()]);
+        }
     }
 
     /// The first `bytes` of the room hold the run.
