@@ -70,24 +70,32 @@ impl SetEncoder {
         medium: &dyn Medium,
         mut out: impl FnMut(u16, &[u8]) -> Result<(), GlassError>,
     ) -> Result<(), GlassError> {
-        assert_eq!(platters.len(), usize::from(self.geometry.set_information_platters));
         for column in self.geometry.set_columns() {
-            self.encode_column(track, column, platters, medium)?;
             let bytes = usize::from(column.count) * self.geometry.sector_payload_bytes as usize;
-            for (index, piece) in (0u16..).zip(self.redundancy.chunks_exact(bytes)) {
+            let encoded = self.encode_column(track, column, platters, medium)?;
+            for (index, piece) in (0u16..).zip(encoded.chunks_exact(bytes)) {
                 out(index, piece)?;
             }
         }
         Ok(())
     }
 
-    fn encode_column<R: PlatterSource>(
+    /// Encodes one column of a track of all information platters: its user bytes of each redundancy
+    /// platter by index, one after the other.
+    ///
+    /// # Errors
+    /// When an information platter cannot be read.
+    ///
+    /// # Panics
+    /// When not all information platters of a set are named.
+    pub fn encode_column<R: PlatterSource>(
         &mut self,
         track: InformationTrack,
         column: Column,
         platters: &[Option<&PlatterReader<R>>],
         medium: &dyn Medium,
-    ) -> Result<(), GlassError> {
+    ) -> Result<&[u8], GlassError> {
+        assert_eq!(platters.len(), usize::from(self.geometry.set_information_platters));
         let sector_bytes = self.geometry.sector_image_bytes();
         let payload_bytes = self.geometry.sector_payload_bytes as usize;
         let span_bytes = usize::from(column.count) * sector_bytes;
@@ -122,7 +130,7 @@ impl SetEncoder {
                 .collect();
             code.encode(&given, &mut redundancy)?;
         }
-        Ok(())
+        Ok(&self.redundancy)
     }
 }
 

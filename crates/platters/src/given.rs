@@ -17,7 +17,7 @@ use crate::medium::SimulatedMedium;
 use crate::platter_files::PlatterFiles;
 use crate::repairs::Repairs;
 use crate::rows::PLATTERS;
-use crate::{FailPoints, Panics, PlattersError, Result};
+use crate::{FailPoints, Panics, PlatterFileSource, PlattersError, Result};
 
 /// What an archive shares with its glass tier.
 pub struct Shared {
@@ -125,7 +125,20 @@ impl Given {
 
     /// A platter that can be read, wherever it is: at home if it is there.
     pub(crate) fn open(&self, platter: PlatterId) -> Result<OpenPlatter> {
-        let error = match self.files.open(platter) {
+        self.home_or_far(platter, self.files.open(platter))
+    }
+
+    /// The same to be verified: bytes that are at home come from the disk.
+    pub(crate) fn open_to_verify(&self, platter: PlatterId) -> Result<OpenPlatter> {
+        self.home_or_far(platter, self.files.open_to_verify(platter))
+    }
+
+    fn home_or_far(
+        &self,
+        platter: PlatterId,
+        home: Result<PlatterFileSource>,
+    ) -> Result<OpenPlatter> {
+        let error = match home {
             Ok(file) => return Ok(OpenPlatter::Home(file)),
             Err(error) => error,
         };

@@ -12,7 +12,7 @@ pub(crate) const WATCH_STEPS_MAX: usize = 4096;
 pub(crate) const PLAN_BODIES_MAX: usize = 200_000;
 /// Rows changed by one catalog transaction of a batch step (planning, release).
 pub(crate) const ROWS_PER_TRANSACTION_MAX: usize = 1000;
-/// Bytes of a body that are read before they are written to a platter.
+/// Bytes of a body that are read before they are written to a platter, and the other way.
 pub(crate) const CHUNK_BYTES: usize = 512 << 10;
 /// Faults of its own after which a set is given up and planned anew on other platters.
 pub(crate) const SET_FAULTS_MAX: u32 = 3;
@@ -23,6 +23,12 @@ pub(crate) const SETS_WAITING_MAX: usize = 4;
 pub(crate) const SEAL_RETRY: Duration = Duration::from_secs(10);
 /// How long it waits at most.
 pub(crate) const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
+/// Finished platters of a set that wait to be synced while others are written.
+pub(crate) const FINISHING_MAX: usize = 4;
+/// What is read of a platter in one go that is verified, past the system's memory.
+pub(crate) const DIRECT_WINDOW_BYTES: usize = 1 << 20;
+/// Where in files and memory such a read begins: the largest block that disks have.
+pub(crate) const DIRECT_ALIGN: usize = 4096;
 /// Tracks between two shards that are read in one go: to seek takes as long as reading as many.
 pub(crate) const READ_GAP_TRACKS: u32 = 2;
 /// What is read of a platter at another site in one go.
@@ -31,3 +37,5 @@ pub(crate) const FAR_WINDOW_BYTES: u64 = 4 << 20;
 pub(crate) const FAR_COMPARE_BYTES: u64 = 8 << 20;
 /// Messages waiting for the driver of the library; one more waits at its sender.
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
+
+const _: () = assert!(DIRECT_WINDOW_BYTES.is_multiple_of(DIRECT_ALIGN), "windows are whole blocks");

@@ -1,5 +1,7 @@
 //! Platters as files: written once, front to back, renamed when whole, then read-only.
 
+mod direct;
+
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use std::sync::Arc;
 use fulgurite_glass::{PlatterSink, PlatterSource};
 use fulgurite_units::PlatterId;
 
+use self::direct::Direct;
 use crate::{PlattersError, Progress, Result};
 
 /// The folder that stands for the library's shelves.
@@ -31,6 +34,8 @@ pub(crate) struct PlatterFileSink {
 pub(crate) struct PlatterFileSource {
     file: File,
     bytes: u64,
+    /// How its bytes are read that must not come from the system's memory.
+    direct: Option<Direct>,
 }
 
 impl PlatterFiles {
@@ -84,7 +89,8 @@ impl PlatterFiles {
         sink.file.sync_all().map_err(PlattersError::io("sync", &sink.path))
     }
 
-    /// Gives a synced platter its name; from now on it is read-only.
+    /// Gives a synced platter its name, which is durable after [`Self::sync_names`]; from now on it
+    /// is read-only.
     ///
     /// # Errors
     /// Those of the disk.
@@ -92,7 +98,14 @@ impl PlatterFiles {
         let read_only = std::fs::Permissions::from_mode(0o444);
         sink.file.set_permissions(read_only).map_err(PlattersError::io("close", &sink.path))?;
         std::fs::rename(&sink.path, self.path(platter))
-            .map_err(PlattersError::io("rename", &sink.path))?;
+            .map_err(PlattersError::io("rename", &sink.path))
+    }
+
+    /// Makes the names of all platters durable.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) fn sync_names(&self) -> Result<()> {
         sync_dir(&self.dir)
     }
 
@@ -128,6 +141,21 @@ impl PlatterFiles {
         PlatterFileSource::open(&self.path(platter))
     }
 
+    /// A platter in a read drive that is to be verified: its bytes come from the disk, whatever the
+    /// system holds of them in memory.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) fn open_to_verify(&self, platter: PlatterId) -> Result<PlatterFileSource> {
+        let path = self.path(platter);
+        let source = PlatterFileSource::open(&path)?;
+        let direct = Direct::open(&path);
+        if direct.is_none() {
+            source.forget_cached();
+        }
+        Ok(PlatterFileSource { direct, ..source })
+    }
+
     /// All platters in the folder.
     ///
     /// # Errors
@@ -142,6 +170,17 @@ impl PlatterFiles {
         }
         paths.sort();
         Ok(paths)
+    }
+}
+
+impl PlatterFileSink {
+    /// What was written, to be read while its platter is on its way to its name.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) fn source(&self) -> Result<PlatterFileSource> {
+        let file = self.file.try_clone().map_err(PlattersError::io("open", &self.path))?;
+        Ok(PlatterFileSource { file, bytes: self.position, direct: None })
     }
 }
 
@@ -162,19 +201,22 @@ impl PlatterFileSource {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(PlattersError::io("open", path))?;
         let bytes = file.metadata().map_err(PlattersError::io("read", path))?.len();
-        Ok(Self { file, bytes })
+        Ok(Self { file, bytes, direct: None })
     }
 
     /// Asks the system to forget what it holds of the file in memory, so that the next read comes
-    /// from the disk, as a verification must.
-    pub(crate) fn forget_cached(&self) {
+    /// from the disk.
+    fn forget_cached(&self) {
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
     }
 }
 
 impl PlatterSource for PlatterFileSource {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
+        match &self.direct {
+            Some(direct) => direct.read_at(offset, buffer),
+            None => self.file.read_exact_at(buffer, offset),
+        }
     }
 
     fn bytes(&self) -> u64 {

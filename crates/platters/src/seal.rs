@@ -22,7 +22,9 @@ use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
-use fulgurite_units::{ErrorKind, Instant, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
+use fulgurite_units::{
+    ErrorKind, Instant, ObjectId, PlatterId, SetId, SlotIndex, UnixTime, error_chain,
+};
 
 use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
@@ -360,10 +362,12 @@ impl Sealer {
         Ok(slots)
     }
 
-    /// Points rows at glass and gives staged bytes back, a batch of shards at a time.
+    /// Points rows at glass and gives staged bytes back, a batch of shards at a time, of as many
+    /// platters as there is room for in it.
     fn release(&self, set: SetId, row: &SetRow) -> Result<Sealed> {
         let mut total = Sealed::default();
         let mut kept_bodies = BTreeSet::new();
+        let (mut fates, mut shards) = (Vec::new(), 0);
         for (position, &platter) in (0u16..).zip(&row.information) {
             let range = rows::plan_of(set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
@@ -372,31 +376,17 @@ impl Sealer {
                 rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
             let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
             for batch in plan.chunks(ROWS_PER_TRANSACTION_MAX) {
-                let mut fate = Fate::default();
-                for (_, shard) in batch {
-                    if row.damaged.contains(&shard.body_id) {
-                        fate.damaged.push(shard.place);
-                        kept_bodies.insert(shard.body_id);
-                    } else if touches(&row.geometry, shard, &unreadable) {
-                        fate.unreadable.push(shard.place);
-                        kept_bodies.insert(shard.body_id);
-                    } else {
-                        fate.safe.push(placed(platter, shard));
-                    }
+                if shards + batch.len() > ROWS_PER_TRANSACTION_MAX {
+                    self.release_batch(std::mem::take(&mut fates), &mut total)?;
+                    shards = 0;
                 }
-                let bodies = Arc::clone(&self.bodies);
-                let commit = move |tx: &mut Transaction<'_>| fate.seal(tx, &*bodies, platter);
-                let released = self.given.committer.commit_blocking(commit)?;
-                self.given.fail.pass("release-batch");
-                if let Some(then) = released.then {
-                    then();
-                }
-                self.given.fail.pass("release-freed");
-                total.objects += released.files;
-                total.bodies += released.bodies;
-                total.bytes += released.bytes;
+                let fate = Fate::of(row, platter, batch, &unreadable);
+                kept_bodies.extend(fate.kept(batch));
+                fates.push(fate);
+                shards += batch.len();
             }
         }
+        self.release_batch(fates, &mut total)?;
         total.damaged = row.damaged.iter().filter(|body| kept_bodies.remove(body)).count() as u64;
         total.kept = kept_bodies.len() as u64;
         self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -408,6 +398,25 @@ impl Sealer {
         })?;
         self.given.fail.pass("seal-released");
         Ok(total)
+    }
+
+    fn release_batch(&self, fates: Vec<Fate>, total: &mut Sealed) -> Result<()> {
+        let bodies = Arc::clone(&self.bodies);
+        let commit = move |tx: &mut Transaction<'_>| -> Result<Vec<Released>> {
+            fates.iter().map(|fate| fate.seal(tx, &*bodies)).collect()
+        };
+        let all = self.given.committer.commit_blocking(commit)?;
+        self.given.fail.pass("release-batch");
+        for released in all {
+            if let Some(then) = released.then {
+                then();
+            }
+            total.objects += released.files;
+            total.bodies += released.bodies;
+            total.bytes += released.bytes;
+        }
+        self.given.fail.pass("release-freed");
+        Ok(())
     }
 }
 
@@ -469,8 +478,9 @@ fn touches(geometry: &fulgurite_glass::Geometry, shard: &PlanRow, tracks: &[u32]
 }
 
 /// What becomes of shards of a platter that was read back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Fate {
+    platter: PlatterId,
     safe: Vec<Placed>,
     /// Where the bodies of the others wait.
     damaged: Vec<u64>,
@@ -478,17 +488,40 @@ struct Fate {
 }
 
 impl Fate {
-    /// Has it written down, and the platter counts what rows point at.
-    fn seal(
-        &self,
-        tx: &mut Transaction<'_>,
-        bodies: &dyn Bodies,
+    /// That of these shards of a platter with unreadable tracks.
+    fn of(
+        row: &SetRow,
         platter: PlatterId,
-    ) -> Result<Released> {
+        shards: &[(Vec<u8>, PlanRow)],
+        unreadable: &[u32],
+    ) -> Self {
+        let (safe, damaged) = (Vec::new(), Vec::new());
+        let mut fate = Self { platter, safe, damaged, unreadable: Vec::new() };
+        for (_, shard) in shards {
+            if row.damaged.contains(&shard.body_id) {
+                fate.damaged.push(shard.place);
+            } else if touches(&row.geometry, shard, unreadable) {
+                fate.unreadable.push(shard.place);
+            } else {
+                fate.safe.push(placed(platter, shard));
+            }
+        }
+        fate
+    }
+
+    /// The bodies of those of the shards that are not safe.
+    fn kept(&self, shards: &[(Vec<u8>, PlanRow)]) -> impl Iterator<Item = ObjectId> {
+        let places: BTreeSet<u64> = self.damaged.iter().chain(&self.unreadable).copied().collect();
+        let is_kept = move |shard: &&PlanRow| places.contains(&shard.place);
+        shards.iter().map(|(_, shard)| shard).filter(is_kept).map(|shard| shard.body_id)
+    }
+
+    /// Has it written down, and the platter counts what rows point at.
+    fn seal(&self, tx: &mut Transaction<'_>, bodies: &dyn Bodies) -> Result<Released> {
         bodies.kept(tx, &self.damaged, Kept::Damaged)?;
         bodies.kept(tx, &self.unreadable, Kept::Unreadable)?;
         let released = bodies.placed(tx, &self.safe)?;
-        let key = platter.to_bytes().to_vec();
+        let key = self.platter.to_bytes().to_vec();
         if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
             row.live_bytes += released.bytes;
             rows::put(tx, PLATTERS, key, &row)?;

@@ -1,7 +1,7 @@
 //! What the last verification of each platter found, sector by sector, in the catalog.
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
-use fulgurite_catalog::{KeyRange, Transaction};
+use fulgurite_catalog::{KeyRange, Ticket, Transaction};
 use fulgurite_glass::{SectorMargins, SectorReading, VerifyReport};
 use fulgurite_units::{PlatterId, UnixTime};
 use serde::{Deserialize, Serialize};
@@ -80,9 +80,14 @@ fn forget_tracks(given: &Given, platter: PlatterId) -> Result<()> {
     }
 }
 
-/// Writes down what was found, in place of what was found before. A crash in between leaves fewer
-/// tracks than there are, and the verification undone: it is done again.
-pub(crate) fn note(given: &Given, platter: PlatterId, report: &VerifyReport) -> Result<()> {
+/// Writes down what was found, in place of what was found before; done when the ticket says so. A
+/// crash in between leaves fewer tracks than there are, and the verification undone: it is done
+/// again.
+pub(crate) fn note(
+    given: &Given,
+    platter: PlatterId,
+    report: &VerifyReport,
+) -> Result<Ticket<(), PlattersError>> {
     let id = platter.to_bytes();
     forget_tracks(given, platter)?;
     for tracks in report.readings.chunks(ROWS_PER_TRANSACTION_MAX) {
@@ -101,9 +106,10 @@ pub(crate) fn note(given: &Given, platter: PlatterId, report: &VerifyReport) -> 
         failed: report.failed_sectors,
         margins: report.margins,
     };
-    given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+    let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
         rows::put(tx, VERIFIED, id.to_vec(), &row)
-    })
+    };
+    Ok(given.committer.submit_blocking(commit))
 }
 
 /// What was found, or nothing if the platter was never verified.

@@ -136,10 +136,7 @@ impl Verifier {
     }
 
     pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterReader<OpenPlatter>> {
-        let source = self.given.open(platter)?;
-        if let OpenPlatter::Home(file) = &source {
-            file.forget_cached();
-        }
+        let source = self.given.open_to_verify(platter)?;
         let expected = Some((self.given.archive, platter));
         PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
     }
@@ -210,7 +207,7 @@ impl Verifier {
             }
         };
         if let Ok(report) = &report {
-            verification::note(&self.given, platter, report)?;
+            verification::note(&self.given, platter, report)?.wait()?;
         }
         let failed = |error: String| VerifiedPlatter {
             platter,

@@ -1,8 +1,17 @@
 //! Writing a planned set: information platters from the bodies that wait, then redundancy platters
 //! from the information platters.
 //!
-//! Every platter is a `.part` file until it is sealed and synced. An attempt that is cut short is
+//! ```text
+//! bodies --> information platters, one a processor ---.----> finishing: sync, name
+//!                    '--(read again, checked)--> redundancy platters --^
+//! ```
+//!
+//! Every platter is a `.part` file until it is sealed and synced; that goes on beside the writing
+//! of others, and is over when the set counts as written. An attempt that is cut short is
 //! scrap: the next one writes the whole set again with the generation raised.
+
+mod finishing;
+mod redundancy;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +19,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_catalog::Transaction;
 use fulgurite_glass::limits::SOFTWARE_BYTES_MAX;
 use fulgurite_glass::{
-    Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
-    PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
+    Blank, FormatVersion, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
+    PlatterRole, PlatterWriter, SetMember, WriteDrive, list_entry_bytes,
 };
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
+use self::finishing::{Finisher, with_finisher};
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
 use crate::{
@@ -91,8 +101,10 @@ impl SetWriting<'_> {
     pub(crate) fn run(&self) -> Result<Vec<ObjectId>> {
         let members = self.members()?;
         let pieces = Mutex::<Pieces>::default();
-        self.write_information(&members, &pieces)?;
-        self.write_redundancy(&members)?;
+        with_finisher(self.given, self.files, |finisher| {
+            let information = self.write_information(&members, &pieces, finisher)?;
+            self.write_redundancy(&members, information, finisher)
+        })?;
         let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.note_checksums(pieces.cut)?;
         self.damaged(&pieces.bodies)
@@ -146,43 +158,53 @@ impl SetWriting<'_> {
         WriteDrive::new().write(Blank::new(platter), header, sink).map_err(glass_error(platter))
     }
 
-    fn end(&self, platter: PlatterId, writer: Writer) -> Result<()> {
+    /// Ends a platter, leaves it to be synced and named, and gives what was written to be read.
+    fn end(
+        &self,
+        platter: PlatterId,
+        writer: Writer,
+        finisher: &Finisher,
+    ) -> Result<PlatterFileSource> {
         let (written, sink) = writer.finish().map_err(glass_error(platter))?;
-        self.files.sync(&sink)?;
-        self.given.fail.pass("write-synced");
-        self.files.publish(written.platter(), sink)?;
-        self.given.fail.pass("write-platter");
-        Ok(())
+        let source = sink.source()?;
+        finisher.finish((written, sink))?;
+        Ok(source)
     }
 
-    /// Writes the information platters, as many at a time as there are processors.
+    /// Writes the information platters, as many at a time as there are processors; what was
+    /// written, by position.
     fn write_information(
         &self,
         members: &[Option<SetMember>],
         pieces: &Mutex<Pieces>,
-    ) -> Result<()> {
+        finisher: &Finisher,
+    ) -> Result<BTreeMap<u16, PlatterFileSource>> {
         let todo: Mutex<VecDeque<(u16, PlatterId)>> =
             Mutex::new((0u16..).zip(self.row.information.iter().copied()).collect());
         let next = || todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let done = Mutex::<BTreeMap<u16, PlatterFileSource>>::default();
         let work = || -> Result<()> {
             while let Some((position, platter)) = next() {
                 self.given.check_stopping()?;
-                self.write_platter(position, platter, members, pieces)?;
+                let writer = self.begin(position, platter, members)?;
+                let writer = self.write_platter(position, platter, writer, pieces)?;
+                let source = self.end(platter, writer, finisher)?;
+                done.lock().unwrap_or_else(PoisonError::into_inner).insert(position, source);
             }
             Ok(())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        in_parallel(threads.min(self.row.information.len()), &self.given.panics, work)
+        in_parallel(threads.min(self.row.information.len()), &self.given.panics, work)?;
+        Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn write_platter(
         &self,
         position: u16,
         platter: PlatterId,
-        members: &[Option<SetMember>],
+        mut writer: Writer,
         pieces: &Mutex<Pieces>,
-    ) -> Result<()> {
-        let mut writer = self.begin(position, platter, members)?;
+    ) -> Result<Writer> {
         let range = rows::plan_of(self.set, position);
         let plan: Vec<(Vec<u8>, PlanRow)> =
             rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
@@ -195,7 +217,7 @@ impl SetWriting<'_> {
             self.write_shard(platter, planned, &mut writer, &mut buffer, pieces)?;
         }
         self.write_list(platter, &plan, &mut writer)?;
-        self.end(platter, writer)
+        Ok(writer)
     }
 
     fn write_shard(
@@ -284,33 +306,37 @@ impl SetWriting<'_> {
         })
     }
 
-    fn write_redundancy(&self, members: &[Option<SetMember>]) -> Result<()> {
+    fn write_redundancy(
+        &self,
+        members: &[Option<SetMember>],
+        information: BTreeMap<u16, PlatterFileSource>,
+        finisher: &Finisher,
+    ) -> Result<()> {
         let geometry = &self.row.geometry;
-        let mut readers: Vec<Option<PlatterReader<PlatterFileSource>>> = Vec::new();
-        for &platter in &self.row.information {
-            let source = self.files.open(platter)?;
+        let mut readers: Vec<PlatterReader<PlatterFileSource>> = Vec::new();
+        for (&platter, source) in self.row.information.iter().zip(information.into_values()) {
             let expected = Some((self.given.archive, platter));
             let reader = PlatterReader::open(source, expected, &NoFaults);
-            readers.push(Some(reader.map_err(glass_error(platter))?));
+            readers.push(reader.map_err(glass_error(platter))?);
         }
-        readers.resize_with(usize::from(geometry.set_information_platters), || None);
-        let readers: Vec<Option<&PlatterReader<PlatterFileSource>>> =
-            readers.iter().map(Option::as_ref).collect();
+        let mut readers: Vec<_> = readers.iter().map(Some).collect();
+        readers.resize(usize::from(geometry.set_information_platters), None);
         let mut writers = Vec::new();
         for (index, &platter) in (0u16..).zip(&self.row.redundancy) {
             let position = geometry.set_information_platters + index;
             writers.push((platter, self.begin(position, platter, members)?));
         }
-        let mut encoder = SetEncoder::new(geometry);
-        for track in 0..geometry.tracks_for(self.row.redundancy_bytes) {
+        let tracks = geometry.tracks_for(self.row.redundancy_bytes);
+        self.encode(tracks, &readers, |columns, bytes| {
             self.given.check_stopping()?;
-            encoder
-                .encode_track(InformationTrack::new(track), &readers, &NoFaults, |index, piece| {
-                    writers[usize::from(index)].1.write(piece)
-                })
-                .map_err(glass_error(self.row.redundancy[0]))?;
-        }
-        writers.into_iter().try_for_each(|(platter, writer)| self.end(platter, writer))
+            for ((platter, writer), column) in writers.iter_mut().zip(columns.chunks_exact(bytes)) {
+                writer.write(column).map_err(glass_error(*platter))?;
+            }
+            Ok(())
+        })?;
+        writers
+            .into_iter()
+            .try_for_each(|(platter, writer)| self.end(platter, writer, finisher).map(drop))
     }
 
     /// Notes the CRCs of pieces in the plan, for a later set to compare the whole body.

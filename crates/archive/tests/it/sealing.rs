@@ -103,8 +103,9 @@ async fn a_disk_that_fails_for_long_costs_nothing_but_time() {
 
 #[tokio::test]
 async fn a_panic_fails_one_piece_of_work_and_the_thread_goes_on() {
-    // In a write drive, in a read drive that verifies, in the sealing thread.
-    for point in ["write-half", "verify-platter", "release-batch"] {
+    // In a write drive, behind one where platters are synced, in a read drive that verifies, in the
+    // sealing thread.
+    for point in ["write-half", "write-synced", "verify-platter", "release-batch"] {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         config.fail_point = Some((format!("{point}:panic"), 0));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_catalog::Transaction;
+use fulgurite_catalog::{Ticket, Transaction};
 use fulgurite_glass::VerifyReport;
 use fulgurite_units::{ErrorKind, PlatterId, SetId};
 
@@ -49,13 +49,14 @@ impl Sealer {
         }
         let mut carrying = Vec::new();
         let mut reports = BTreeMap::new();
-        let (mut scrap, mut failed) = (None, None);
+        let (mut scrap, mut failed, mut noted) = (None, None, Vec::new());
         for (platter, slot, outcome, answer) in reading {
             let brought = library_driver::wait(answer);
             carrying.push(self.library.store(platter, slot)?);
             let report = brought.and_then(|()| self.verifier.outcome(platter, &outcome));
             let verdict = report.and_then(|report| {
-                verification::note(&self.given, platter, &report)?;
+                // Not waited for yet: what is found of the next platters shares its sync.
+                noted.push(verification::note(&self.given, platter, &report)?);
                 let verdict = verdict(platter, &report);
                 let tracks = report.unreadable.iter().map(|track| track.get()).collect();
                 reports.insert(platter, tracks);
@@ -77,6 +78,7 @@ impl Sealer {
         }
         failed.map_or(Ok(()), Err)?;
         carried.into_iter().collect::<Result<(), _>>()?;
+        noted.into_iter().try_for_each(Ticket::wait)?;
         self.note_unreadable(reports)?;
         self.advance(set, |row| row.state = SetState::Verified)?;
         self.given.fail.pass("seal-verified");
