@@ -1,7 +1,8 @@
 //! The names of all fail points of the program.
 
 /// Every fail point, in the order of an object's life.
-pub const FAIL_POINTS: [&str; 34] = [
+pub const FAIL_POINTS: [&str; 35] = [
+    "put-digested",
     "put-written",
     "put-staged",
     "put-named",

@@ -14,6 +14,7 @@ use fulgurite_platters::{FailPoints, Panics, Platters, Shared};
 use fulgurite_units::{ArchiveId, Clock, UnixTime};
 
 use crate::bodies::cipher::random_bytes;
+use crate::bodies::digesting::Digesting;
 use crate::bodies::doubts::Start;
 use crate::bodies::key_files;
 use crate::bodies::key_table::KeyTable;
@@ -49,6 +50,7 @@ pub(crate) struct Ground {
     pub(crate) online: Arc<SegmentLog>,
     pub(crate) restored: Arc<SegmentLog>,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) digesting: Arc<Digesting>,
     pub(crate) space: Arc<Space>,
     pub(crate) mark: MarkFile,
     pub(crate) fail: Arc<FailPoints>,
@@ -182,6 +184,7 @@ impl Ground {
             stopping: Arc::clone(&stopping),
         };
         let platters = Platters::open(shared, &config.glass)?;
+        let digesting = Arc::new(Digesting::new(Arc::clone(&fail), Arc::clone(&panics)));
         Ok(Self {
             config,
             clock,
@@ -193,6 +196,7 @@ impl Ground {
             online,
             restored,
             budget,
+            digesting,
             space,
             mark,
             fail,

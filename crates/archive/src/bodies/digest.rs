@@ -1,12 +1,15 @@
 //! Digests of a body as it streams in: the MD5 that S3 calls ETag, and the checksums clients send.
 
+mod md5;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
-use sha1::Sha1;
+use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
+pub(crate) use self::md5::LANES;
+use self::md5::Md5;
 use crate::{ArchiveError, Result};
 
 /// Additional checksum algorithms of S3.
@@ -163,8 +166,22 @@ impl BodyDigest {
 
     /// Takes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
         self.md5.update(bytes);
+        self.update_additional(bytes);
+    }
+
+    /// Takes the next bytes of several bodies, [`LANES`] of them at a time.
+    pub(crate) fn update_all(bodies: &mut [(&mut Self, &[u8])]) {
+        let mut md5s: Vec<_> =
+            bodies.iter_mut().map(|(digest, bytes)| (&mut digest.md5, *bytes)).collect();
+        Md5::update_all(&mut md5s);
+        for (digest, bytes) in bodies {
+            digest.update_additional(bytes);
+        }
+    }
+
+    fn update_additional(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
         match &mut self.additional {
             Some(Additional::Crc(_, crc)) => crc.update(bytes),
             Some(Additional::Sha1(sha)) => sha.update(bytes),
@@ -201,7 +218,7 @@ impl BodyDigest {
                 composite_parts: None,
             },
         });
-        BodyDigests { md5: self.md5.finalize().into(), checksum, bytes: self.bytes }
+        BodyDigests { md5: self.md5.finish(), checksum, bytes: self.bytes }
     }
 }
 

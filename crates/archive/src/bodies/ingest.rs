@@ -1,9 +1,9 @@
 //! A body on its way in: hashed, encrypted and written to a log as it streams.
 //!
 //! ```text
-//! write --> buffer (512 KiB) --+--> blocking pool: MD5, checksum
-//!               ^              '--> blocking pool: AES-GCM, CRC, pwrite; a sync begins each 16 MiB
-//!               '- fills while the one before it is worked on
+//! write --> buffer (512 KiB) --+--> its lane (digesting): MD5, checksum
+//!               ^              '--> blocking pool: AES-GCM, CRC, pwrite; a sync begins each 4 MiB
+//!               '- fills while the one before it is written, and up to two are digested
 //! finish --> compare claims --> seal entry, write --> sync log and key table --> commit --> answer
 //! ```
 //!
@@ -14,6 +14,7 @@
 //! and its key slot are given back. Once the commit has begun it runs to its end even if the
 //! client goes away, for only its outcome says whom the bytes belong to.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -23,6 +24,7 @@ use tokio::task::JoinHandle;
 
 use crate::bodies::cipher::{BodyCipher, SecretKey, cipher_bytes, random_bytes};
 use crate::bodies::digest::{BodyDigest, BodyDigests, Checksum};
+use crate::bodies::digesting::LaneDigest;
 use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::log::{LogKind, LogWriter};
 use crate::ground::Ground;
@@ -32,7 +34,7 @@ use crate::rows::BodyRow;
 use crate::space::Admission;
 use crate::{ArchiveError, Result};
 
-/// What writes a body. Its digests take longer, and are made beside it.
+/// What writes a body.
 #[derive(Debug)]
 struct Work {
     cipher: BodyCipher,
@@ -62,14 +64,6 @@ pub(crate) enum BodyEntry {
     Part(PartEntry),
 }
 
-/// A buffer that the blocking pool works on, in two places.
-#[derive(Debug)]
-struct Running {
-    plain: Arc<Vec<u8>>,
-    written: JoinHandle<(Box<Work>, Result<()>)>,
-    digested: JoinHandle<Box<BodyDigest>>,
-}
-
 /// A key slot that is given back unless its body is committed.
 #[derive(Debug)]
 struct KeyGuard {
@@ -97,9 +91,11 @@ pub(crate) struct Ingest {
     kind: LogKind,
     received: u64,
     buffer: Vec<u8>,
+    /// Buffers that were handed over, the first one first, and are used again.
+    handed: VecDeque<Arc<Vec<u8>>>,
     idle: Option<Box<Work>>,
-    digest: Option<Box<BodyDigest>>,
-    running: Option<Running>,
+    writing: Option<JoinHandle<(Box<Work>, Result<()>)>>,
+    digest: LaneDigest,
 }
 
 /// A body whose bytes and key are on stable storage, waiting for its row.
@@ -170,9 +166,10 @@ impl Ingest {
             kind,
             received: 0,
             buffer: Vec::new(),
+            handed: VecDeque::new(),
             idle: Some(Box::new(work)),
-            digest: Some(Box::new(BodyDigest::new(algorithm))),
-            running: None,
+            writing: None,
+            digest: ground.digesting.begin(BodyDigest::new(algorithm)),
         })
     }
 
@@ -197,50 +194,53 @@ impl Ingest {
         Ok(())
     }
 
-    async fn wait(&mut self) -> Result<()> {
-        let Some(Running { plain, written, digested }) = self.running.take() else { return Ok(()) };
-        let died = |error: tokio::task::JoinError| ArchiveError::Internal {
+    /// Waits until what was handed over is written.
+    async fn written(&mut self) -> Result<()> {
+        let Some(writing) = self.writing.take() else { return Ok(()) };
+        let (work, outcome) = writing.await.map_err(|error| ArchiveError::Internal {
             what: format!("a body's worker died: {error}"),
-        };
-        let (written, digested) = tokio::join!(written, digested);
-        let ((work, outcome), digest) = (written.map_err(died)?, digested.map_err(died)?);
-        (self.idle, self.digest) = (Some(work), Some(digest));
-        if self.buffer.is_empty()
-            && let Some(mut buffer) = Arc::into_inner(plain)
-        {
-            buffer.clear();
-            self.buffer = buffer;
-        }
+        })?;
+        self.idle = Some(work);
         outcome
     }
 
     async fn hand_over(&mut self, is_end: bool) -> Result<()> {
         let plain = std::mem::take(&mut self.buffer);
-        self.wait().await?;
+        self.written().await?;
         let bytes = cipher_bytes(plain.len() as u64);
         self.admission.cover(bytes)?;
         self.admission.written(bytes);
-        let (Some(mut work), Some(mut digest)) = (self.idle.take(), self.digest.take()) else {
-            return Err(ArchiveError::Internal { what: "a failed body was written to".to_owned() });
-        };
+        let lost = || ArchiveError::Internal { what: "a failed body was written to".to_owned() };
+        let mut work = self.idle.take().ok_or_else(lost)?;
         if plain.len() <= INLINE_BYTES_MAX {
-            digest.update(&plain);
+            self.digest.update(&plain).await?;
             let outcome = work.take(&plain, is_end);
-            (self.idle, self.digest) = (Some(work), Some(digest));
+            self.idle = Some(work);
             return outcome;
         }
         let plain = Arc::new(plain);
-        let (to_write, to_digest) = (Arc::clone(&plain), Arc::clone(&plain));
-        let digested = tokio::task::spawn_blocking(move || {
-            digest.update(&to_digest);
-            digest
-        });
-        let written = tokio::task::spawn_blocking(move || {
+        self.handed.push_back(Arc::clone(&plain));
+        let to_write = Arc::clone(&plain);
+        self.writing = Some(tokio::task::spawn_blocking(move || {
             let outcome = work.take(&to_write, is_end);
+            drop(to_write);
             (work, outcome)
-        });
-        self.running = Some(Running { plain, written, digested });
+        }));
+        self.digest.give(plain).await?;
+        if !is_end {
+            self.buffer = self.used_buffer();
+        }
         Ok(())
+    }
+
+    /// The buffer that was handed over first if nobody works on it any more, or a new one.
+    fn used_buffer(&mut self) -> Vec<u8> {
+        if self.handed.front().is_none_or(|first| Arc::strong_count(first) > 1) {
+            return Vec::with_capacity(CHUNK_BYTES);
+        }
+        let mut buffer = self.handed.pop_front().and_then(Arc::into_inner).unwrap_or_default();
+        buffer.clear();
+        buffer
     }
 
     /// Ends the body: compares every claim, writes what `describe` says of it by its digests and
@@ -254,8 +254,9 @@ impl Ingest {
             return Err(ArchiveError::IncompleteBody { declared, received: self.received });
         }
         self.hand_over(true).await?;
-        self.wait().await?;
-        let (Some(work), Some(digest)) = (self.idle.take(), self.digest.take()) else {
+        self.written().await?;
+        let digest = self.digest.take().await?;
+        let Some(work) = self.idle.take() else {
             return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
         };
         let Work { crc, mut writer, mut scratch, is_whole, .. } = *work;

@@ -5,6 +5,7 @@ pub(crate) mod cipher;
 pub(crate) mod copies;
 pub(crate) mod damaged;
 pub(crate) mod digest;
+pub(crate) mod digesting;
 pub(crate) mod doubts;
 pub(crate) mod entry;
 pub(crate) mod forget;

@@ -1,0 +1,77 @@
+//! Many bodies at once, and one whose digest fails.
+
+use fulgurite_units::Seed;
+
+use super::*;
+use crate::bodies::digest::ChecksumAlgorithm;
+use crate::fail_point::FAIL_POINTS;
+
+/// Pieces of `body`, of lengths of their own; some are longer than others by far.
+fn pieces(body: u64) -> Vec<Arc<Vec<u8>>> {
+    let mut random = Seed::new(body).stream();
+    let piece = |_| {
+        let mut piece = vec![0; usize::try_from(random.below(200_000)).unwrap()];
+        random.fill(&mut piece);
+        Arc::new(piece)
+    };
+    (0..body % 7).map(piece).collect()
+}
+
+fn digesting(point: Option<(String, u32)>) -> (Arc<Digesting>, Arc<Panics>) {
+    let fail = Arc::new(FailPoints::new(&FAIL_POINTS, point.as_ref()).unwrap());
+    let panics = Arc::<Panics>::default();
+    (Arc::new(Digesting::new(fail, Arc::clone(&panics))), panics)
+}
+
+async fn all(digesting: &Arc<Digesting>, body: u64) -> Result<Box<BodyDigest>> {
+    let mut lane = digesting.begin(BodyDigest::new(Some(ChecksumAlgorithm::Sha256)));
+    for piece in pieces(body) {
+        lane.give(piece).await?;
+        assert!(lane.given.len() <= DIGESTS_AHEAD, "no more wait than may");
+    }
+    lane.update(b"the end").await?;
+    lane.take().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_bodies_at_once_are_digested_as_one_by_one() {
+    let (digesting, _) = digesting(None);
+    let start = |body| {
+        let digesting = Arc::clone(&digesting);
+        (body, tokio::spawn(async move { all(&digesting, body).await }))
+    };
+    let running: Vec<_> = (0..60).map(start).collect();
+    for (body, task) in running {
+        let mut alone = BodyDigest::new(Some(ChecksumAlgorithm::Sha256));
+        pieces(body).iter().for_each(|piece| alone.update(piece));
+        alone.update(b"the end");
+        assert_eq!(task.await.unwrap().unwrap().finish(), alone.finish(), "body {body}");
+    }
+    // Its worker may still be on its way to see that nothing waits.
+    while digesting.lock().workers > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(digesting.lock().lanes.is_empty());
+}
+
+#[tokio::test]
+async fn a_panic_costs_a_body_and_the_next_are_digested() {
+    let (digesting, panics) = digesting(Some(("put-digested:panic".to_owned(), 0)));
+    let failed = all(&digesting, 6).await.unwrap_err();
+    assert!(matches!(failed, ArchiveError::Internal { .. }), "{failed:?}");
+    assert_eq!(panics.count(), 1);
+    for body in 4..8 {
+        all(&digesting, body).await.unwrap();
+    }
+    assert_eq!(panics.count(), 1);
+}
+
+#[tokio::test]
+async fn a_body_that_is_given_up_holds_nobody() {
+    let (digesting, _) = digesting(None);
+    for _ in 0..20 {
+        let mut lane = digesting.begin(BodyDigest::new(None));
+        lane.give(Arc::new(vec![1; 100_000])).await.unwrap();
+    }
+    all(&digesting, 6).await.unwrap();
+}
