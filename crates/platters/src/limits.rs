@@ -23,6 +23,9 @@ pub(crate) const SETS_WAITING_MAX: usize = 4;
 pub(crate) const SEAL_RETRY: Duration = Duration::from_secs(10);
 /// How long it waits at most.
 pub(crate) const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
+/// Threads that compute the redundancy of a set: more than a disk can feed, each with 40 MB of a
+/// platter of the profile `silica` at hand.
+pub(crate) const ENCODERS_MAX: usize = 4;
 /// Finished platters of a set that wait to be synced while others are written.
 pub(crate) const FINISHING_MAX: usize = 4;
 /// What is read of a platter in one go that is verified, past the system's memory.

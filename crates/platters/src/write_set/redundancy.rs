@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use fulgurite_glass::{Column, Geometry, InformationTrack, NoFaults, PlatterReader, SetEncoder};
 
 use super::{SetWriting, glass_error};
+use crate::limits::ENCODERS_MAX;
 use crate::{PlatterFileSource, PlattersError, Result};
 
 /// The information platters of a set by position, as far as there are any.
@@ -28,7 +29,8 @@ impl SetWriting<'_> {
     ) -> Result<()> {
         let geometry = &self.row.geometry;
         let all = || columns(geometry, tracks);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = processors.min(ENCODERS_MAX);
         let panics = &self.given.panics;
         std::thread::scope(|scope| {
             let (mut queues, mut running) = (Vec::new(), Vec::new());
