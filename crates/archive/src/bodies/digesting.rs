@@ -1,9 +1,9 @@
 //! Digests of bodies that stream in, made beside their being written, those of several at once.
 //!
 //! ```text
-//! body --piece--> lane (DIGESTS_AHEAD) --.
-//! body --piece--> lane ------------------+--> ready --> a worker: a piece of each of LANES
-//! body --piece--> lane ------------------'              of them, side by side
+//! body --piece--> queue (DIGESTS_AHEAD) --.
+//! body --piece--> queue ------------------+--> ready --> a worker: a piece of each of LANES
+//! body --piece--> queue ------------------'              of them, side by side
 //! ```
 //!
 //! A worker is a task of the blocking pool that ends when no piece waits, so that a slow client
@@ -32,13 +32,13 @@ pub(crate) struct Digesting {
 #[derive(Debug, Default)]
 struct Ready {
     /// Those with a piece that nobody works on.
-    lanes: VecDeque<Arc<Lane>>,
+    queues: VecDeque<Arc<Queue>>,
     workers: usize,
 }
 
 /// What waits of one body.
 #[derive(Debug)]
-struct Lane(Mutex<Pieces>);
+struct Queue(Mutex<Pieces>);
 
 #[derive(Debug)]
 struct Pieces {
@@ -57,16 +57,16 @@ struct Piece {
 
 /// A piece in a worker's hands.
 struct Taken {
-    lane: Arc<Lane>,
+    queue: Arc<Queue>,
     digest: Box<BodyDigest>,
     piece: Piece,
 }
 
 /// The digest of one body, for whoever has its bytes.
 #[derive(Debug)]
-pub(crate) struct LaneDigest {
+pub(crate) struct QueuedDigest {
     digesting: Arc<Digesting>,
-    lane: Arc<Lane>,
+    queue: Arc<Queue>,
     /// When the pieces that were given are done.
     given: VecDeque<oneshot::Receiver<()>>,
 }
@@ -78,21 +78,21 @@ impl Digesting {
     }
 
     /// Begins the digest of a body.
-    pub(crate) fn begin(self: &Arc<Self>, digest: BodyDigest) -> LaneDigest {
+    pub(crate) fn begin(self: &Arc<Self>, digest: BodyDigest) -> QueuedDigest {
         let pieces =
             Pieces { digest: Some(Box::new(digest)), waiting: VecDeque::new(), is_queued: false };
-        let lane = Arc::new(Lane(Mutex::new(pieces)));
-        LaneDigest { digesting: Arc::clone(self), lane, given: VecDeque::new() }
+        let queue = Arc::new(Queue(Mutex::new(pieces)));
+        QueuedDigest { digesting: Arc::clone(self), queue, given: VecDeque::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ready> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lane has a piece to be worked on.
-    fn offer(self: &Arc<Self>, lane: Arc<Lane>) {
+    /// The queue has a piece to be worked on.
+    fn offer(self: &Arc<Self>, queue: Arc<Queue>) {
         let mut ready = self.lock();
-        ready.lanes.push_back(lane);
+        ready.queues.push_back(queue);
         if ready.workers < self.workers_max {
             ready.workers += 1;
             let all = Arc::clone(self);
@@ -100,18 +100,18 @@ impl Digesting {
         }
     }
 
-    /// Digests a piece of each of some lanes; false when there are none, and the worker ends.
+    /// Digests a piece of each of some queues; false when there are none, and the worker ends.
     fn work(&self) -> bool {
-        let lanes: Vec<Arc<Lane>> = {
+        let queues: Vec<Arc<Queue>> = {
             let mut ready = self.lock();
-            let some = ready.lanes.len().min(LANES);
+            let some = ready.queues.len().min(LANES);
             if some == 0 {
                 ready.workers -= 1;
                 return false;
             }
-            ready.lanes.drain(..some).collect()
+            ready.queues.drain(..some).collect()
         };
-        let mut taken: Vec<Taken> = lanes.into_iter().filter_map(Lane::take).collect();
+        let mut taken: Vec<Taken> = queues.into_iter().filter_map(Queue::take).collect();
         // After a panic the digests are gone, and whoever waits for them is told.
         let digested = self.panics.run("digests of bodies", || -> Result<Vec<Taken>> {
             let mut all: Vec<(&mut BodyDigest, &[u8])> = taken
@@ -122,9 +122,9 @@ impl Digesting {
             self.fail.pass("put-digested");
             Ok(taken)
         });
-        for Taken { lane, digest, piece } in digested.unwrap_or_default() {
-            if lane.give_back(digest) {
-                self.lock().lanes.push_back(lane);
+        for Taken { queue, digest, piece } in digested.unwrap_or_default() {
+            if queue.give_back(digest) {
+                self.lock().queues.push_back(queue);
             }
             drop(piece.plain);
             // Who does not wait any more has given its body up.
@@ -134,7 +134,7 @@ impl Digesting {
     }
 }
 
-impl Lane {
+impl Queue {
     fn lock(&self) -> MutexGuard<'_, Pieces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +143,7 @@ impl Lane {
         let mut pieces = self.lock();
         let (digest, piece) = pieces.digest.take().zip(pieces.waiting.pop_front())?;
         drop(pieces);
-        Some(Taken { lane: self, digest, piece })
+        Some(Taken { queue: self, digest, piece })
     }
 
     /// Whether there is one more piece.
@@ -155,7 +155,7 @@ impl Lane {
     }
 }
 
-impl LaneDigest {
+impl QueuedDigest {
     /// Has the next piece digested; waits while there are too many.
     ///
     /// # Errors
@@ -166,11 +166,11 @@ impl LaneDigest {
         }
         let (done, given) = oneshot::channel();
         self.given.push_back(given);
-        let mut pieces = self.lane.lock();
+        let mut pieces = self.queue.lock();
         pieces.waiting.push_back(Piece { plain, done });
         if !std::mem::replace(&mut pieces.is_queued, true) {
             drop(pieces);
-            self.digesting.offer(Arc::clone(&self.lane));
+            self.digesting.offer(Arc::clone(&self.queue));
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl LaneDigest {
     pub(crate) async fn update(&mut self, plain: &[u8]) -> Result<()> {
         let mut digest = self.take().await?;
         digest.update(plain);
-        self.lane.lock().digest = Some(digest);
+        self.queue.lock().digest = Some(digest);
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl LaneDigest {
         while !self.given.is_empty() {
             self.wait().await?;
         }
-        self.lane.lock().digest.take().ok_or_else(lost)
+        self.queue.lock().digest.take().ok_or_else(lost)
     }
 
     async fn wait(&mut self) -> Result<()> {

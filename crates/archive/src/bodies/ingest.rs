@@ -1,7 +1,7 @@
 //! A body on its way in: hashed, encrypted and written to a log as it streams.
 //!
 //! ```text
-//! write --> buffer (512 KiB) --+--> its lane (digesting): MD5, checksum
+//! write --> buffer (512 KiB) --+--> its queue (digesting): MD5, checksum
 //!               ^              '--> blocking pool: AES-GCM, CRC, pwrite; a sync begins each 4 MiB
 //!               '- fills while the one before it is written, and up to two are digested
 //! finish --> compare claims --> seal entry, write --> sync log and key table --> commit --> answer
@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use crate::bodies::cipher::{BodyCipher, SecretKey, cipher_bytes, random_bytes};
 use crate::bodies::digest::{BodyDigest, BodyDigests, Checksum};
-use crate::bodies::digesting::LaneDigest;
+use crate::bodies::digesting::QueuedDigest;
 use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::log::{LogKind, LogWriter};
 use crate::ground::Ground;
@@ -95,7 +95,7 @@ pub(crate) struct Ingest {
     handed: VecDeque<Arc<Vec<u8>>>,
     idle: Option<Box<Work>>,
     writing: Option<JoinHandle<(Box<Work>, Result<()>)>>,
-    digest: LaneDigest,
+    digest: QueuedDigest,
 }
 
 /// A body whose bytes and key are on stable storage, waiting for its row.

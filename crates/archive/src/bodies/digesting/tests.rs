@@ -24,13 +24,13 @@ fn digesting(point: Option<(String, u32)>) -> (Arc<Digesting>, Arc<Panics>) {
 }
 
 async fn all(digesting: &Arc<Digesting>, body: u64) -> Result<Box<BodyDigest>> {
-    let mut lane = digesting.begin(BodyDigest::new(Some(ChecksumAlgorithm::Sha256)));
+    let mut queued = digesting.begin(BodyDigest::new(Some(ChecksumAlgorithm::Sha256)));
     for piece in pieces(body) {
-        lane.give(piece).await?;
-        assert!(lane.given.len() <= DIGESTS_AHEAD, "no more wait than may");
+        queued.give(piece).await?;
+        assert!(queued.given.len() <= DIGESTS_AHEAD, "no more wait than may");
     }
-    lane.update(b"the end").await?;
-    lane.take().await
+    queued.update(b"the end").await?;
+    queued.take().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -51,7 +51,7 @@ async fn many_bodies_at_once_are_digested_as_one_by_one() {
     while digesting.lock().workers > 0 {
         tokio::task::yield_now().await;
     }
-    assert!(digesting.lock().lanes.is_empty());
+    assert!(digesting.lock().queues.is_empty());
 }
 
 #[tokio::test]
@@ -70,8 +70,8 @@ async fn a_panic_costs_a_body_and_the_next_are_digested() {
 async fn a_body_that_is_given_up_holds_nobody() {
     let (digesting, _) = digesting(None);
     for _ in 0..20 {
-        let mut lane = digesting.begin(BodyDigest::new(None));
-        lane.give(Arc::new(vec![1; 100_000])).await.unwrap();
+        let mut queued = digesting.begin(BodyDigest::new(None));
+        queued.give(Arc::new(vec![1; 100_000])).await.unwrap();
     }
     all(&digesting, 6).await.unwrap();
 }
