@@ -33,6 +33,13 @@ async fn all(digesting: &Arc<Digesting>, body: u64) -> Result<Box<BodyDigest>> {
     queued.take().await
 }
 
+/// Until no worker is left: one may still be on its way to see that nothing waits.
+async fn rest(digesting: &Digesting) {
+    while digesting.lock().workers > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_bodies_at_once_are_digested_as_one_by_one() {
     let (digesting, _) = digesting(None);
@@ -47,10 +54,7 @@ async fn many_bodies_at_once_are_digested_as_one_by_one() {
         alone.update(b"the end");
         assert_eq!(task.await.unwrap().unwrap().finish(), alone.finish(), "body {body}");
     }
-    // Its worker may still be on its way to see that nothing waits.
-    while digesting.lock().workers > 0 {
-        tokio::task::yield_now().await;
-    }
+    rest(&digesting).await;
     assert!(digesting.lock().queues.is_empty());
 }
 
@@ -59,10 +63,13 @@ async fn a_panic_costs_a_body_and_the_next_are_digested() {
     let (digesting, panics) = digesting(Some(("put-digested:panic".to_owned(), 0)));
     let failed = all(&digesting, 6).await.unwrap_err();
     assert!(matches!(failed, ArchiveError::Internal { .. }), "{failed:?}");
+    // Who waits for a piece is told before the panic is counted.
+    rest(&digesting).await;
     assert_eq!(panics.count(), 1);
     for body in 4..8 {
         all(&digesting, body).await.unwrap();
     }
+    rest(&digesting).await;
     assert_eq!(panics.count(), 1);
 }
 
