@@ -1,5 +1,6 @@
 //! The command line: what can be said, and how each run ends.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -266,30 +267,37 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Recover(args) => recover(args, out),
         Command::Completions(args) => completions(args, command_line(), out),
         Command::Man(args) => man(args, command_line(), out),
-        Command::Serve(args) => block_on(serve(args, out)),
-        Command::Admin(command) => block_on(admin(command, out)),
-        Command::Rack(command) => block_on(rack(command, out)),
-        Command::Geo(command) => block_on(geo(command, out)),
-        Command::Tome(command) => block_on(tome(command, out)),
-        Command::Tomes(command) => block_on(tomes(command, out)),
-        Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
-        Command::Demo(args) => block_on(demo(args, out)),
-        Command::Put(args) => block_on(objects::put(&args.own, &args.remote, out)),
-        Command::Get(args) => block_on(objects::get(&args.own, &args.remote, out)),
-        Command::Cat(args) => block_on(objects::cat(&args.own, &args.remote, out)),
-        Command::Cp(args) => block_on(objects::copy(&args.own, &args.remote, out)),
-        Command::Mv(args) => block_on(objects::move_objects(&args.own, &args.remote, out)),
-        Command::Sync(args) => block_on(objects::sync(&args.own, &args.remote, out)),
-        Command::Ls(args) => block_on(objects::ls(&args.own, &args.remote, out)),
-        Command::Rm(args) => block_on(objects::rm(&args.own, &args.remote, out)),
-        Command::Mb(args) => block_on(objects::make_bucket(&args.own, &args.remote, out)),
-        Command::Rb(args) => block_on(objects::remove_bucket(&args.own, &args.remote, out)),
-        Command::Restore(args) => block_on(objects::restore(&args.own, &args.remote, out)),
-        Command::Status(args) => block_on(objects::status(&args.own, &args.remote, out)),
+        Command::Serve(args) => block_on(Box::pin(serve(args, out))),
+        Command::Admin(command) => block_on(Box::pin(admin(command, out))),
+        Command::Rack(command) => block_on(Box::pin(rack(command, out))),
+        Command::Geo(command) => block_on(Box::pin(geo(command, out))),
+        Command::Tome(command) => block_on(Box::pin(tome(command, out))),
+        Command::Tomes(command) => block_on(Box::pin(tomes(command, out))),
+        Command::DecodeWorker(args) => block_on(Box::pin(decode_worker(args, out))),
+        Command::Demo(args) => block_on(Box::pin(demo(args, out))),
+        Command::Put(args) => block_on(Box::pin(objects::put(&args.own, &args.remote, out))),
+        Command::Get(args) => block_on(Box::pin(objects::get(&args.own, &args.remote, out))),
+        Command::Cat(args) => block_on(Box::pin(objects::cat(&args.own, &args.remote, out))),
+        Command::Cp(args) => block_on(Box::pin(objects::copy(&args.own, &args.remote, out))),
+        Command::Mv(args) => {
+            block_on(Box::pin(objects::move_objects(&args.own, &args.remote, out)))
+        }
+        Command::Sync(args) => block_on(Box::pin(objects::sync(&args.own, &args.remote, out))),
+        Command::Ls(args) => block_on(Box::pin(objects::ls(&args.own, &args.remote, out))),
+        Command::Rm(args) => block_on(Box::pin(objects::rm(&args.own, &args.remote, out))),
+        Command::Mb(args) => block_on(Box::pin(objects::make_bucket(&args.own, &args.remote, out))),
+        Command::Rb(args) => {
+            block_on(Box::pin(objects::remove_bucket(&args.own, &args.remote, out)))
+        }
+        Command::Restore(args) => {
+            block_on(Box::pin(objects::restore(&args.own, &args.remote, out)))
+        }
+        Command::Status(args) => block_on(Box::pin(objects::status(&args.own, &args.remote, out))),
     }
 }
 
-fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+/// Runs a command that waits. It is boxed, so that the runtime is compiled once and not for each.
+fn block_on(work: Pin<Box<dyn Future<Output = anyhow::Result<()>> + '_>>) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 

@@ -26,6 +26,7 @@ pub mod reported;
 pub mod runner;
 pub mod scenario;
 pub mod sweep;
+pub mod systems;
 pub mod tomes;
 pub mod trace;
 pub mod workload;

@@ -10,6 +10,7 @@
 //!
 //! Not a profiler and not a gate: targets are printed beside the rows, nothing fails on them.
 
+mod build;
 mod client;
 mod codes;
 mod compare;
@@ -88,7 +89,8 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 18] = [
+const BENCHES: [Entry; 19] = [
+    ("build", build::build),
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("s3", s3::s3),
@@ -110,7 +112,8 @@ const BENCHES: [Entry; 18] = [
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 11] = [
+const OWN_BUILDS: [&str; 12] = [
+    "build",
     "recover",
     "codes",
     "signature",
@@ -153,7 +156,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         check_load(&std::fs::read_to_string("/proc/loadavg").unwrap_or_default())?;
     }
     let needs_server = name.is_none_or(|name| !OWN_BUILDS.contains(&name));
-    let bench = Bench { objects, ..build(needs_server)? };
+    let bench = Bench { objects, ..prepare(needs_server)? };
     let other = against.map(|folder| bench.of(Path::new(folder))).transpose()?;
     if other.is_some() && (!needs_server || name.is_none()) {
         bail!("--against is for one benchmark of the server: not {}", OWN_BUILDS.join(", "));
@@ -237,7 +240,7 @@ impl Measured {
 }
 
 /// The folders and programs of benchmarks; those of `OWN_BUILDS` need no server.
-fn build(needs_server: bool) -> Result<Bench> {
+fn prepare(needs_server: bool) -> Result<Bench> {
     let mut command = shell::cargo();
     command.args([
         "build",

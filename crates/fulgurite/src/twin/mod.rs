@@ -86,14 +86,20 @@ fn create(path: &Path) -> anyhow::Result<std::io::BufWriter<File>> {
     Ok(std::io::BufWriter::new(file))
 }
 
+/// Reads a text file.
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read \"{}\"", path.display()))
+}
+
 /// Reads a TOML file; what is wrong with it is named with file, line and field.
 fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read \"{shown}\""))?;
-    toml::from_str(&text).map_err(|error| {
-        let message = format!("\"{shown}\" is wrong: {}", error.to_string().trim_end());
-        Coded::new(Exit::Config, message).into()
-    })
+    toml::from_str(&read(path)?).map_err(|error| not_toml(path, &error))
+}
+
+/// The error of a file that is not what it should be.
+fn not_toml(path: &Path, error: &toml::de::Error) -> anyhow::Error {
+    let message = format!("\"{}\" is wrong: {}", path.display(), error.to_string().trim_end());
+    Coded::new(Exit::Config, message).into()
 }
 
 /// A file, with the line of the field that a message begins with, where just one line of the file

@@ -5,16 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fulgurite_twin::experiment::{
-    Beside, ErrorKind, Expected, ExperimentError, Kind, Published, Report, Row, SourceFile, Suite,
-    Verdict,
+    Beside, ErrorKind, Expected, ExperimentError, Kind, Report, Row, SourceFile, Verdict,
 };
-use fulgurite_twin::giza::Sites;
-use fulgurite_twin::glass::Glass;
-use fulgurite_twin::queue::Queue;
-use fulgurite_twin::rack::Rack;
 use fulgurite_twin::report::{Head, html, relation};
 use fulgurite_twin::scenario::SystemName;
-use fulgurite_twin::tomes::Tomes;
+use fulgurite_twin::systems::{self, Workers};
 
 use super::pool::{Threads, thread_count};
 use crate::exit::{Coded, Exit};
@@ -95,21 +90,6 @@ pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
     let named = args.words.first().and_then(|word| PAPERS.iter().find(|of| of.name == word));
     let statements = &args.words[usize::from(named.is_some())..];
     let paper = named.unwrap_or(&PAPERS[0]);
-    match paper.system {
-        SystemName::Glass => hold::<Glass>(paper, statements, args, out),
-        SystemName::Queue => hold::<Queue>(paper, statements, args, out),
-        SystemName::Pelican => hold::<Rack>(paper, statements, args, out),
-        SystemName::Pergamum => hold::<Tomes>(paper, statements, args, out),
-        SystemName::Giza => hold::<Sites>(paper, statements, args, out),
-    }
-}
-
-fn hold<S: Published>(
-    paper: &Paper,
-    statements: &[String],
-    args: &PaperArgs,
-    out: &Output,
-) -> anyhow::Result<()> {
     let refuse = |error: ExperimentError| {
         let names = PAPERS.map(|paper| paper.name).join(", ");
         let message = if error.kind() == ErrorKind::NotFound {
@@ -121,7 +101,7 @@ fn hold<S: Published>(
     };
     let folder = Path::new("experiments").join(paper.name);
     let folder = args.experiments.as_ref().unwrap_or(&folder);
-    let mut suite = Suite::<S>::read(&read(folder)?).map_err(refuse)?;
+    let mut suite = systems::suite(paper.system, &read(folder)?).map_err(refuse)?;
     if !statements.is_empty() {
         suite = suite.only(statements).map_err(refuse)?;
     }
@@ -131,9 +111,7 @@ fn hold<S: Published>(
     let threads = thread_count(args.threads);
     let bar = count_bar("runs", suite.job_count() as u64, false);
     let started = std::time::Instant::now();
-    let report = suite.run(&Threads(threads), &mut |progress| {
-        bar.set_position(progress.done as u64);
-    });
+    let report = suite.run(Workers { runner: &Threads(threads), done: &|| bar.inc(1) });
     bar.finish_and_clear();
     if let Some(path) = &args.out {
         let page = html(&report, &head(paper, threads, started.elapsed().as_secs_f64()));

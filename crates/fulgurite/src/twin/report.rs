@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use crate::output::note;
 
-/// What a page says of what was run.
+/// What a page says of what was run; `text` is the scenario as a file.
 pub(super) fn facts(
     file: &Path,
     set: &[(String, toml::Value)],
     first_seed: u64,
     seeds: NonZero<u64>,
-    scenario: &impl Serialize,
-) -> anyhow::Result<Facts> {
+    text: String,
+) -> Facts {
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
     let last = first_seed.saturating_add(seeds.get() - 1);
     let seeds =
@@ -30,7 +30,7 @@ pub(super) fn facts(
     }
     list.push(("Program".to_owned(), format!("fulgurite {}", env!("CARGO_PKG_VERSION"))));
     list.push(("Command".to_owned(), command()));
-    Ok(Facts { scenario: name, list, text: toml::to_string(scenario)? })
+    Facts { scenario: name, list, text }
 }
 
 /// The command line, as it can be given to a shell again.

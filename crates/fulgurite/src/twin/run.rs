@@ -1,31 +1,24 @@
 //! `twin run`: a scenario, with one or more seeds.
 
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
-use fulgurite_library::log::{End, LogError, LogWriter};
-use fulgurite_library::{
-    Library, LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
-};
+use fulgurite_library::{LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput};
 use fulgurite_twin::Scenario;
-use fulgurite_twin::engine::{self, Observer, Silent, System, run_observed};
-use fulgurite_twin::giza::{self, Sites};
 use fulgurite_twin::glass::scenario::{Named, Recovery, Writes};
-use fulgurite_twin::glass::{Glass, Seen};
-use fulgurite_twin::measured::Measured;
-use fulgurite_twin::queue::{self, Queue};
-use fulgurite_twin::rack::{self, Rack};
-use fulgurite_twin::report::{ResultRow, run_page};
-use fulgurite_twin::reported::{Number, Reported, Shown};
-use fulgurite_twin::scenario::{Head, SystemName, changed};
-use fulgurite_twin::tomes::{self, Tomes};
+use fulgurite_twin::report::ResultRow;
+use fulgurite_twin::reported::Shown;
+use fulgurite_twin::systems::{
+    self, AnyScenario, LogSink, RunError, RunNumber, RunRequest, Runs, ScenarioError, Workers,
+};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
-use super::pool::{share, thread_count};
+use super::pool::{Threads, thread_count};
 use super::report::{facts, write_report};
-use super::{create, located, named_workload, percent, read_toml, wrong};
+use super::{create, located, named_workload, not_toml, percent, read, read_toml, wrong};
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, grouped, seconds};
 use crate::progress::count_bar;
@@ -119,67 +112,56 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
 
 /// Runs `twin run`.
 pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
-    match read_toml::<Head>(&args.scenario)?.system {
-        SystemName::Glass => run_system::<Glass>(args, out),
-        SystemName::Queue => run_system::<Queue>(args, out),
-        SystemName::Pelican => run_system::<Rack>(args, out),
-        SystemName::Pergamum => run_system::<Tomes>(args, out),
-        SystemName::Giza => run_system::<Sites>(args, out),
+    let scenario = read_scenario(args)?;
+    if args.log.is_some() && !scenario.has_log() {
+        let message = "--log: only scenarios of glass have a library, and only libraries have logs";
+        return Err(Coded::new(Exit::Usage, message).into());
     }
-}
-
-fn run_system<S: Logged>(args: &RunArgs, out: &Output) -> anyhow::Result<()>
-where
-    S::Result: Send,
-{
-    let shown = format!("\"{}\"", args.scenario.display());
-    let scenario = read_scenario::<S::Scenario>(args, &shown)?;
-    let count = usize::try_from(args.seeds.get())?;
+    let log = args.log.as_deref().map(create).transpose()?;
     let bar = count_bar("seeds", args.seeds.get(), false);
-    let mut results: Vec<Option<anyhow::Result<Watched<S>>>> = Vec::new();
-    results.resize_with(count, || None);
-    let work = |index: usize| {
-        let log = args.log.as_deref().filter(|_| index == 0);
-        let seed = args.first_seed.saturating_add(index as u64);
-        simulate::<S>(&scenario, seed, log, args.report.is_some())
+    let request = RunRequest {
+        first_seed: args.first_seed,
+        seeds: usize::try_from(args.seeds.get())?,
+        is_recorded: args.report.is_some(),
+        workers: Workers { runner: &Threads(thread_count(args.threads)), done: &|| bar.inc(1) },
     };
-    share(thread_count(args.threads), count, work, &mut |index, result| {
-        bar.inc(1);
-        results[index] = Some(result);
-    });
+    let log = log.map(|file| -> LogSink { Box::new(file) });
+    let runs = scenario.run(&request, log).map_err(|error| match error {
+        RunError::Scenario(error) => wrong("scenario", &error, Exit::Config),
+        RunError::Log(error) => error.into(),
+    })?;
     bar.finish_and_clear();
-    let results: Vec<Watched<S>> = results.into_iter().flatten().collect::<Result<_, _>>()?;
-    let (results, courses): (Vec<S::Result>, Vec<Option<S::Course>>) = results.into_iter().unzip();
-    for result in &results {
-        let held = S::findings(&scenario, result);
-        out.json(&json!({ "type": "run", "run": result, "constraints": held }))?;
+    for (run, held) in runs.results.iter().zip(&runs.findings) {
+        out.json(&json!({ "type": "run", "run": run, "constraints": held }))?;
     }
-    let rows = print(&results, &S::rows(&scenario, &results), out)?;
-    let (of, summary) = (S::constraints(&scenario), S::summary(&scenario, &results));
+    let rows = print(&runs, out)?;
+    let (of, summary) = (&runs.constraints, &runs.summary);
     out.json(&json!({ "type": "constraints", "of": of, "summary": summary }))?;
     out.text(format!("{:<22}{}", "constraints", summary.line()))?;
     let Some(folder) = &args.report else { return Ok(()) };
-    let courses: Vec<S::Course> = courses.into_iter().flatten().collect();
-    let facts = facts(&args.scenario, &args.set, args.first_seed, args.seeds, &scenario)?;
-    let json = json!({ "scenario": scenario, "runs": results, "courses": courses });
-    write_report(folder, "run", &run_page::<S>(&scenario, &courses, &rows, &facts), &json)
+    let text = scenario.to_toml()?;
+    let facts = facts(&args.scenario, &args.set, args.first_seed, args.seeds, text);
+    let (page, json) = runs.report(&rows, &facts).context("a recorded run has a report")?;
+    write_report(folder, "run", &page, &json)
 }
 
-fn read_scenario<C: fulgurite_twin::scenario::Scenario>(
-    args: &RunArgs,
-    shown: &str,
-) -> anyhow::Result<C> {
+fn read_scenario(args: &RunArgs) -> anyhow::Result<Box<dyn AnyScenario>> {
+    let path = &args.scenario;
+    let text = read(path)?;
     if args.set.is_empty() {
-        let scenario: C = read_toml(&args.scenario)?;
-        scenario.check().map_err(|error| {
-            wrong(&located(&args.scenario, &error.to_string()), &error, Exit::Config)
-        })?;
-        return Ok(scenario);
+        return systems::scenario(&text).map_err(|error| match error {
+            ScenarioError::Syntax(error) => not_toml(path, &error),
+            ScenarioError::Value(error) => {
+                wrong(&located(path, &error.to_string()), &error, Exit::Config)
+            }
+        });
     }
-    changed(read_toml(&args.scenario)?, &changes(&args.set)?).map_err(|problem| {
+    let system = systems::system_of(&text).map_err(|error| not_toml(path, &error))?;
+    systems::scenario_with(system, read_toml(path)?, &changes(&args.set)?).map_err(|problem| {
         let changes: Vec<String> =
             args.set.iter().map(|(field, value)| format!("{field}={value}")).collect();
-        let message = format!("{shown} with --set {}: {problem}", changes.join(" --set "));
+        let message =
+            format!("\"{}\" with --set {}: {problem}", path.display(), changes.join(" --set "));
         Coded::new(Exit::Config, message).into()
     })
 }
@@ -194,144 +176,6 @@ pub(super) fn changes(set: &[(String, toml::Value)]) -> anyhow::Result<toml::Tab
         }
     }
     Ok(changes)
-}
-
-/// What a run measured, and its course if that was recorded.
-type Watched<S> = (<S as System>::Result, Option<<S as Reported>::Course>);
-
-/// A system whose runs may be logged.
-trait Logged: Reported {
-    type Log: Observer<Self>;
-
-    fn log(scenario: &Self::Scenario, path: &Path) -> anyhow::Result<Self::Log>;
-
-    /// Ends a log, and says whether all of it was written.
-    fn end(log: Self::Log) -> anyhow::Result<()>;
-}
-
-impl Logged for Glass {
-    type Log = Logging<std::io::BufWriter<std::fs::File>>;
-
-    fn log(scenario: &Scenario, path: &Path) -> anyhow::Result<Self::Log> {
-        Logging::new(scenario, path)
-    }
-
-    fn end(Logging { log, failed }: Self::Log) -> anyhow::Result<()> {
-        if let Some(error) = failed {
-            return Err(error.into());
-        }
-        log.end(End::Stopped)?;
-        Ok(())
-    }
-}
-
-impl Logged for Queue {
-    type Log = Silent;
-
-    fn log(_: &queue::Scenario, _: &Path) -> anyhow::Result<Silent> {
-        let message = "--log: a queue has no library, and only libraries have logs";
-        Err(Coded::new(Exit::Usage, message).into())
-    }
-
-    fn end(_: Silent) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-impl Logged for Rack {
-    type Log = Silent;
-
-    fn log(_: &rack::Scenario, _: &Path) -> anyhow::Result<Silent> {
-        let message = "--log: a rack has no library, and only libraries have logs";
-        Err(Coded::new(Exit::Usage, message).into())
-    }
-
-    fn end(_: Silent) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-impl Logged for Tomes {
-    type Log = Silent;
-
-    fn log(_: &tomes::Scenario, _: &Path) -> anyhow::Result<Silent> {
-        let message = "--log: tomes have no library, and only libraries have logs";
-        Err(Coded::new(Exit::Usage, message).into())
-    }
-
-    fn end(_: Silent) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-impl Logged for Sites {
-    type Log = Silent;
-
-    fn log(_: &giza::Scenario, _: &Path) -> anyhow::Result<Silent> {
-        let message = "--log: sites have no library, and only libraries have logs";
-        Err(Coded::new(Exit::Usage, message).into())
-    }
-
-    fn end(_: Silent) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-/// Runs one seed; with its log written, and its course recorded, if that is asked for.
-fn simulate<S: Logged>(
-    scenario: &S::Scenario,
-    seed: u64,
-    log: Option<&Path>,
-    report: bool,
-) -> anyhow::Result<Watched<S>> {
-    let wrong_scenario = |error| wrong("scenario", &error, Exit::Config);
-    if log.is_none() && !report {
-        let result = engine::run::<S>(scenario, seed).map_err(wrong_scenario)?;
-        return Ok((result, None));
-    }
-    let log = log.map(|path| S::log(scenario, path)).transpose()?;
-    let mut watching = (log, report.then(|| S::recorder(scenario, seed)));
-    let result = run_observed::<S, _>(scenario, seed, &mut watching).map_err(wrong_scenario)?;
-    let (log, recorder) = watching;
-    log.map(S::end).transpose()?;
-    Ok((result, recorder.map(S::course)))
-}
-
-/// Writes the log of a simulated library.
-struct Logging<W> {
-    log: LogWriter<W>,
-    failed: Option<LogError>,
-}
-
-impl Logging<std::io::BufWriter<std::fs::File>> {
-    fn new(scenario: &Scenario, path: &Path) -> anyhow::Result<Self> {
-        let library = Library::with_policy(&scenario.library, scenario.policy.clone())?;
-        Ok(Self { log: LogWriter::new(create(path)?, &library)?, failed: None })
-    }
-}
-
-impl<W: std::io::Write> Logging<W> {
-    fn note(&mut self, written: Result<(), LogError>) {
-        if let Err(error) = written {
-            self.failed.get_or_insert(error);
-        }
-    }
-}
-
-impl<W: std::io::Write> Observer<Glass> for Logging<W> {
-    fn see(&mut self, now: Instant, seen: Seen<'_>) {
-        match seen {
-            Seen::Event(event) => {
-                let written = self.log.event(now, event);
-                self.note(written);
-            }
-            Seen::Output(output) => {
-                let written = self.log.output(output);
-                self.note(written);
-            }
-            Seen::Stepped(_) | Seen::Told(_) | Seen::Decided(_) => {}
-        }
-    }
 }
 
 /// A number of a run in words.
@@ -361,18 +205,14 @@ fn number(value: f64) -> String {
 const COLUMNS_MAX: usize = 5;
 
 /// Prints all metrics, and hands on what it printed.
-fn print<R: Measured>(
-    results: &[R],
-    numbers: &[Number<R>],
-    out: &Output,
-) -> anyhow::Result<Vec<ResultRow>> {
+fn print(runs: &Runs, out: &Output) -> anyhow::Result<Vec<ResultRow>> {
     let mut medians = serde_json::Map::new();
     let mut rows = Vec::new();
     let seeds: String =
-        results.iter().take(COLUMNS_MAX).map(|r| format!("{:>12}", r.seed())).collect();
+        runs.seeds.iter().take(COLUMNS_MAX).map(|seed| format!("{seed:>12}")).collect();
     out.text(format!("{:<22}{:>12}{:>12}{:>12}   seeds{seeds}", "", "median", "min", "max"))?;
-    for &Number { name, shown, of } in numbers {
-        let mut values: Vec<f64> = results.iter().map(of).collect();
+    for RunNumber { name, shown, values } in &runs.numbers {
+        let (shown, mut values) = (*shown, values.clone());
         let each: Vec<String> = values.iter().take(COLUMNS_MAX).map(|v| show(shown, *v)).collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (values[0], values[values.len() - 1]);
@@ -383,10 +223,10 @@ fn print<R: Measured>(
             texts.iter().map(|text| format!("{text:>12}")).collect()
         };
         out.text(format!("{name:<22}{}        {}", wide(&all), wide(&each)))?;
-        rows.push(ResultRow { name: name.to_owned(), all, each });
+        rows.push(ResultRow { name: (*name).to_owned(), all, each });
     }
-    out.json(&json!({ "type": "medians", "seeds": results.len(), "medians": medians }))?;
-    let hashes: Vec<String> = results.iter().map(|r| format!("{:016x}", r.hash())).collect();
+    out.json(&json!({ "type": "medians", "seeds": runs.seeds.len(), "medians": medians }))?;
+    let hashes: Vec<String> = runs.hashes.iter().map(|hash| format!("{hash:016x}")).collect();
     out.text(format!("{:<22}{}", "hash", hashes.join(" ")))?;
     Ok(rows)
 }

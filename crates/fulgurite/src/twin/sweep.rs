@@ -3,23 +3,16 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use fulgurite_twin::engine::{self, System};
-use fulgurite_twin::giza::Sites;
-use fulgurite_twin::glass::Glass;
-use fulgurite_twin::measured::check_metrics;
-use fulgurite_twin::queue::Queue;
-use fulgurite_twin::rack::Rack;
 use fulgurite_twin::report::{sweep_page, with_range};
-use fulgurite_twin::reported::Reported;
-use fulgurite_twin::scenario::{Head, SystemName};
-use fulgurite_twin::sweep::{Over, Refused, Sweep, SweepMetric, SweepResult};
-use fulgurite_twin::tomes::Tomes;
+use fulgurite_twin::scenario::SystemName;
+use fulgurite_twin::sweep::{Over, Refused, SweepMetric, SweepResult};
+use fulgurite_twin::systems::{self, AnySweep, SweepError, Workers};
 use serde_json::json;
 
-use super::pool::{share, thread_count};
+use super::pool::{Threads, thread_count};
 use super::report::{facts, write_report};
 use super::run::{change, changes, value};
-use super::{located, read_toml, wrong};
+use super::{located, not_toml, read, read_toml, wrong};
 use crate::exit::{Coded, Exit};
 use crate::output::Output;
 use crate::progress::count_bar;
@@ -86,44 +79,39 @@ fn over(text: &str) -> Result<Over, String> {
 
 /// Runs `twin sweep`.
 pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
-    match read_toml::<Head>(&args.scenario)?.system {
-        SystemName::Glass => sweep_system::<Glass>(args, out),
-        SystemName::Queue => sweep_system::<Queue>(args, out),
-        SystemName::Pelican => sweep_system::<Rack>(args, out),
-        SystemName::Pergamum => sweep_system::<Tomes>(args, out),
-        SystemName::Giza => sweep_system::<Sites>(args, out),
-    }
-}
-
-fn sweep_system<S: Reported>(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
-    let metrics: Vec<String> = match args.metric.as_slice() {
-        [] => S::SWEPT.iter().map(|name| (*name).to_owned()).collect(),
-        asked => asked.to_vec(),
-    };
-    check_metrics::<S::Result>(&metrics)
+    let path = &args.scenario;
+    let system = systems::system_of(&read(path)?).map_err(|error| not_toml(path, &error))?;
+    let metrics = systems::metrics(system, &args.metric)
         .map_err(|problem| Coded::new(Exit::Usage, format!("--metric: {problem}")))?;
-    let sweep = planned::<S>(args)?;
+    let sweep = planned(system, args)?;
     let seeds: Vec<u64> =
         (0..args.seeds.get()).map(|seed| args.first_seed.saturating_add(seed)).collect();
-    let results = run_all(&sweep, &seeds, thread_count(args.threads))?;
-    let result = sweep.result(&metrics, &seeds, &results).map_err(anyhow::Error::msg)?;
-    print(&sweep, &result, out)?;
+    let labels = sweep.labels();
+    let bar = count_bar("runs", (labels.len() * seeds.len()) as u64, false);
+    let threads = Threads(thread_count(args.threads));
+    let workers = Workers { runner: &threads, done: &|| bar.inc(1) };
+    let result = sweep.run(&metrics, &seeds, workers).map_err(|error| match error {
+        SweepError::Scenario(error) => wrong("scenario", &error, Exit::Config),
+        SweepError::Metric(problem) => anyhow::Error::msg(problem),
+    })?;
+    bar.finish_and_clear();
+    print(&labels, &result, out)?;
     let Some(folder) = &args.report else { return Ok(()) };
-    let scenario = &sweep.points()[0].scenario;
-    let mut facts = facts(&args.scenario, &args.set, args.first_seed, args.seeds, &**scenario)?;
-    facts.text = format!("# At the first combination.\n{}", facts.text);
+    let text = format!("# At the first combination.\n{}", sweep.first_to_toml()?);
+    let facts = facts(path, &args.set, args.first_seed, args.seeds, text);
     write_report(folder, "sweep", &sweep_page(&result, &facts), &result)
 }
 
 /// All combinations, each of which can be run.
-fn planned<S: System>(args: &SweepArgs) -> anyhow::Result<Sweep<S>> {
+fn planned(system: SystemName, args: &SweepArgs) -> anyhow::Result<Box<dyn AnySweep>> {
     let table: toml::Table = read_toml(&args.scenario)?;
     let set = changes(&args.set)?;
     if let Some(over) = args.over.iter().find(|over| set.contains_key(&over.field)) {
         let message = format!("--over {}: --set changes it as well", over.field);
         return Err(Coded::new(Exit::Usage, message).into());
     }
-    Sweep::new(&table, &set, args.over.clone()).map_err(|Refused { at, problem }| {
+    let sweep = systems::sweep(system, &table, &set, args.over.clone());
+    sweep.map_err(|Refused { at, problem }| {
         let flag = |field: &str| problem.starts_with(field.rsplit('.').next().unwrap_or(field));
         let mut from_flags = args.over.iter().map(|over| &over.field).chain(set.keys());
         let file = if from_flags.any(|field| flag(field)) {
@@ -136,31 +124,8 @@ fn planned<S: System>(args: &SweepArgs) -> anyhow::Result<Sweep<S>> {
     })
 }
 
-/// The results of all jobs, in their order, whatever thread ran them.
-fn run_all<S: System>(
-    sweep: &Sweep<S>,
-    seeds: &[u64],
-    threads: usize,
-) -> anyhow::Result<Vec<S::Result>> {
-    let jobs = sweep.jobs(seeds);
-    let bar = count_bar("runs", jobs.len() as u64, false);
-    let mut results: Vec<Option<anyhow::Result<S::Result>>> = Vec::new();
-    results.resize_with(jobs.len(), || None);
-    let work = |index: usize| {
-        let job = &jobs[index];
-        engine::run::<S>(&job.scenario, job.seed)
-            .map_err(|error| wrong("scenario", &error, Exit::Config))
-    };
-    share(threads, jobs.len(), work, &mut |index, result| {
-        bar.inc(1);
-        results[index] = Some(result);
-    });
-    bar.finish_and_clear();
-    results.into_iter().flatten().collect()
-}
-
-fn print<S: System>(sweep: &Sweep<S>, result: &SweepResult, out: &Output) -> anyhow::Result<()> {
-    json_points(sweep, result, out)?;
+fn print(labels: &[&[String]], result: &SweepResult, out: &Output) -> anyhow::Result<()> {
+    json_points(labels, result, out)?;
     let seeds = match result.seeds.as_slice() {
         [only] => format!("seed {only}"),
         all => format!("medians of {} seeds (min to max)", all.len()),
@@ -176,14 +141,10 @@ fn print<S: System>(sweep: &Sweep<S>, result: &SweepResult, out: &Output) -> any
 }
 
 /// A line for each combination, with everything that was asked for.
-fn json_points<S: System>(
-    sweep: &Sweep<S>,
-    result: &SweepResult,
-    out: &Output,
-) -> anyhow::Result<()> {
+fn json_points(labels: &[&[String]], result: &SweepResult, out: &Output) -> anyhow::Result<()> {
     let seeds = result.seeds.len();
-    for (index, point) in sweep.points().iter().enumerate() {
-        let fields = result.fields.iter().zip(&point.labels);
+    for (index, labels) in labels.iter().enumerate() {
+        let fields = result.fields.iter().zip(*labels);
         let at: serde_json::Map<String, serde_json::Value> =
             fields.map(|(field, label)| (field.field.clone(), json!(label))).collect();
         let metrics: serde_json::Map<String, serde_json::Value> = result

@@ -22,6 +22,7 @@ mod customers;
 pub(crate) mod energy;
 mod files;
 pub mod fleet;
+mod log;
 mod machines;
 mod metrics;
 pub mod plan;
@@ -39,6 +40,7 @@ pub mod tape;
 
 pub use arrivals::Arrival;
 pub(crate) use files::shard_sizes;
+pub use log::LibraryLog;
 pub use machines::Device;
 pub(crate) use machines::{Machines, Work};
 pub(crate) use run::unavailable_platters;

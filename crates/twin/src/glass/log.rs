@@ -1,0 +1,60 @@
+//! The log of a simulated library, in the form in which a live one writes its own.
+
+use std::io::Write;
+
+use fulgurite_library::Library;
+use fulgurite_library::log::{End, LogError, LogWriter};
+use fulgurite_units::Instant;
+
+use super::{Glass, Seen};
+use crate::engine::Observer;
+
+/// Writes what the library of a run is told and decides.
+#[derive(Debug)]
+pub struct LibraryLog<W> {
+    log: LogWriter<W>,
+    failed: Option<LogError>,
+}
+
+impl<W: Write> LibraryLog<W> {
+    /// Begins the log of a library that was told nothing yet.
+    ///
+    /// # Errors
+    /// When the sink fails, or the policy does not survive being written as text.
+    pub fn new(sink: W, library: &Library) -> Result<Self, LogError> {
+        Ok(Self { log: LogWriter::new(sink, library)?, failed: None })
+    }
+
+    /// Ends the log.
+    ///
+    /// # Errors
+    /// When not all of it was written.
+    pub fn end(self) -> Result<(), LogError> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.log.end(End::Stopped).map(drop),
+        }
+    }
+
+    fn note(&mut self, written: Result<(), LogError>) {
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl<W: Write> Observer<Glass> for LibraryLog<W> {
+    fn see(&mut self, now: Instant, seen: Seen<'_>) {
+        match seen {
+            Seen::Event(event) => {
+                let written = self.log.event(now, event);
+                self.note(written);
+            }
+            Seen::Output(output) => {
+                let written = self.log.output(output);
+                self.note(written);
+            }
+            Seen::Stepped(_) | Seen::Told(_) | Seen::Decided(_) => {}
+        }
+    }
+}

@@ -1,0 +1,533 @@
+//! Systems by name: everything a program or a binding can ask of the twin without the types of any
+//! system.
+//!
+//! ```text
+//!   file --> AnyScenario --run--> Runs      a scenario with several seeds
+//!        --> AnySweep    --run--> SweepResult
+//!   files -> AnySuite    --run--> Report    the statements of a paper
+//! ```
+//!
+//! Each function here is generic inside and not outside, so the code of all systems is compiled
+//! once, in this crate, and not again in each program and for each command.
+
+use std::fmt::Debug;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError, mpsc};
+
+use fulgurite_library::Library;
+use fulgurite_library::log::LogError;
+use serde_json::{Value, json};
+use toml::Table;
+
+use crate::Error;
+use crate::constraints::Summary;
+use crate::engine::{self, Observer, System, run_observed};
+use crate::experiment::{
+    ExperimentError, Job, JobResult, JobRunner, Published, Report, SourceFile, Suite,
+};
+use crate::giza::Sites;
+use crate::glass::{Glass, LibraryLog};
+use crate::measured::{Measured as _, check_metrics};
+use crate::queue::Queue;
+use crate::rack::Rack;
+use crate::report::{Facts, ResultRow, run_page};
+use crate::reported::{Reported, Shown};
+use crate::runner::{Runner, collect};
+use crate::scenario::{Head, Scenario, SystemName, changed};
+use crate::sweep::{Over, Refused, Sweep, SweepResult};
+use crate::tomes::Tomes;
+
+/// Evaluates an expression in which `$system` is the type of the system called `$name`.
+macro_rules! for_system {
+    ($name:expr, $system:ident => $body:expr) => {
+        match $name {
+            SystemName::Glass => {
+                type $system = Glass;
+                $body
+            }
+            SystemName::Queue => {
+                type $system = Queue;
+                $body
+            }
+            SystemName::Pelican => {
+                type $system = Rack;
+                $body
+            }
+            SystemName::Pergamum => {
+                type $system = Tomes;
+                $body
+            }
+            SystemName::Giza => {
+                type $system = Sites;
+                $body
+            }
+        }
+    };
+}
+
+/// Where the log of a simulated library goes.
+pub type LogSink = Box<dyn Write + Send>;
+
+/// Who runs the jobs of a call, and who hears of each that is done.
+#[derive(Clone, Copy)]
+pub struct Workers<'a> {
+    /// Runs them.
+    pub runner: &'a dyn Runner,
+    /// Is called after each job, on any thread.
+    pub done: &'a (dyn Fn() + Sync),
+}
+
+impl Debug for Workers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Workers")
+    }
+}
+
+impl<S: System> JobRunner<S> for Workers<'_> {
+    fn run(&self, jobs: &[Job<S::Scenario>], done: &mut dyn FnMut(usize, JobResult<S::Result>)) {
+        let (results, received) = mpsc::channel();
+        self.runner.for_each(jobs.len(), &|index| {
+            let job = &jobs[index];
+            let result = engine::run::<S>(&job.scenario, job.seed);
+            // The receiver lives until all jobs have ended.
+            let _ = results.send((index, result.map_err(|error| error.to_string())));
+            (self.done)();
+        });
+        drop(results);
+        received.into_iter().for_each(|(index, result)| done(index, result));
+    }
+}
+
+/// Why a scenario cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It is no TOML, or a field is unknown, missing or of another type.
+    #[error("{0}")]
+    Syntax(toml::de::Error),
+    /// A value is out of its limits; the message begins with the field.
+    #[error(transparent)]
+    Value(Error),
+}
+
+/// Why runs failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] Error),
+    /// The log cannot be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// What is run of a scenario.
+#[derive(Debug)]
+pub struct RunRequest<'a> {
+    /// The first seed; the others follow it.
+    pub first_seed: u64,
+    /// How many seeds.
+    pub seeds: usize,
+    /// Whether what happens over time is recorded, for [`Runs::report`].
+    pub is_recorded: bool,
+    /// Who runs them.
+    pub workers: Workers<'a>,
+}
+
+/// The scenario of some system, checked.
+pub trait AnyScenario: Debug + Send + Sync {
+    /// The scenario as a file.
+    ///
+    /// # Errors
+    /// When it has no form as TOML.
+    fn to_toml(&self) -> Result<String, toml::ser::Error>;
+
+    /// Whether runs of this system have a log, which only libraries do.
+    fn has_log(&self) -> bool;
+
+    /// Runs it. The log is that of the first seed; a system without one writes nothing.
+    ///
+    /// # Errors
+    /// When a parameter is out of range, or the log cannot be written.
+    fn run(&self, request: &RunRequest<'_>, log: Option<LogSink>) -> Result<Runs, RunError>;
+}
+
+/// The runs of a scenario, in the order of their seeds.
+#[derive(Debug)]
+pub struct Runs {
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// [`crate::measured::Measured::hash`] of each.
+    pub hashes: Vec<u64>,
+    /// What each measured.
+    pub results: Vec<Value>,
+    /// Which constraints each holds.
+    pub findings: Vec<Value>,
+    /// The numbers that are shown.
+    pub numbers: Vec<RunNumber>,
+    /// What may not be given up.
+    pub constraints: Value,
+    /// The same over all seeds.
+    pub summary: Summary,
+    recorded: Option<Box<dyn Recorded>>,
+}
+
+/// A number that is shown of all runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunNumber {
+    /// What it is called.
+    pub name: &'static str,
+    /// How it is shown.
+    pub shown: Shown,
+    /// That of each run.
+    pub values: Vec<f64>,
+}
+
+impl Runs {
+    /// The page of recorded runs, and the same as JSON. `None` if nothing was recorded.
+    #[must_use]
+    pub fn report(&self, rows: &[ResultRow], facts: &Facts) -> Option<(String, Value)> {
+        let recorded = self.recorded.as_ref()?;
+        let mut json = recorded.to_json();
+        json["runs"] = Value::Array(self.results.clone());
+        Some((recorded.page(rows, facts), json))
+    }
+}
+
+/// What was recorded of the runs of a scenario.
+trait Recorded: Debug + Send {
+    fn page(&self, rows: &[ResultRow], facts: &Facts) -> String;
+    fn to_json(&self) -> Value;
+}
+
+#[derive(Debug)]
+struct Recording<S: Reported> {
+    scenario: S::Scenario,
+    courses: Vec<S::Course>,
+}
+
+impl<S: Reported> Recorded for Recording<S> {
+    fn page(&self, rows: &[ResultRow], facts: &Facts) -> String {
+        run_page::<S>(&self.scenario, &self.courses, rows, facts)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "scenario": self.scenario, "courses": self.courses })
+    }
+}
+
+/// A system that the twin knows by name.
+trait Named: Published + Reported + 'static {
+    /// Whether runs have a log.
+    const HAS_LOG: bool = false;
+
+    /// An observer that writes the log of a run, where the system has one.
+    ///
+    /// # Errors
+    /// When the log cannot be begun.
+    fn log(_: &Self::Scenario, _: LogSink) -> Result<Option<Box<dyn LogObserver<Self>>>, RunError> {
+        Ok(None)
+    }
+}
+
+/// Writes the log of a run.
+trait LogObserver<S: System>: Observer<S> {
+    /// Ends the log, and says whether all of it was written.
+    fn end(self: Box<Self>) -> Result<(), LogError>;
+}
+
+impl Named for Glass {
+    const HAS_LOG: bool = true;
+
+    fn log(
+        scenario: &Self::Scenario,
+        sink: LogSink,
+    ) -> Result<Option<Box<dyn LogObserver<Self>>>, RunError> {
+        let library = Library::with_policy(&scenario.library, scenario.policy.clone());
+        let library = library.map_err(Error::Library)?;
+        Ok(Some(Box::new(LibraryLog::new(sink, &library)?)))
+    }
+}
+
+impl LogObserver<Glass> for LibraryLog<LogSink> {
+    fn end(self: Box<Self>) -> Result<(), LogError> {
+        (*self).end()
+    }
+}
+
+impl Named for Queue {}
+impl Named for Rack {}
+impl Named for Tomes {}
+impl Named for Sites {}
+
+/// Shows a run to its log and to its recorder, where they are.
+struct Observers<S: Reported> {
+    log: Option<Box<dyn LogObserver<S>>>,
+    recorder: Option<S::Recorder>,
+}
+
+impl<S: Reported> Observer<S> for Observers<S> {
+    fn see(&mut self, now: fulgurite_units::Instant, seen: S::Seen<'_>) {
+        if let Some(log) = &mut self.log {
+            log.see(now, seen);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.see(now, seen);
+        }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.has_enough())
+            || self.recorder.as_ref().is_some_and(Observer::has_enough)
+    }
+}
+
+#[derive(Debug)]
+struct Loaded<S: System>(S::Scenario);
+
+impl<S: Named> AnyScenario for Loaded<S>
+where
+    S::Course: Sync,
+{
+    fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(&self.0)
+    }
+
+    fn has_log(&self) -> bool {
+        S::HAS_LOG
+    }
+
+    fn run(&self, request: &RunRequest<'_>, log: Option<LogSink>) -> Result<Runs, RunError> {
+        let log = Mutex::new(log);
+        let runs = collect(request.workers.runner, request.seeds, |index| {
+            let take = || log.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let seed = request.first_seed.saturating_add(index as u64);
+            let sink = if index == 0 { take() } else { None };
+            let run = run_one::<S>(&self.0, seed, sink, request.is_recorded);
+            (request.workers.done)();
+            run
+        });
+        let runs = runs.into_iter().collect::<Result<Vec<_>, RunError>>()?;
+        let (results, courses): (Vec<S::Result>, Vec<Option<S::Course>>) = runs.into_iter().unzip();
+        let courses: Vec<S::Course> = courses.into_iter().flatten().collect();
+        let numbers = S::rows(&self.0, &results).into_iter().map(|number| RunNumber {
+            name: number.name,
+            shown: number.shown,
+            values: results.iter().map(number.of).collect(),
+        });
+        let recorded = (!courses.is_empty()).then(|| -> Box<dyn Recorded> {
+            Box::new(Recording::<S> { scenario: self.0.clone(), courses })
+        });
+        Ok(Runs {
+            seeds: results.iter().map(|run| run.seed()).collect(),
+            hashes: results.iter().map(|run| run.hash()).collect(),
+            numbers: numbers.collect(),
+            findings: results.iter().map(|run| S::findings(&self.0, run)).collect(),
+            constraints: S::constraints(&self.0),
+            summary: S::summary(&self.0, &results),
+            results: results.iter().map(|run| json!(run)).collect(),
+            recorded,
+        })
+    }
+}
+
+/// One run; with its log written, and what happened recorded, if that is asked for.
+fn run_one<S: Named>(
+    scenario: &S::Scenario,
+    seed: u64,
+    sink: Option<LogSink>,
+    is_recorded: bool,
+) -> Result<(S::Result, Option<S::Course>), RunError> {
+    if sink.is_none() && !is_recorded {
+        return Ok((engine::run::<S>(scenario, seed)?, None));
+    }
+    let log = sink.map(|sink| S::log(scenario, sink)).transpose()?.flatten();
+    let recorder = is_recorded.then(|| S::recorder(scenario, seed));
+    let mut observers = Observers::<S> { log, recorder };
+    let result = run_observed::<S, _>(scenario, seed, &mut observers)?;
+    observers.log.map(LogObserver::end).transpose()?;
+    Ok((result, observers.recorder.map(S::course)))
+}
+
+/// The system that a scenario file is of.
+///
+/// # Errors
+/// When it is no TOML, or names no system.
+pub fn system_of(text: &str) -> Result<SystemName, toml::de::Error> {
+    Ok(toml::from_str::<Head>(text)?.system)
+}
+
+/// The scenario of a file, of the system that it names.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn scenario(text: &str) -> Result<Box<dyn AnyScenario>, ScenarioError> {
+    let system = system_of(text).map_err(ScenarioError::Syntax)?;
+    for_system!(system, S => loaded::<S>(text))
+}
+
+fn loaded<S: Named>(text: &str) -> Result<Box<dyn AnyScenario>, ScenarioError>
+where
+    S::Course: Sync,
+{
+    let scenario: S::Scenario = toml::from_str(text).map_err(ScenarioError::Syntax)?;
+    scenario.check().map_err(ScenarioError::Value)?;
+    Ok(Box::new(Loaded::<S>(scenario)))
+}
+
+/// A scenario of this system with fields set by dotted path; what has a name may be named.
+///
+/// # Errors
+/// What is wrong, in one line: the path that leads nowhere, the field that is unknown, or the
+/// value that is out of its limits.
+pub fn scenario_with(
+    system: SystemName,
+    table: Table,
+    set: &Table,
+) -> Result<Box<dyn AnyScenario>, String> {
+    for_system!(system, S => {
+        Ok(Box::new(Loaded::<S>(changed::<<S as System>::Scenario>(table, set)?)))
+    })
+}
+
+/// A sweep of some system, of which every combination can be run.
+pub trait AnySweep: Debug {
+    /// The value of each field, as written, of each combination.
+    fn labels(&self) -> Vec<&[String]>;
+
+    /// The scenario of the first combination as a file.
+    ///
+    /// # Errors
+    /// When it has no form as TOML.
+    fn first_to_toml(&self) -> Result<String, toml::ser::Error>;
+
+    /// Runs all combinations with all seeds.
+    ///
+    /// # Errors
+    /// The first run that fails, or the metric that is none.
+    fn run(
+        &self,
+        metrics: &[String],
+        seeds: &[u64],
+        workers: Workers<'_>,
+    ) -> Result<SweepResult, SweepError>;
+}
+
+/// Why a sweep failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// A combination cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] Error),
+    /// A metric that the runs do not have.
+    #[error("{0}")]
+    Metric(String),
+}
+
+impl<S: Named> AnySweep for Sweep<S> {
+    fn labels(&self) -> Vec<&[String]> {
+        self.points().iter().map(|point| point.labels.as_slice()).collect()
+    }
+
+    fn first_to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(&*self.points()[0].scenario)
+    }
+
+    fn run(
+        &self,
+        metrics: &[String],
+        seeds: &[u64],
+        workers: Workers<'_>,
+    ) -> Result<SweepResult, SweepError> {
+        let jobs = self.jobs(seeds);
+        let results = collect(workers.runner, jobs.len(), |index| {
+            let job = &jobs[index];
+            let result = engine::run::<S>(&job.scenario, job.seed);
+            (workers.done)();
+            result
+        });
+        let results = results.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        self.result(metrics, seeds, &results).map_err(SweepError::Metric)
+    }
+}
+
+/// All combinations of the values of `over`, in a scenario of this system of which `set` changes
+/// other fields.
+///
+/// # Errors
+/// The field that is there twice, or the combination that cannot be run, and why.
+pub fn sweep(
+    system: SystemName,
+    table: &Table,
+    set: &Table,
+    over: Vec<Over>,
+) -> Result<Box<dyn AnySweep>, Refused> {
+    for_system!(system, S => Ok(Box::new(Sweep::<S>::new(table, set, over)?)))
+}
+
+/// The metrics that a sweep of this system shows: those asked for, or else those that suit it.
+///
+/// # Errors
+/// Names the first that is none, and all that are.
+pub fn metrics(system: SystemName, asked: &[String]) -> Result<Vec<String>, String> {
+    let (suited, checked) = for_system!(system, S => {
+        (<S as Reported>::SWEPT, check_metrics::<<S as System>::Result>(asked))
+    });
+    checked?;
+    Ok(match asked {
+        [] => suited.iter().map(|name| (*name).to_owned()).collect(),
+        asked => asked.to_vec(),
+    })
+}
+
+/// The statements of a paper about some system.
+pub trait AnySuite: Debug {
+    /// Only these statements, in the order of the suite.
+    ///
+    /// # Errors
+    /// When no file makes one of them.
+    fn only(self: Box<Self>, ids: &[String]) -> Result<Box<dyn AnySuite>, ExperimentError>;
+
+    /// At most this many seeds of every point.
+    ///
+    /// # Errors
+    /// None that reading the files did not give.
+    fn with_seeds(self: Box<Self>, seeds_max: u32) -> Result<Box<dyn AnySuite>, ExperimentError>;
+
+    /// Different runs that are needed.
+    fn job_count(&self) -> usize;
+
+    /// Runs and judges everything.
+    fn run(&self, workers: Workers<'_>) -> Report;
+}
+
+impl<S: Named> AnySuite for Suite<S> {
+    fn only(self: Box<Self>, ids: &[String]) -> Result<Box<dyn AnySuite>, ExperimentError> {
+        Ok(Box::new((*self).only(ids)?))
+    }
+
+    fn with_seeds(self: Box<Self>, seeds_max: u32) -> Result<Box<dyn AnySuite>, ExperimentError> {
+        Ok(Box::new((*self).with_seeds(seeds_max)?))
+    }
+
+    fn job_count(&self) -> usize {
+        self.job_count()
+    }
+
+    fn run(&self, workers: Workers<'_>) -> Report {
+        self.run(&workers, &mut |_| {})
+    }
+}
+
+/// The statements in files, about this system; all of them are checked before anything runs.
+///
+/// # Errors
+/// The first file that cannot be used.
+pub fn suite(
+    system: SystemName,
+    files: &[SourceFile],
+) -> Result<Box<dyn AnySuite>, ExperimentError> {
+    for_system!(system, S => Ok(Box::new(Suite::<S>::read(files)?)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! How long the project takes to build: from nothing, and after a change of one file.
+//!
+//! Processor time is that of cargo and everything it started, as the kernel counts it, so other
+//! work on the machine changes it little; time by the clock it changes as much as it likes.
+//! Downloads are not in it: the crates are fetched before.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context as _, Result};
+
+use super::{Bench, Measured, empty};
+use crate::shell;
+
+/// A file of one command of the program.
+const COMMAND_FILE: &str = "crates/fulgurite/src/objects/ls.rs";
+/// A file of the crate whose tests are built again.
+const ARCHIVE_FILE: &str = "crates/archive/src/directory.rs";
+/// Clock ticks of the kernel in a second, which Linux fixes for what it shows programs.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// What a build took.
+struct Took {
+    processor_s: f64,
+    clock_s: f64,
+}
+
+/// From nothing to the program of `cargo xtask serve`, and changes after it.
+pub(super) fn build(bench: &Bench) -> Result<Vec<Measured>> {
+    shell::run(shell::cargo().arg("fetch"))?;
+    let folder = bench.folder.join("build");
+    empty(&folder)?;
+    let mut serve = || {
+        let mut command = shell::cargo();
+        command.args(["build", "--release", "--package", "fulgurite"]);
+        command.env("CARGO_TARGET_DIR", &folder);
+        timed(&mut command)
+    };
+    let clean = serve()?;
+    touch(COMMAND_FILE)?;
+    let changed = serve()?;
+    let size = stripped_size(&folder)?;
+    let mut tests = || {
+        let mut command = shell::cargo();
+        command.args(["test", "--package", "fulgurite-archive", "--no-run"]);
+        command.env("CARGO_TARGET_DIR", &folder);
+        timed(&mut command)
+    };
+    tests()?;
+    touch(ARCHIVE_FILE)?;
+    let tested = tests()?;
+    std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {folder:?}"))?;
+    let row = |row, value, unit, target, input: &str| Measured {
+        row,
+        ours: vec![value],
+        peer: None,
+        unit,
+        target,
+        input: input.to_owned(),
+    };
+    let (from_nothing, one_command) = ("from nothing, crates downloaded", "ls.rs touched");
+    let archive = "directory.rs of archive touched, until its tests can run";
+    Ok(vec![
+        row("serve, processor", clean.processor_s / 60.0, "min", "<= 12", from_nothing),
+        row("serve, clock", clean.clock_s / 60.0, "min", "<= 7", from_nothing),
+        row("program, stripped", size, "MB", "<= 50", "release build"),
+        row("one command, processor", changed.processor_s, "s", "none", one_command),
+        row("one command, clock", changed.clock_s, "s", "<= 45", one_command),
+        row("tests of archive, processor", tested.processor_s, "s", "none", archive),
+        row("tests of archive, clock", tested.clock_s, "s", "<= 60", archive),
+    ])
+}
+
+fn timed(command: &mut Command) -> Result<Took> {
+    let (before, begin) = (children_s()?, Instant::now());
+    shell::run(command)?;
+    let clock_s = begin.elapsed().as_secs_f64();
+    Ok(Took { processor_s: children_s()? - before, clock_s })
+}
+
+/// Processor seconds of all processes that this one started and that have ended.
+fn children_s() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat").context("processor times are /proc's")?;
+    of_children(&text).context("/proc/self/stat has no processor times")
+}
+
+/// Fields 16 and 17 of `/proc/self/stat`, in seconds; the second field is a name in brackets, in
+/// which anything may stand.
+fn of_children(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let mut next = || fields.next()?.parse::<f64>().ok();
+    Some((next()? + next()?) / TICKS_PER_SECOND)
+}
+
+/// Makes cargo believe that a file was changed.
+fn touch(file: &str) -> Result<()> {
+    let path = shell::root().join(file);
+    let open = File::options().append(true).open(&path);
+    let touched = open.and_then(|file| file.set_modified(SystemTime::now()));
+    touched.with_context(|| format!("cannot touch {path:?}"))
+}
+
+/// The size of the program without its table of symbols, in MB (10^6 bytes).
+fn stripped_size(target: &Path) -> Result<f64> {
+    let stripped = target.join("stripped");
+    let mut strip = shell::program("strip");
+    shell::run(strip.arg("-o").arg(&stripped).arg(target.join("release/fulgurite")))?;
+    #[expect(clippy::cast_precision_loss, reason = "a size is printed with one digit")]
+    let size = std::fs::metadata(&stripped)?.len() as f64;
+    Ok(size / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_children;
+
+    #[test]
+    fn times_of_children_are_two_fields_after_the_name() {
+        let stat = "12 (a b) c) S 1 2 3 4 5 6 7 8 9 10 1100 1200 1250 50 20 0 1 0 99 0";
+        assert_eq!(of_children(stat), Some(13.0));
+        assert_eq!(of_children("12 (a) S 1 2"), None);
+        assert_eq!(of_children(""), None);
+    }
+}
