@@ -24,7 +24,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use fulgurite_twin::Workload;
-use fulgurite_units::error_chain;
+use fulgurite_units::{error_chain, settings};
 use serde::de::DeserializeOwned;
 
 use crate::exit::{Coded, Exit};
@@ -90,7 +90,7 @@ fn create(path: &Path) -> anyhow::Result<std::io::BufWriter<File>> {
 fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read \"{shown}\""))?;
-    toml::from_str(&text).map_err(|error| {
+    settings::from_toml(&text).map_err(|error| {
         let message = format!("\"{shown}\" is wrong: {}", error.to_string().trim_end());
         Coded::new(Exit::Config, message).into()
     })
