@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Coded, Exit};
@@ -71,7 +72,7 @@ pub(crate) fn read_pair(path: &Path) -> anyhow::Result<Option<KeyPair>> {
             return Err(error).with_context(|| format!("cannot read \"{}\"", path.display()));
         }
     };
-    let pair = toml::from_str(&text).map_err(|error| {
+    let pair = settings::from_toml(&text).map_err(|error| {
         // The error shows the line it stumbled over, which may hold the secret.
         let at = error.span().map_or(0, |span| span.start);
         let message = format!("credentials \"{}\" are wrong at byte {at}", path.display());

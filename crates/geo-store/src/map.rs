@@ -21,7 +21,7 @@ use std::str::FromStr as _;
 
 use fulgurite_geo::{Epoch, Error, Quorums, SiteIndex, Sizes, limits as geo_limits};
 use fulgurite_sites::Address;
-use fulgurite_units::{ByteCount, Duration};
+use fulgurite_units::{ByteCount, Duration, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
@@ -185,7 +185,7 @@ impl SiteMap {
     /// # Errors
     /// When it is none, or says something impossible.
     pub fn parse(text: &str) -> Result<Self> {
-        let map: Self = toml::from_str(text).map_err(|error| Error::Map(error.to_string()))?;
+        let map: Self = settings::from_toml(text).map_err(|error| Error::Map(error.to_string()))?;
         map.check()?;
         Ok(map)
     }

@@ -2,6 +2,7 @@
 
 use fulgurite_decode::Damage;
 use fulgurite_glass::channel::{ReadFaults, WriteFaults};
+use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
 /// What goes wrong with the voxels and their images, on every platter of the archive.
@@ -43,7 +44,7 @@ impl InjectedDamage {
     /// # Errors
     /// What is wrong with the file, and where.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        let damage: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let damage: Self = settings::from_toml(text).map_err(|error| error.to_string())?;
         let mut places: Vec<(u32, u16)> =
             damage.write.iter().flat_map(|w| w.layers.iter().map(|l| (w.track, *l))).collect();
         places.sort_unstable();

@@ -3,7 +3,7 @@
 //! Not here: what becomes of an operation that cannot be done, which is no error of the controller
 //! but a command ([`crate::Refusal`]).
 
-use fulgurite_units::ErrorKind;
+use fulgurite_units::{ErrorKind, settings};
 use thiserror::Error;
 
 use crate::GroupId;
@@ -14,7 +14,7 @@ use crate::GroupId;
 pub enum Error {
     /// The text is no shape.
     #[error("the shape of a rack cannot be read")]
-    Syntax(#[source] toml::de::Error),
+    Syntax(#[source] settings::Error),
     /// No rack of this name comes with the program.
     #[error("no rack is named \"{name}\"; there are {known}")]
     UnknownPreset {

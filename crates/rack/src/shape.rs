@@ -19,7 +19,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_units::{ByteCount, Duration};
+use fulgurite_units::{ByteCount, Duration, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::key::{Axis, Part};
@@ -214,7 +214,7 @@ impl Shape {
     /// # Errors
     /// When the text is no shape, or one that no rack can have.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let text: Text = toml::from_str(text).map_err(Error::Syntax)?;
+        let text: Text = settings::from_toml(text).map_err(Error::Syntax)?;
         check_numbers(&text)?;
         let coordinates = match &text.places {
             Some(places) => listed(&text.axes, places)?,

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::limits::TOMES_MAX;
-use fulgurite_units::TomeSetId;
+use fulgurite_units::{TomeSetId, settings};
 use serde::Deserialize;
 
 use crate::tls::{self, TlsFiles};
@@ -79,7 +79,7 @@ impl TomesFile {
     /// # Errors
     /// What is wrong with it, in words, with a line where there is one.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
-        let raw: Raw = toml::from_str(text).map_err(|error| error.to_string())?;
+        let raw: Raw = settings::from_toml(text).map_err(|error| error.to_string())?;
         let set = raw.set.parse().map_err(|_| format!("set = {:?} is no id", raw.set))?;
         let mut tomes = BTreeMap::new();
         for (number, raw) in raw.tomes {

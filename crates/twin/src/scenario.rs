@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use fulgurite_units::Duration;
+use fulgurite_units::{Duration, settings};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -108,6 +108,31 @@ pub(crate) fn change<C: Scenario>(
     Ok(table)
 }
 
+/// `table` with the fields that it leaves out of the tables `names`, as they are in `defaults`, so
+/// that they can be set.
+pub(crate) fn fill_in<C: Scenario>(
+    table: Table,
+    defaults: &C,
+    names: &[&str],
+) -> Result<Table, String> {
+    // As text, for scenarios are written as text as well: one serializer of them is enough.
+    let defaults = toml::to_string(defaults).map_err(|error| error.to_string())?;
+    filled_in(table, &defaults, names)
+}
+
+fn filled_in(mut table: Table, defaults: &str, names: &[&str]) -> Result<Table, String> {
+    let defaults: Table = defaults.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    for name in names {
+        let Some(Value::Table(fields)) = defaults.get(*name) else { continue };
+        let given = table.entry(*name).or_insert_with(|| Value::Table(Table::new()));
+        let Value::Table(given) = given else { continue };
+        for (field, value) in fields {
+            given.entry(field.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    Ok(table)
+}
+
 /// The table a dotted path leads to, and the last word of the path.
 fn parent<'a, 'p>(table: &'a mut Table, path: &'p str) -> Result<(&'a mut Table, &'p str), String> {
     let Some((way, key)) = path.rsplit_once('.') else {
@@ -126,7 +151,7 @@ fn parent<'a, 'p>(table: &'a mut Table, path: &'p str) -> Result<(&'a mut Table,
 /// # Errors
 /// What is wrong, in one line.
 pub fn parse<C: Scenario>(table: &Table) -> Result<C, String> {
-    let scenario = C::deserialize(table.clone())
+    let scenario: C = settings::from_table(table)
         .map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
     scenario.check().map_err(|error| error.to_string())?;
     Ok(scenario)

@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 
 use fulgurite_library::Library;
 use fulgurite_library::log::LogError;
+use fulgurite_units::settings;
 use serde_json::{Value, json};
 use toml::Table;
 
@@ -102,8 +103,8 @@ impl<S: System> JobRunner<S> for Workers<'_> {
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// It is no TOML, or a field is unknown, missing or of another type.
-    #[error("{0}")]
-    Syntax(toml::de::Error),
+    #[error(transparent)]
+    Syntax(settings::Error),
     /// A value is out of its limits; the message begins with the field.
     #[error(transparent)]
     Value(Error),
@@ -352,8 +353,8 @@ fn run_one<S: Named>(
 ///
 /// # Errors
 /// When it is no TOML, or names no system.
-pub fn system_of(text: &str) -> Result<SystemName, toml::de::Error> {
-    Ok(toml::from_str::<Head>(text)?.system)
+pub fn system_of(text: &str) -> Result<SystemName, settings::Error> {
+    Ok(settings::from_toml::<Head>(text)?.system)
 }
 
 /// The scenario of a file, of the system that it names.
@@ -369,7 +370,7 @@ fn loaded<S: Named>(text: &str) -> Result<Box<dyn AnyScenario>, ScenarioError>
 where
     S::Course: Sync,
 {
-    let scenario: S::Scenario = toml::from_str(text).map_err(ScenarioError::Syntax)?;
+    let scenario: S::Scenario = settings::from_toml(text).map_err(ScenarioError::Syntax)?;
     scenario.check().map_err(ScenarioError::Value)?;
     Ok(Box::new(Loaded::<S>(scenario)))
 }

@@ -1,6 +1,6 @@
 //! The words every other crate speaks: instants, durations, byte counts, typed ids and indices,
 //! chances, seeds with child random streams, what belongs together, the shape of a controller, of a
-//! clock and of the lines of a log, and kinds of errors.
+//! clock and of the lines of a log, the deserializer of settings, and kinds of errors.
 //!
 //! Nothing here reads a clock, opens a file or draws entropy: a value is always handed in.
 
@@ -14,6 +14,7 @@ mod kin;
 pub mod lines;
 mod ratio;
 mod seed;
+pub mod settings;
 mod time;
 
 pub use bytes::{ByteCount, ParseByteCountError};

@@ -10,7 +10,7 @@ use fulgurite_archive::status::{
 use fulgurite_disks::{PlaceId, Wake};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
 use fulgurite_stacks::Snapshot;
-use fulgurite_units::PlatterId;
+use fulgurite_units::{PlatterId, settings};
 use indicatif::ProgressBar;
 use reqwest::Method;
 use serde::Deserialize;
@@ -36,7 +36,7 @@ pub(crate) struct AdminClient {
 #[serde(rename_all = "lowercase")]
 enum Line {
     Progress(Progress),
-    Report(serde_json::Value),
+    Report(settings::Value),
     Error(AdminFailure),
 }
 
@@ -235,7 +235,7 @@ impl AdminClient {
         let request = self.request(Method::GET, call, query)?;
         let response = self.checked(request).await?;
         let bytes = response.bytes().await.map_err(|error| self.lost(error))?;
-        Ok(serde_json::from_slice(&bytes)?)
+        read_json(&bytes)
     }
 
     /// Sends a long call and follows it to its report.
@@ -255,11 +255,11 @@ impl AdminClient {
             pending.extend_from_slice(&chunk);
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line = pending.split_to(end + 1);
-                match serde_json::from_slice(&line)? {
+                match read_json(&line)? {
                     Line::Progress(progress) => progress.show(&bar, is_seal),
                     Line::Report(report) => {
                         bar.finish_and_clear();
-                        return Ok(serde_json::from_value(report)?);
+                        return read_value(&report);
                     }
                     Line::Error(failure) => {
                         bar.finish_and_clear();
@@ -283,7 +283,7 @@ impl AdminClient {
             return Ok(response);
         }
         let text = response.text().await.unwrap_or_default();
-        let failure = serde_json::from_str(&text).map_or_else(
+        let failure = read_json(text.as_bytes()).map_or_else(
             |_| AdminFailure {
                 code: if status.as_u16() == 404 { "NotFound" } else { "Unknown" }.to_owned(),
                 message: format!("{} answered {status}: not a Fulgurite server?", self.endpoint),
@@ -325,4 +325,17 @@ fn target(call: &str, query: &[(&str, String)]) -> String {
         .collect();
     let mark = if pairs.is_empty() { "" } else { "?" };
     format!("/-/admin/{call}{mark}{}", pairs.join("&"))
+}
+
+/// What an answer in JSON says.
+fn read_json<T: DeserializeOwned>(json: &[u8]) -> anyhow::Result<T> {
+    read_value(&serde_json::from_slice(json)?)
+}
+
+fn read_value<T: DeserializeOwned>(answer: &settings::Value) -> anyhow::Result<T> {
+    settings::from_value(answer).map_err(wrong_answer)
+}
+
+fn wrong_answer(error: settings::Error) -> anyhow::Error {
+    anyhow::anyhow!("{}", error.to_string().trim_end().replace('\n', " "))
 }

@@ -22,7 +22,7 @@ use fulgurite_archive::config::{
 };
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Movement, Policy};
-use fulgurite_units::{ByteCount, Duration, Ratio};
+use fulgurite_units::{ByteCount, Duration, Ratio, settings};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use args::ConfigArgs;
@@ -279,7 +279,7 @@ pub(crate) enum ConfigError {
     #[error("cannot read configuration \"{path}\"")]
     Unreadable { path: String, source: std::io::Error },
     #[error("configuration \"{path}\" is wrong")]
-    Syntax { path: String, source: Box<toml::de::Error> },
+    Syntax { path: String, source: settings::Error },
     #[error("environment variable {name}: {reason}")]
     Environment { name: String, reason: String },
     #[error("setting {name}: {reason}")]
@@ -379,13 +379,12 @@ impl Config {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { path: shown.clone(), source })?;
-        Self::parse(&text)
-            .map_err(|source| ConfigError::Syntax { path: shown, source: Box::new(source) })
+        Self::parse(&text).map_err(|source| ConfigError::Syntax { path: shown, source })
     }
 
     /// Reads TOML text.
-    pub(crate) fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+    pub(crate) fn parse(text: &str) -> Result<Self, settings::Error> {
+        settings::from_toml(text)
     }
 
     /// The configuration as a file.

@@ -24,7 +24,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use fulgurite_twin::Workload;
-use fulgurite_units::error_chain;
+use fulgurite_units::{error_chain, settings};
 use serde::de::DeserializeOwned;
 
 use crate::exit::{Coded, Exit};
@@ -93,11 +93,11 @@ fn read(path: &Path) -> anyhow::Result<String> {
 
 /// Reads a TOML file; what is wrong with it is named with file, line and field.
 fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    toml::from_str(&read(path)?).map_err(|error| not_toml(path, &error))
+    settings::from_toml(&read(path)?).map_err(|error| not_toml(path, &error))
 }
 
 /// The error of a file that is not what it should be.
-fn not_toml(path: &Path, error: &toml::de::Error) -> anyhow::Error {
+fn not_toml(path: &Path, error: &settings::Error) -> anyhow::Error {
     let message = format!("\"{}\" is wrong: {}", path.display(), error.to_string().trim_end());
     Coded::new(Exit::Config, message).into()
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use fulgurite_units::settings::{self, Spanned};
 use serde::{Deserialize, Serialize};
-use toml::{Spanned, Table, Value};
+use toml::{Table, Value};
 
 use super::error::{ExperimentError, Whereabouts};
 use crate::scenario::{Scenario, change, parse};
@@ -81,7 +82,8 @@ impl Bases {
 pub(crate) fn read<C: Scenario>(files: &[Whereabouts<'_>]) -> Result<Bases, ExperimentError> {
     let mut written = BTreeMap::new();
     for place in files {
-        let file: BaseFile = toml::from_str(place.text).map_err(|error| place.syntax(&error))?;
+        let file: BaseFile =
+            settings::from_toml(place.text).map_err(|error| place.syntax(&error))?;
         let offset = file.name.span().start;
         let name = file.name.get_ref().clone();
         if file.scenario.is_some() == file.extends.is_some() {

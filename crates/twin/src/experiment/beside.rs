@@ -1,8 +1,8 @@
 //! What stands beside a tail: whether its runs held the constraints, and what was verified. A
 //! comparison of tails in which one side dropped work says so in its title, whoever wrote that.
 
+use fulgurite_units::settings::Spanned;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
-use toml::Spanned;
 
 use super::Published;
 use super::curve::Measured;

@@ -1,5 +1,7 @@
 //! A number along a run: at every point, for every seed.
 
+use fulgurite_units::settings::Spanned;
+
 use super::Published;
 use super::base::Bases;
 use super::file::{Derived, DerivedKind, Statement};
@@ -33,7 +35,7 @@ pub(crate) struct Measured<'a, S: Published> {
 impl<S: Published> Measured<'_, S> {
     /// The curve of a run, or of two.
     pub(crate) fn curve(&self, name: &str, metric: &str) -> Result<Curve, String> {
-        let derived = self.statement.derived.iter().map(toml::Spanned::get_ref);
+        let derived = self.statement.derived.iter().map(Spanned::get_ref);
         match derived.clone().find(|derived| derived.name == name) {
             Some(derived) => self.derived(derived, metric),
             None => self.run(name, metric),

@@ -1,6 +1,6 @@
 //! What is wrong with an experiment file.
 
-use fulgurite_units::ErrorKind;
+use fulgurite_units::{ErrorKind, settings};
 
 /// A file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +60,7 @@ impl Whereabouts<'_> {
         1 + before.iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    pub(crate) fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
+    pub(crate) fn syntax(&self, error: &settings::Error) -> ExperimentError {
         ExperimentError::Syntax {
             file: self.file.to_owned(),
             line: self.line(error.span().map_or(0, |span| span.start)),

@@ -3,8 +3,9 @@
 
 use std::fmt;
 
+use fulgurite_units::settings::Spanned;
 use serde::{Deserialize, Serialize};
-use toml::{Spanned, Table, Value};
+use toml::{Table, Value};
 
 use super::Published;
 

@@ -1,6 +1,8 @@
 //! From what was measured to a verdict. A measure that needs many points is taken of the medians
 //! over the seeds; its range is that of the seeds one by one.
 
+use fulgurite_units::settings::Spanned;
+
 use super::curve::{CurvePoint, Measured, median};
 use super::file::{Check, DerivedKind, Measure, PointRef};
 use super::outcome::{Made, Ours, Working};
@@ -80,7 +82,7 @@ pub(crate) fn working<S: Published>(
     };
     let medians: Vec<f64> = of.iter().map(|point| median(&point.samples)).collect();
     // The ratio of two curves is a share, whatever the metric counts.
-    let mut derived = measured.statement.derived.iter().map(toml::Spanned::get_ref);
+    let mut derived = measured.statement.derived.iter().map(Spanned::get_ref);
     let dimension = match derived.find(|derived| derived.name == runs).map(|made| made.kind) {
         Some(DerivedKind::Ratio | DerivedKind::Saving) => Dimension::Share,
         Some(DerivedKind::Excess) | None => S::Result::dimension(metric),

@@ -1,5 +1,7 @@
 //! All files together: read, checked against each other, planned, run and judged.
 
+use fulgurite_units::settings::{self, Spanned};
+
 use super::Published;
 use super::base::{Bases, read};
 use super::beside::{Beside, dropped, titled};
@@ -81,7 +83,7 @@ impl<S: Published> Suite<S> {
         for file in files.iter().filter(|file| !is_base(file)) {
             let place = file.place();
             let statement: Statement<S> =
-                toml::from_str(&file.text).map_err(|error| place.syntax(&error))?;
+                settings::from_toml(&file.text).map_err(|error| place.syntax(&error))?;
             let (file, text) = (file.name.clone(), file.text.clone());
             statements.push(Loaded { file, text, statement });
         }
@@ -161,13 +163,13 @@ impl<S: Published> Suite<S> {
     fn judge(&self, loaded: &Loaded<S>, results: &[JobResult<S::Result>]) -> StatementReport {
         let statement = &loaded.statement;
         let measured = Measured { plan: &self.plan, results, statement, bases: &self.bases };
-        let rows = statement.checks.iter().map(toml::Spanned::get_ref).map(|check| {
+        let rows = statement.checks.iter().map(Spanned::get_ref).map(|check| {
             let ours = ours(&measured, check, self.seeds_max);
             let beside = measured.beside_check(check);
             row(statement, check, ours, working(&measured, check), &beside, self.seeds_max)
         });
         let rows: Vec<Row> = rows.collect();
-        let figure = statement.figure.as_ref().map(toml::Spanned::get_ref);
+        let figure = statement.figure.as_ref().map(Spanned::get_ref);
         let (figure, figure_problem) =
             match figure.map(|figure| figure::data(&measured, figure, &rows)).transpose() {
                 Ok(data) => (data, None),
@@ -315,7 +317,7 @@ fn curve<S: Published>(
     plan: &Plan<S::Scenario>,
     name: &str,
 ) -> Result<Vec<String>, String> {
-    let derived = statement.derived.iter().map(toml::Spanned::get_ref);
+    let derived = statement.derived.iter().map(Spanned::get_ref);
     let runs = match derived.clone().find(|derived| derived.name == name) {
         Some(derived) => derived.of.to_vec(),
         None => vec![name.to_owned()],

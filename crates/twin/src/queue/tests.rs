@@ -1,7 +1,7 @@
 //! The engine against what is known of a queue.
 
 use expect_test::{Expect, expect};
-use fulgurite_units::{Duration, Instant};
+use fulgurite_units::{Duration, Instant, settings};
 use toml::{Table, Value};
 
 use super::{Named, Queue, Scenario, Seen, Waits};
@@ -123,7 +123,7 @@ const FILE: &str =
 
 #[test]
 fn a_file_says_of_which_system_it_is() {
-    let system = |text: &str| toml::from_str::<FileHead>(text).map(|head| head.system);
+    let system = |text: &str| settings::from_toml::<FileHead>(text).map(|head| head.system);
     assert_eq!(system(FILE), Ok(SystemName::Queue));
     assert_eq!(system("platters = 3"), Ok(SystemName::Glass), "as before there were others");
     expect![[r#"
@@ -134,9 +134,9 @@ fn a_file_says_of_which_system_it_is() {
         unknown variant `rack`, expected one of `glass`, `queue`, `pelican`, `pergamum`, `giza`
     "#]]
     .assert_eq(&system("system = \"rack\"").unwrap_err().to_string());
-    let file: Scenario = toml::from_str(FILE).unwrap();
+    let file: Scenario = settings::from_toml(FILE).unwrap();
     assert_eq!(file, queue(2, 0.5, 400));
-    assert!(toml::from_str::<Scenario>(&FILE.replace("queue", "glass")).is_err());
+    assert!(settings::from_toml::<Scenario>(&FILE.replace("queue", "glass")).is_err());
     let table: Table = toml::from_str(FILE).unwrap();
     let set = |field: &str, value: Value| {
         changed::<Scenario>(table.clone(), &Table::from_iter([(field.to_owned(), value)]))

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fulgurite_units::{ByteCount, Duration, Instant};
+use fulgurite_units::{ByteCount, Duration, Instant, settings};
 use toml::Table;
 
 use super::scenario::{Configuration, Rebuild, Scenario, Woken};
@@ -341,10 +341,10 @@ const FILE: &str = "system = \"pelican\"\nworkload = { arrivals = { poisson = { 
 
 #[test]
 fn a_file_says_only_what_is_not_the_papers() {
-    let head: Head = toml::from_str(FILE).unwrap();
+    let head: Head = settings::from_toml(FILE).unwrap();
     assert_eq!(head.system, SystemName::Pelican);
     let table: Table = toml::from_str(FILE).unwrap();
-    let plain: Scenario = toml::from_str(FILE).unwrap();
+    let plain: Scenario = settings::from_toml(FILE).unwrap();
     assert_eq!(plain, Scenario::pelican(Workload::poisson(1.0)));
     let set = |text: &str| changed::<Scenario>(table.clone(), &toml::from_str(text).unwrap());
     assert_eq!(set("").unwrap(), plain);

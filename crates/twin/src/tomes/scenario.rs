@@ -3,7 +3,7 @@
 
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Table;
 
 use super::driven::{Decides, DrivenSet};
 use super::hardware::Hardware;
@@ -275,17 +275,8 @@ impl scenario::Scenario for Scenario {
     }
 
     /// Tables that are left out are put there, so that their fields can be set.
-    fn resolve(mut table: Table) -> Result<Table, String> {
-        let defaults = Table::try_from(Self::default()).map_err(|error| error.to_string())?;
-        for name in TABLES {
-            let Some(Value::Table(fields)) = defaults.get(name) else { continue };
-            let given = table.entry(name).or_insert_with(|| Value::Table(Table::new()));
-            let Value::Table(given) = given else { continue };
-            for (field, value) in fields {
-                given.entry(field.clone()).or_insert_with(|| value.clone());
-            }
-        }
-        Ok(table)
+    fn resolve(table: Table) -> Result<Table, String> {
+        scenario::fill_in(table, &Self::default(), &TABLES)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use expect_test::expect;
-use fulgurite_units::{ByteCount, Duration};
+use fulgurite_units::{ByteCount, Duration, settings};
 use toml::{Table, Value};
 
 use super::{Code, First, Ingest, Rebuild, RunResult, Scenario, Tomes};
@@ -174,7 +174,7 @@ fn what_is_no_set_is_refused() {
 fn a_file_says_only_what_is_not_the_papers() {
     let text = "system = \"pergamum\"\ningest = { clients = 3, session = \"1GiB\" }";
     let table: Table = toml::from_str(text).unwrap();
-    assert_eq!(toml::from_str::<Head>(text).unwrap().system, SystemName::Pergamum);
+    assert_eq!(settings::from_toml::<Head>(text).unwrap().system, SystemName::Pergamum);
     let set: Table = toml::from_str("'rates.fold' = 5.0\n'hardware.disk_w' = 9.0").unwrap();
     let changed_to = changed::<Scenario>(table.clone(), &set).unwrap();
     near(changed_to.rates.fold, 5.0, 1e-12);

@@ -1,6 +1,7 @@
 //! Plans of small spaces against a search of everything, and files that make no sense.
 
 use fulgurite_geo::Sizes;
+use fulgurite_units::settings;
 
 use super::{Plan, PlanRequest, Trial, picture, plan_watched};
 use crate::plan_search::{Searched, examine};
@@ -46,7 +47,7 @@ fn file() -> String {
 }
 
 fn request(change: impl Fn(&mut PlanRequest)) -> PlanRequest {
-    let mut request: PlanRequest = toml::from_str(&file()).unwrap();
+    let mut request: PlanRequest = settings::from_toml(&file()).unwrap();
     request.seeds = 2;
     change(&mut request);
     request
@@ -135,6 +136,9 @@ fn files_that_make_no_sense_are_refused_by_name() {
     refused(|of| of.demand.object = 0.into(), "size");
     let unknown = file().replace("sites_away", "sites_gone");
     assert!(
-        toml::from_str::<PlanRequest>(&unknown).unwrap_err().to_string().contains("sites_gone")
+        settings::from_toml::<PlanRequest>(&unknown)
+            .unwrap_err()
+            .to_string()
+            .contains("sites_gone")
     );
 }

@@ -1,6 +1,7 @@
 //! What things cost. Nobody sells glass libraries yet: every default is assumed, and says so.
 
 use fulgurite_library::Throughput;
+use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
 use super::Candidate;
@@ -94,7 +95,8 @@ impl CostTable {
     /// # Errors
     /// When the text is no such table.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| Error::Costs { problem: error.message().to_owned() })
+        settings::from_toml(text)
+            .map_err(|error| Error::Costs { problem: error.message().to_owned() })
     }
 
     /// The names of all fields that are as assumed.

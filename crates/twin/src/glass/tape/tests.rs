@@ -1,5 +1,7 @@
 //! The tape library against sums worked out by hand, and its accounts.
 
+use fulgurite_units::settings;
+
 use super::*;
 use crate::workload::LIBRARY_RATE;
 use crate::{ErrorKind, Workload};
@@ -136,5 +138,5 @@ fn bad_parameters_are_named() {
     let unordered = base.run([read(2, 1), read(1, 1)], ALL, Placement::Uniform, Seed::new(1));
     assert!(matches!(unordered, Err(Error::OutOfOrder { line: 2, .. })));
     let text = toml::to_string(&TapeLibrary::lto9(2, 1, 9)).unwrap();
-    assert_eq!(toml::from_str::<TapeLibrary>(&text).unwrap(), TapeLibrary::lto9(2, 1, 9));
+    assert_eq!(settings::from_toml::<TapeLibrary>(&text).unwrap(), TapeLibrary::lto9(2, 1, 9));
 }

@@ -1,5 +1,6 @@
 //! What racks cost. The paper gives no prices: every default is assumed, and says so.
 
+use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
 use super::{Candidate, PlanRequest};
@@ -61,7 +62,8 @@ impl CostTable {
     /// # Errors
     /// When the text is no such table.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| Error::Costs { problem: error.message().to_owned() })
+        settings::from_toml(text)
+            .map_err(|error| Error::Costs { problem: error.message().to_owned() })
     }
 
     /// The names of all fields that are as assumed.
