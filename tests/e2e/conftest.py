@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,40 @@ from harness import Server, binary, seed
 Start = Callable[..., Server]
 
 
+# The files that take longest begin first, so that no worker is left alone with one at the end.
+LONGEST = (
+    "test_tomes_network",
+    "test_tomes",
+    "test_tomes_operated",
+    "test_tomes_watched",
+    "test_geo",
+    "test_power_cut",
+    "test_clients",
+    "test_crash",
+)
+
+
+def pytest_configure() -> None:
+    """Give every worker of pytest-xdist the same seed; workers have the environment of this."""
+    os.environ["FULGURITE_TEST_SEED"] = str(seed())
+
+
 def pytest_report_header() -> str:
     """Show how to repeat this run."""
     return f"FULGURITE_TEST_SEED={seed()}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests together that share something of their module; all others may run anywhere."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        known = item._fixtureinfo.name2fixturedefs
+        shared = [name for name, found in known.items() if found[-1].scope == "module"]
+        if set(shared) - {"start"}:
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.module.__name__, len(LONGEST)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -30,7 +30,7 @@ BODY_BYTES_MAX = 40_000
 # Restore days of the last check are the configured short ones; this many outlast the test.
 DAYS_FOREVER = 36_000
 # How long a process may go on running after it stopped answering.
-DEATH_SECONDS = 5.0
+DEATH_SECONDS = 60.0
 # What the archive may answer while it is alive; anything else is a finding.
 EXPECTED_CODES = {"InvalidObjectState", "RestoreAlreadyInProgress", "SlowDown"}
 

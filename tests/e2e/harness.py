@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -34,10 +35,12 @@ ACCESS_KEY = "E2EACCESSKEY00000001"
 SECRET_KEY = "e2e-secret-of-forty-characters-abcdefghij"
 REGION = "us-east-1"
 KEYS = {"FULGURITE_ACCESS_KEY": ACCESS_KEY, "FULGURITE_SECRET_KEY": SECRET_KEY}
-READY_SECONDS = 20.0
-STOP_SECONDS = 30.0
-RUN_SECONDS = 120.0
+READY_SECONDS = 60.0
+STOP_SECONDS = 60.0
+RUN_SECONDS = 300.0
 POLL_SECONDS = 0.02
+POLL_SHARE = 0.05
+POLL_SECONDS_MAX = 0.5
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -55,15 +58,19 @@ def seed() -> int:
 
 
 def wait_until(what: str, probe: Callable[[], T], seconds: float = 60.0) -> T:
-    """Ask `probe` until it answers something true; fail with `what` after `seconds`."""
-    deadline = time.monotonic() + seconds
+    """Ask `probe` until it answers something true; fail with `what` after `seconds`.
+
+    The longer it takes, the more seldom it is asked: many probes start a program.
+    """
+    began = time.monotonic()
     while True:
         found = probe()
         if found:
             return found
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > seconds:
             raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(min(max(POLL_SECONDS, waited * POLL_SHARE), POLL_SECONDS_MAX))
 
 
 def sha256(data: bytes) -> str:
@@ -77,11 +84,35 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+# Ports of this process, below those that the kernel gives to clients and to servers on port 0 (from
+# 32768 on Linux): a port that a test has chosen is taken by nobody else until its server listens.
+PORTS_FIRST = 10_000
+PORTS_PER_WORKER = 1_000
+WORKERS_MAX = 20
+
+
+@functools.cache
+def ports() -> Iterator[int]:
+    """Ports of this worker of pytest-xdist, over and over, from a random one on."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    assert worker < WORKERS_MAX, f"there are ports for {WORKERS_MAX} workers"
+    first = PORTS_FIRST + worker * PORTS_PER_WORKER
+    skipped = random.SystemRandom().randrange(PORTS_PER_WORKER)
+    return itertools.islice(itertools.cycle(range(first, first + PORTS_PER_WORKER)), skipped, None)
+
+
 def free_port() -> int:
-    """Find a loopback port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Find a loopback port nobody listens on, and that no other worker is given."""
+    for port in itertools.islice(ports(), PORTS_PER_WORKER):
+        with socket.socket() as probe:
+            # As servers do: what an ended connection left behind does not count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port of this worker is free")
 
 
 # A platter-set that a few hundred small objects fill: 4 information platters of 512 KiB and 3 of
@@ -210,7 +241,7 @@ class Server:
         context = ssl._create_unverified_context() if self.tls else None
         try:
             with urllib.request.urlopen(
-                self.endpoint + path, timeout=10, context=context
+                self.endpoint + path, timeout=READY_SECONDS, context=context
             ) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
@@ -251,7 +282,7 @@ class Server:
             # Presigned URLs would be signed with version 2 unless this is said.
             signature_version="s3v4",
             s3={"addressing_style": "path"},
-            connect_timeout=10,
+            connect_timeout=READY_SECONDS,
             read_timeout=120,
             max_pool_connections=32,
         )

@@ -15,7 +15,17 @@ from typing import Any
 import pytest
 import raw
 from conftest import Start
-from harness import MIB, Server, keys_of, read, refused, restore, wait_until
+from harness import (
+    MIB,
+    READY_SECONDS,
+    STOP_SECONDS,
+    Server,
+    keys_of,
+    read,
+    refused,
+    restore,
+    wait_until,
+)
 
 
 def check_nothing_stored(s3: Any, bucket: str) -> None:
@@ -62,11 +72,11 @@ def test_expired_presigned_url(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
     parameters = {"Bucket": bucket, "Key": "k"}
     url = s3.generate_presigned_url("get_object", Params=parameters, ExpiresIn=1)
-    assert urllib.request.urlopen(url, timeout=10).read() == b"x"
+    assert urllib.request.urlopen(url, timeout=READY_SECONDS).read() == b"x"
 
     def error_of() -> urllib.error.HTTPError | None:
         try:
-            urllib.request.urlopen(url, timeout=10).read()
+            urllib.request.urlopen(url, timeout=READY_SECONDS).read()
         except urllib.error.HTTPError as error:
             return error
         return None
@@ -82,7 +92,7 @@ def test_tampered_presigned_url(s3: Any, bucket: str) -> None:
     parameters = {"Bucket": bucket, "Key": "public"}
     url = s3.generate_presigned_url("get_object", Params=parameters)
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(url.replace("public", "secret"), timeout=10)
+        urllib.request.urlopen(url.replace("public", "secret"), timeout=READY_SECONDS)
     assert caught.value.code == 403
     assert b"<Code>SignatureDoesNotMatch</Code>" in caught.value.read()
 
@@ -367,7 +377,7 @@ def test_full_staging(start: Start) -> None:
         except s3.exceptions.ClientError as error:
             metadata = error.response["ResponseMetadata"]
             answer = metadata["HTTPStatusCode"], error.response["Error"]["Code"]
-            assert time.monotonic() - began < 5.0
+            assert time.monotonic() - began < STOP_SECONDS
             break
     assert answer == (507, "InsufficientStorage")
     assert 1 <= len(stored) <= 6
@@ -386,7 +396,7 @@ def check_refuses_to_start(server: Server, *words: str) -> None:
     """`serve` ends with an error that names the trouble."""
     server.launch()
     assert server.process is not None
-    code = server.process.wait(timeout=20)
+    code = server.process.wait(timeout=STOP_SECONDS)
     assert code not in {0, 101}, server.tail()
     text = server.tail().lower()
     for word in words:

@@ -19,7 +19,9 @@ from botocore.credentials import Credentials
 from harness import (
     ACCESS_KEY,
     MIB,
+    READY_SECONDS,
     ROOT,
+    RUN_SECONDS,
     SECRET_KEY,
     Server,
     read,
@@ -50,7 +52,9 @@ def test_an_archive_lives_with_few_descriptors(tmp_path: Path) -> None:
     try:
         s3 = server.s3()
         s3.create_bucket(Bucket="few")
-        idle = [socket.create_connection(("127.0.0.1", server.port), 5) for _ in range(FEW)]
+        idle = [
+            socket.create_connection(("127.0.0.1", server.port), READY_SECONDS) for _ in range(FEW)
+        ]
         for index in range(8):
             body = os.urandom(200_000)
             s3.put_object(Bucket="few", Key=f"a{index}", Body=body, StorageClass="DEEP_ARCHIVE")
@@ -122,7 +126,7 @@ def test_signed_chunks_are_not_held(server: Server, s3: Any, bucket: str) -> Non
         head += "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
         head += f"content-length: {SIGNED_CHUNK + 500}\r\n\r\n"
         line = f"{SIGNED_CHUNK:x};chunk-signature={'0' * 64}\r\n"
-        connection = socket.create_connection(("127.0.0.1", server.port), 10)
+        connection = socket.create_connection(("127.0.0.1", server.port), READY_SECONDS)
         connection.settimeout(60)
         connection.sendall(head.encode() + line.encode())
         # All but the last MiB: a signature that is still to come.
@@ -220,6 +224,6 @@ def test_s3cmd_with_its_defaults(server: Server, tmp_path: Path) -> None:
 def test_a_browser_is_told_what_this_is(server: Server) -> None:
     """Curl that says it is a browser."""
     command = ["curl", "--silent", "--include", "--header", "Accept: text/html", server.endpoint]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, check=True)
     assert "Content-Security-Policy".lower() in done.stdout.lower()
     assert "<h1>Fulgurite" in done.stdout

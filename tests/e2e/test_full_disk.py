@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from conftest import Start
-from harness import KIB, MIB, code_of, read, refused, wait_until
+from harness import KIB, MIB, STOP_SECONDS, code_of, read, refused, wait_until
 
 DISK = 64 * MIB
 FLOOR = 4 * MIB
@@ -139,7 +139,9 @@ def test_a_body_of_unknown_length_is_checked_as_it_goes(start: Start, disk: Disk
     if subprocess.run(["curl", "--version"], capture_output=True, check=False).returncode != 0:
         pytest.skip("curl is not installed")
     body = os.urandom(DISK)
-    done = subprocess.run(command, input=body, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        command, input=body, capture_output=True, check=False, timeout=STOP_SECONDS
+    )
     # Without a length S3 may refuse at once (411); with decoded framing it is the disk that says.
     assert done.stdout in (b"507", b"411"), done
     wait_until("its room is given back", lambda: disk.free() > DISK // 2)

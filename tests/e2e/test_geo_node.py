@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import KEYS, MIB, Server, binary, free_port, read, run, wait_until
+from harness import KEYS, MIB, STOP_SECONDS, Server, binary, free_port, read, run, wait_until
 
 BUCKET = "library"
 SITES = ("lisbon", "oslo", "turin")
@@ -125,7 +125,7 @@ class Nodes:
         """Tell it to stop; its exit code."""
         process = self.processes.pop(site)
         process.send_signal(signal.SIGTERM)
-        return process.wait(timeout=30)
+        return process.wait(timeout=STOP_SECONDS)
 
     def geo(self, verb: str, *arguments: str) -> Any:
         """Run `fulgurite geo VERB --map MAP --json`."""
@@ -242,7 +242,7 @@ def test_who_is_not_believed_is_told_why(nodes: Nodes) -> None:
     done = run([*doctor, "node://127.0.0.1:1/oslo.records"], 300, KEYS)
     assert "cert=FILE" in done.stdout + done.stderr, f"{done.stdout}{done.stderr}"
 
-    taken = run(nodes.command("oslo"), 60, KEYS)
+    taken = run(nodes.command("oslo"), 300, KEYS)
     assert taken.returncode == 1 and "cannot listen" in taken.stderr, taken.stderr
     wrong = run([*nodes.command("oslo"), "--table", nodes.place("turin")], 60, KEYS)
     assert wrong.returncode == 2, wrong.stderr
@@ -251,5 +251,5 @@ def test_who_is_not_believed_is_told_why(nodes: Nodes) -> None:
     wrong = run(command, 60, KEYS)
     assert wrong.returncode == CONFIG and "not a node" in wrong.stderr, wrong.stderr
     (nodes.folder / "oslo.pem").write_text("nothing\n", encoding="utf-8")
-    wrong = run(nodes.command("oslo"), 60, KEYS)
+    wrong = run(nodes.command("oslo"), 300, KEYS)
     assert wrong.returncode == CONFIG and "no certificate" in wrong.stderr, wrong.stderr

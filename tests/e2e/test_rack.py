@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
-from harness import Server, is_restored, read, refused, restore, to_toml, wait_until
+from harness import STOP_SECONDS, Server, is_restored, read, refused, restore, to_toml, wait_until
 
 BUCKET = "vault"
 # What programs end with that find damage.
@@ -316,7 +316,7 @@ def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) ->
     shutil.rmtree(server.data / "rack" / "index")
     server.launch()
     assert server.process is not None
-    assert server.process.wait(timeout=30) == 3, server.tail()
+    assert server.process.wait(timeout=STOP_SECONDS) == 3, server.tail()
     assert "rack recover" in server.tail()
     again = ask(server, "init")
     assert again.returncode == 3, again.stdout
@@ -374,7 +374,7 @@ def test_a_wrong_configuration_is_refused(
             (server.data / "rack" / "index").mkdir()
     server.launch()
     assert server.process is not None
-    assert server.process.wait(timeout=30) == 3, server.tail()
+    assert server.process.wait(timeout=STOP_SECONDS) == 3, server.tail()
     for word in words:
         assert word in server.tail(), server.tail()
 

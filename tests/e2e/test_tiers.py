@@ -20,6 +20,7 @@ from harness import (
     ACCESS_KEY,
     MIB,
     SECRET_KEY,
+    STOP_SECONDS,
     Server,
     binary,
     read,
@@ -193,7 +194,7 @@ def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(
         server = make(tmp_path, wrong)
         server.launch()
         assert server.process is not None
-        assert server.process.wait(timeout=30) == 3, server.tail()
+        assert server.process.wait(timeout=STOP_SECONDS) == 3, server.tail()
         assert told in server.tail(), (wrong, server.tail())
         assert "hidden" not in server.tail()
 

@@ -185,7 +185,7 @@ def test_an_archive_has_its_tomes_on_other_machines(network: Network, tmp_path: 
             tomes = {tome["tome"]: tome for tome in told(server, "status")["tomes"]}
             return "away" in tomes[killed]
 
-        wait_until("who is gone is missed", is_missed, 60)
+        wait_until("who is gone is missed", is_missed, LEASE)
         network.serve(killed)
         wait_until("it is back", lambda: told(server, "status")["is_well"], 60)
         for name in SIZES:

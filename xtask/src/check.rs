@@ -3,7 +3,10 @@
 //! Both build once, with the dev profile and the same features, so that clippy, the tests and the
 //! end-to-end tests share what can be shared.
 
-use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{self, Outcome, Steps};
 use crate::{e2e, lab, tidy};
@@ -67,16 +70,8 @@ pub(crate) fn ci() -> Result<()> {
     steps.step("tidy", || tidy::run().map(|()| Outcome::Passed));
     steps.step("ruff", ruff);
     steps.step("deny", deny);
-    steps.step("clippy", || {
-        let mut command = shell::cargo();
-        command.arg("clippy").args(EVERYTHING).args(["--all-targets", "--", "-D", "warnings"]);
-        done(&mut command)
-    });
-    steps.step("doc", || {
-        let mut command = shell::cargo();
-        command.arg("doc").args(EVERYTHING).args(["--no-deps", "--document-private-items"]);
-        done(command.env("RUSTDOCFLAGS", "-D warnings"))
-    });
+    steps.step("clippy", clippy);
+    steps.step("doc", doc);
     steps.step("build", build);
     steps.step("test", || cargo_test(&mut count));
     steps.step("levels", || levels(&mut count));
@@ -94,9 +89,34 @@ pub(crate) fn ci() -> Result<()> {
     result
 }
 
-fn done(command: &mut std::process::Command) -> Result<Outcome> {
+fn done(command: &mut Command) -> Result<Outcome> {
     shell::run(command)?;
     Ok(Outcome::Passed)
+}
+
+/// What `cargo clippy -- -D warnings` does. It is asked of `cargo check` so that `doc` can ask for
+/// the same and finds what was checked here: cargo keeps what another program compiled apart.
+fn clippy() -> Result<Outcome> {
+    done(by_clippy(shell::cargo().arg("check").args(EVERYTHING).arg("--all-targets"))?)
+}
+
+/// The documentation, of libraries that `clippy` has checked. An example is named because with one
+/// the features of dependencies are those of all targets.
+fn doc() -> Result<Outcome> {
+    let mut command = shell::cargo();
+    command.arg("doc").args(EVERYTHING).args(["--no-deps", "--document-private-items"]);
+    done(by_clippy(command.env("RUSTDOCFLAGS", "-D warnings"))?)
+}
+
+/// Has our crates compiled by clippy, as its own subcommand of cargo does.
+fn by_clippy(command: &mut Command) -> Result<&mut Command> {
+    let sysroot = shell::read(shell::program("rustc").args(["--print", "sysroot"]))?;
+    let driver = Path::new(&sysroot).join("bin/clippy-driver");
+    if !driver.exists() {
+        bail!("{} is missing; rustup component add clippy", driver.display());
+    }
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+    Ok(command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"))
 }
 
 fn build() -> Result<Outcome> {
@@ -116,18 +136,33 @@ const KERNELS: [(&str, &[&str]); 2] =
 
 /// Tests of kernels once for each level of instructions that this processor has: what the best
 /// one hides must be right too.
+///
+/// The programs are those that `test` has run: of one package alone, cargo would build their
+/// dependencies again, with the features that this package alone asks for.
 fn levels(count: &mut Count) -> Result<Outcome> {
     let mut list = shell::cargo();
-    list.args(["run", "--quiet", "--package", "fulgurite-codes", "--example", "isa"]);
-    for level in shell::read(&mut list)?.lines() {
+    list.arg("test").args(EVERYTHING).args(["--no-run", "--message-format=json"]);
+    let built = shell::read(&mut list)?;
+    for level in shell::read(&mut shell::program(executable(&built, "isa", "example")?))?.lines() {
         println!("-- FULGURITE_ISA={level}");
         for (package, names) in KERNELS {
-            let mut command = shell::cargo();
-            command.args(["test", "--quiet", "--package", package, "--lib", "--"]).args(names);
-            shell::run_seeing(command.env("FULGURITE_ISA", level), |line| count.see(line))?;
+            let tests = executable(&built, &package.replace('-', "_"), "lib")?;
+            let mut command = shell::program(tests);
+            let folder = package.trim_start_matches("fulgurite-");
+            command.current_dir(shell::root().join("crates").join(folder));
+            command.arg("--quiet").args(names).env("FULGURITE_ISA", level);
+            shell::run_seeing(&mut command, |line| count.see(line))?;
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// The program that cargo says it built of a target.
+fn executable(messages: &str, name: &str, kind: &str) -> Result<PathBuf> {
+    let (name, kind) = (format!("\"name\":\"{name}\""), format!("\"kind\":[\"{kind}\"]"));
+    let mut found = messages.lines().filter(|line| line.contains(&name) && line.contains(&kind));
+    let path = found.find_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next());
+    path.map(PathBuf::from).with_context(|| format!("cargo built no program of {name}, {kind}"))
 }
 
 /// The same tests under the address sanitizer: kernels work on pointers. The compiler has it

@@ -9,6 +9,12 @@ use anyhow::Result;
 use crate::environment;
 use crate::shell::{self, Outcome};
 
+/// Tests side by side for each processor: most of them wait more than they compute.
+const WORKERS_PER_PROCESSOR: usize = 2;
+
+/// As many as `tests/e2e/harness.py` has ports for.
+const WORKERS_MAX: usize = 20;
+
 /// Runs the tests against `binary`; skipped, with the reason, when the machine lacks something.
 pub(crate) fn run(binary: &Path, see: impl FnMut(&str)) -> Result<Outcome> {
     let python = match prepare()? {
@@ -16,7 +22,11 @@ pub(crate) fn run(binary: &Path, see: impl FnMut(&str)) -> Result<Outcome> {
         Err(missing) => return Ok(Outcome::Skipped(missing)),
     };
     let mut command = shell::program(python);
-    command.args(["-m", "pytest", "tests/e2e", "-p", "no:cacheprovider", "--durations=15", "-ra"]);
+    command.args(["-m", "pytest", "tests/e2e", "-p", "no:cacheprovider", "--durations=40", "-ra"]);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = (processors * WORKERS_PER_PROCESSOR).min(WORKERS_MAX).to_string();
+    // The tests say themselves which of them belong together, and which begin first.
+    command.args(["--numprocesses", &workers, "--dist", "loadgroup", "--no-loadscope-reorder"]);
     command.env("FULGURITE_BINARY", binary).env("PYTHONDONTWRITEBYTECODE", "1");
     shell::run_seeing(&mut command, see)?;
     Ok(Outcome::Passed)
