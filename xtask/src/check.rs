@@ -234,7 +234,7 @@ mod tests {
     fn programs_are_found_in_the_messages_of_cargo() {
         let messages = r#"{"target":{"kind":["lib"],"name":"codes"},"executable":null}
 {"target":{"kind":["lib"],"name":"codes_more"},"executable":"/t/deps/more-1"}
-{"target":{"kind":["lib"],"name":"codes"},"profile":{"test":true},"executable":"/t/deps/codes-1","fresh":true}
+{"target":{"kind":["lib"],"name":"codes"},"executable":"/t/deps/codes-1","fresh":true}
 {"target":{"kind":["example"],"name":"isa"},"executable":"/t/examples/isa"}"#;
         let path = |name, kind| super::executable(messages, name, kind).ok();
         assert_eq!(path("codes", "lib"), Some("/t/deps/codes-1".into()));

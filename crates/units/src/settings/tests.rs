@@ -331,7 +331,8 @@ fn an_error_shows_its_line() {
 const RIGHT: &[&str] = &[
     "",
     "# nothing but a comment",
-    "count = 0x1f\nsigned = -5\nbig = 18446744073709551615\nshare = 5\non = true\nletter = '\u{20ac}'",
+    "count = 0x1f\nsigned = -5\nbig = 18446744073709551615\nshare = 5\non = true\n\
+     letter = '\u{20ac}'",
     "count = +1_000\nshare = -0.0",
     "share = inf",
     "share = -inf",
@@ -514,6 +515,11 @@ fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
+/// A letter that may break a document.
+const LETTER: &str = "\\PC|[\r\n\t\"'=.,#{}0-9a-z-]";
+/// Text of what documents are made of.
+const TEXT: &str = "([a-z]{1,3}|[ =.,\\[\\]{}#0-9\"'\r\n\t\u{e4}\u{20ac}-]){0,60}";
+
 proptest! {
     #[test]
     fn right_documents_give_what_was_written(written in settings()) {
@@ -527,7 +533,7 @@ proptest! {
     #[test]
     fn damaged_documents_give_what_toml_gives(
         written in settings(),
-        damage in prop::collection::vec((any::<prop::sample::Index>(), "\\PC|[\r\n\t\"'=.,#{}0-9a-z-]"), 1..4),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), LETTER), 1..4),
         is_inserted in any::<bool>(),
     ) {
         let mut text: Vec<char> = toml::to_string(&written).unwrap().chars().collect();
@@ -539,7 +545,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_of_any_kind_give_what_toml_gives(text in "([a-z]{1,3}|[ =.,\\[\\]{}#0-9\"'\r\n\t\u{e4}\u{20ac}-]){0,60}") {
+    fn texts_of_any_kind_give_what_toml_gives(text in TEXT) {
         let _ = same::<Table>(&text);
         let _ = same::<BTreeMap<String, u32>>(&text);
     }
