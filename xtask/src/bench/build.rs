@@ -32,7 +32,7 @@ pub(super) fn build(bench: &Bench) -> Result<Vec<Measured>> {
     shell::run(shell::cargo().arg("fetch"))?;
     let folder = bench.folder.join("build");
     empty(&folder)?;
-    let mut serve = || {
+    let serve = || {
         let mut command = shell::cargo();
         command.args(["build", "--release", "--package", "fulgurite"]);
         command.env("CARGO_TARGET_DIR", &folder);
@@ -42,7 +42,7 @@ pub(super) fn build(bench: &Bench) -> Result<Vec<Measured>> {
     touch(COMMAND_FILE)?;
     let changed = serve()?;
     let size = stripped_size(&folder)?;
-    let mut tests = || {
+    let tests = || {
         let mut command = shell::cargo();
         command.args(["test", "--package", "fulgurite-archive", "--no-run"]);
         command.env("CARGO_TARGET_DIR", &folder);
