@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from harness import Server, seed, wait_until
 from linear import Call, NoOrderError, Recorder, check
-from test_geo import BUCKET, config, geo, told, wait_moved, write_map
+from test_geo import BUCKET, TIMES, config, geo, told, wait_moved, write_map
 
 CLIENTS = 4
 # Few, so that clients meet; of each kind: in rows, and in fragments.
@@ -23,14 +23,15 @@ KEYS = ("one", "two", "three")
 SIZES = (200, 40_000, 300_000)
 # Calls of each client before the next thing happens.
 CALLS = 12
-SITES_AWAY = 90.0
+SITES_AWAY = 300.0
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """Serve an archive that acknowledges at sites, and kill it at the end."""
     text = write_map(tmp_path).read_text(encoding="utf-8")
-    text = text.replace('round = "2s"\npatience = "8s"', 'round = "500ms"\npatience = "2s"')
+    assert TIMES in text
+    text = text.replace(TIMES, 'round = "500ms"\npatience = "2s"\nlease = "9s"\n')
     sites = tmp_path / "records.toml"
     sites.write_text(text, encoding="utf-8")
     told(geo(sites, "init"))
