@@ -100,11 +100,12 @@ fn clippy() -> Result<Outcome> {
     done(by_clippy(shell::cargo().arg("check").args(EVERYTHING).arg("--all-targets"))?)
 }
 
-/// The documentation, of libraries that `clippy` has checked. An example is named because with one
-/// the features of dependencies are those of all targets.
+/// The documentation, of the crates as `clippy` has checked them. With an example among the targets
+/// the dependencies have the features that they have there; without one, some are checked again.
 fn doc() -> Result<Outcome> {
     let mut command = shell::cargo();
     command.arg("doc").args(EVERYTHING).args(["--no-deps", "--document-private-items"]);
+    command.args(["--lib", "--bins", "--example", "isa"]);
     done(by_clippy(command.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
@@ -230,9 +231,27 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_found_in_the_messages_of_cargo() {
+        let messages = r#"{"target":{"kind":["lib"],"name":"codes"},"executable":null}
+{"target":{"kind":["lib"],"name":"codes_more"},"executable":"/t/deps/more-1"}
+{"target":{"kind":["lib"],"name":"codes"},"profile":{"test":true},"executable":"/t/deps/codes-1","fresh":true}
+{"target":{"kind":["example"],"name":"isa"},"executable":"/t/examples/isa"}"#;
+        let path = |name, kind| super::executable(messages, name, kind).ok();
+        assert_eq!(path("codes", "lib"), Some("/t/deps/codes-1".into()));
+        assert_eq!(path("isa", "example"), Some("/t/examples/isa".into()));
+        assert_eq!(path("isa", "lib"), None);
+    }
+
+    #[test]
     fn closing_lines_of_pytest_are_counted_and_others_are_not() {
         check(&["== 5 passed, 1 failed, 2 errors in 3.21s =="], 5, 3);
         check(&["===== 7 passed in 61.20s (0:01:01) ====="], 7, 0);
+        // What pytest-xdist prints.
+        check(
+            &["================= 352 passed, 1 skipped in 1021.67s (0:17:01) =================="],
+            352,
+            0,
+        );
         check(&["we have 5 passed in", "tests/e2e/test_x.py ..... 5 passed"], 0, 0);
     }
 }
