@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from harness import Server, binary, seed
 
 Start = Callable[..., Server]
+# Cases of one test that share what their module makes.
+CASES_TOGETHER = 10
 
 
 # The files that take longest begin first, so that no worker is left alone with one at the end.
@@ -21,6 +24,7 @@ LONGEST = (
     "test_tomes_watched",
     "test_geo",
     "test_power_cut",
+    "test_damage_table",
     "test_clients",
     "test_crash",
 )
@@ -38,13 +42,21 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests together that share something of their module; all others may run anywhere."""
+    """Keep tests together that share something of their module; all others may run anywhere.
+
+    Of a test with many cases some are kept together, so that not one worker has all of them.
+    """
+    cases: Counter[str] = Counter()
     for item in items:
         assert isinstance(item, pytest.Function)
         known = item._fixtureinfo.name2fixturedefs
         shared = [name for name, found in known.items() if found[-1].scope == "module"]
         if set(shared) - {"start"}:
-            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+            name = f"{item.module.__name__}::{item.originalname}"
+            part = cases[name] // CASES_TOGETHER
+            cases[name] += 1
+            group = f"{name}-{part}" if part else item.module.__name__
+            item.add_marker(pytest.mark.xdist_group(group))
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.module.__name__, len(LONGEST)))
 

@@ -38,6 +38,8 @@ KEYS = {"FULGURITE_ACCESS_KEY": ACCESS_KEY, "FULGURITE_SECRET_KEY": SECRET_KEY}
 READY_SECONDS = 60.0
 STOP_SECONDS = 60.0
 RUN_SECONDS = 300.0
+# What did not come after so long does not come at all, however busy the machine is.
+WAIT_SECONDS = 300.0
 POLL_SECONDS = 0.02
 POLL_SHARE = 0.05
 POLL_SECONDS_MAX = 0.5
@@ -57,7 +59,7 @@ def seed() -> int:
     return int(text) if text else random.SystemRandom().randrange(1 << 32)
 
 
-def wait_until(what: str, probe: Callable[[], T], seconds: float = 60.0) -> T:
+def wait_until(what: str, probe: Callable[[], T], seconds: float = WAIT_SECONDS) -> T:
     """Ask `probe` until it answers something true; fail with `what` after `seconds`.
 
     The longer it takes, the more seldom it is asked: many probes start a program.
@@ -421,7 +423,7 @@ def keys_of(s3: Any, bucket: str, **options: Any) -> Iterator[dict[str, Any]]:
 def wait_restored(
     s3: Any,
     bucket: str,
-    seconds: float = 120.0,
+    seconds: float = WAIT_SECONDS,
     prefix: str = "",
 ) -> None:
     """Wait until every archived object of a bucket has a restored copy, by listing it."""

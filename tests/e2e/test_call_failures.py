@@ -31,7 +31,7 @@ from recorded_run import Loss, Oracle, RecordedDriver
 ROUNDS = int(os.environ.get("FULGURITE_TEST_FAILURES", "32"))
 EVERY = os.environ.get("FULGURITE_TEST_EVERY_FAILURE") == "1"
 ROUNDS_PER_STRETCH = 4
-GO_ON_SECONDS = 60.0
+GO_ON_SECONDS = 120.0
 # The table in docs/operating.md ends here; a panic would be 101, a signal is negative.
 EXIT_CODES = range(12)
 CONFIG = {

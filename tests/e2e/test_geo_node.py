@@ -25,7 +25,7 @@ LATER = {"later": 70_000, "last": 3 * MIB}
 # Short, so that a node that is back is seen soon.
 TIMES = 'round = "2s"\npatience = "8s"\nlease = "9s"\n'
 CONFIG, UNAVAILABLE = 3, 7
-MOVED_WITHIN = 120.0
+MOVED_WITHIN = 300.0
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def put_all(server: Server, s3: Any) -> None:
 
 def wait_moved(server: Server) -> None:
     """Wait until nothing is staged."""
-    wait_until("all is on the rack", lambda: server.status()["objects_staged"] == 0, 120)
+    wait_until("all is on the rack", lambda: server.status()["objects_staged"] == 0)
 
 
 def read_all(s3: Any) -> None:
@@ -87,7 +87,7 @@ def read_all(s3: Any) -> None:
     for name in SIZES:
         restore(s3, BUCKET, name)
     for name in SIZES:
-        wait_until(f"{name} is restored", lambda name=name: is_restored(s3, BUCKET, name), 120)
+        wait_until(f"{name} is restored", lambda name=name: is_restored(s3, BUCKET, name))
         assert read(s3, BUCKET, name) == body(name), name
 
 
@@ -163,7 +163,7 @@ def test_a_read_wakes_only_the_disks_that_it_needs(make: Make, tmp_path: Path) -
 
     def get(name: str) -> None:
         restore(s3, BUCKET, name)
-        wait_until("it is restored", lambda: is_restored(s3, BUCKET, name), 120)
+        wait_until("it is restored", lambda: is_restored(s3, BUCKET, name))
         assert read(s3, BUCKET, name) == body(name)
 
     wait_until("all groups are asleep", asleep)
@@ -406,7 +406,7 @@ def test_a_rack_of_a_flag_is_made_at_the_first_start(tmp_path: Path) -> None:
         server.start()
         for name, value in [("small", body("small")), ("glass", b"g" * 5000)]:
             restore(s3, BUCKET, name)
-            wait_until("it is restored", lambda name=name: is_restored(s3, BUCKET, name), 120)
+            wait_until("it is restored", lambda name=name: is_restored(s3, BUCKET, name))
             assert read(s3, BUCKET, name) == value
     finally:
         server.kill()

@@ -156,7 +156,7 @@ def test_objects_live_in_a_bucket_of_an_s3_server(
 
     for name in SIZES:
         server.s3().delete_object(Bucket=BUCKET, Key=name)
-    wait_until("the bucket is empty", lambda: len(names(store)) == 1, 120)
+    wait_until("the bucket is empty", lambda: len(names(store)) == 1)
 
 
 def test_a_bucket_of_another_archive_is_left_alone(
@@ -270,7 +270,7 @@ def test_a_kill_at_each_step_on_the_way_to_a_bucket_loses_nothing(
     wait_moved(server)
     check_all(server)
     expected = 2 * len(SIZES) + 1
-    wait_until("the rest is removed", lambda: len(names(store)) == expected, 120)
+    wait_until("the rest is removed", lambda: len(names(store)) == expected)
 
 
 def test_what_is_changed_in_the_bucket_is_named_and_never_served(

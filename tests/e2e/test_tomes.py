@@ -99,7 +99,7 @@ def test_glacier_ir_lies_on_tomes_and_is_read_at_once(make: Make, tmp_path: Path
     def asleep() -> bool:
         return all(tome["power"] == "standby" for tome in told(server, "status")["tomes"])
 
-    wait_until("all disks are asleep", asleep, 120)
+    wait_until("all disks are asleep", asleep)
     before = wakes(server)
     for _ in range(3):
         listed = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
@@ -126,7 +126,7 @@ def test_glacier_ir_lies_on_tomes_and_is_read_at_once(make: Make, tmp_path: Path
     def are_gone() -> bool:
         return sum(pieces(server).values()) <= there - LARGE_PIECES
 
-    wait_until("its pieces are gone", are_gone, 120)
+    wait_until("its pieces are gone", are_gone)
     with pytest.raises(ClientError):
         read(s3, BUCKET, "large")
     shown = ask(server, "status")

@@ -185,9 +185,9 @@ def test_an_archive_has_its_tomes_on_other_machines(network: Network, tmp_path: 
             tomes = {tome["tome"]: tome for tome in told(server, "status")["tomes"]}
             return "away" in tomes[killed]
 
-        wait_until("who is gone is missed", is_missed, LEASE)
+        wait_until("who is gone is missed", is_missed)
         network.serve(killed)
-        wait_until("it is back", lambda: told(server, "status")["is_well"], 60)
+        wait_until("it is back", lambda: told(server, "status")["is_well"])
         for name in SIZES:
             found = wait_until(f"{name} is read", lambda name=name: read_or_none(s3, name), LEASE)
             assert found == body(name), name

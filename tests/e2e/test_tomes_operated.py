@@ -108,7 +108,7 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     assert 'fulgurite_tomes_read_around_total{own="lost"}' in page
     command = [binary(), "tomes", "rebuild", str(lost), "--data", str(server.data)]
     rebuilding = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | KEYS)
-    wait_until("its seat moves", lambda: told(server, "status")["moves"] != [], 60)
+    wait_until("its seat moves", lambda: told(server, "status")["moves"] != [])
     assert told(server, "status")["leaving"] == [lost]
     shown = ask(server, "status").stdout
     assert f"seat of group 0: tome {lost} to " in shown, shown
