@@ -114,7 +114,7 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
 pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     let scenario = read_scenario(args)?;
     if args.log.is_some() && !scenario.has_log() {
-        let message = "--log: only scenarios of glass have a library, and only libraries have logs";
+        let message = "--log: only scenarios of glass have a log";
         return Err(Coded::new(Exit::Usage, message).into());
     }
     let log = args.log.as_deref().map(create).transpose()?;

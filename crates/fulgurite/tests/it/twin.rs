@@ -629,7 +629,7 @@ fn what_another_system_refuses_is_named_too() {
         folder,
         &["twin", "run", "queue.toml", "--log", "run.log"],
         expect![[r#"
-        err: fulgurite: --log: only scenarios of glass have a library, and only libraries have logs
+        err: fulgurite: --log: only scenarios of glass have a log
         exit: 2
     "#]],
     );
@@ -844,7 +844,7 @@ fn what_a_rack_cannot_be_run_with_is_refused() {
         folder,
         &["twin", "run", "rack.toml", "--log", "rack.log"],
         expect![[r#"
-        err: fulgurite: --log: only scenarios of glass have a library, and only libraries have logs
+        err: fulgurite: --log: only scenarios of glass have a log
         exit: 2
     "#]],
     );
