@@ -34,7 +34,9 @@ fn request(seeds: usize, is_recorded: bool, done: &(dyn Fn() + Sync)) -> RunRequ
 #[test]
 fn runs_by_name_are_the_runs_of_the_type() {
     let count = AtomicUsize::new(0);
-    let done = || drop(count.fetch_add(1, Ordering::Relaxed));
+    let done = || {
+        count.fetch_add(1, Ordering::Relaxed);
+    };
     let read = scenario(QUEUE).unwrap();
     let runs = read.run(&request(3, false, &done), None).unwrap();
     assert_eq!(count.into_inner(), 3);
@@ -110,8 +112,7 @@ fn the_log_is_that_of_the_first_seed_whole_or_an_error() {
         let shared = Shared::default();
         let sink: LogSink = Box::new(shared.clone());
         library.run(&request(seeds, false, &|| ()), Some(sink)).unwrap();
-        let written = shared.0.lock().unwrap().clone();
-        written
+        std::mem::take(&mut *shared.0.lock().unwrap())
     };
     let (one, two) = (log_of(1), log_of(2));
     assert_eq!(one, two, "other seeds have no log");
