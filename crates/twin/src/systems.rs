@@ -390,7 +390,7 @@ pub fn scenario_with(
     })
 }
 
-/// A sweep of some system, of which every combination can be run.
+/// A sweep of some system. Every combination can be run.
 pub trait AnySweep: Debug {
     /// The value of each field, as written, of each combination.
     fn labels(&self) -> Vec<&[String]>;

@@ -9,7 +9,7 @@ use fulgurite_units::Instant;
 use super::{Glass, Seen};
 use crate::engine::Observer;
 
-/// Writes what the library of a run is told and decides.
+/// Writes the events and the outputs of a run's library.
 #[derive(Debug)]
 pub struct LibraryLog<W> {
     log: LogWriter<W>,
@@ -17,7 +17,7 @@ pub struct LibraryLog<W> {
 }
 
 impl<W: Write> LibraryLog<W> {
-    /// Begins the log of a library that was told nothing yet.
+    /// Begins the log of a library that has had no event yet.
     ///
     /// # Errors
     /// When the sink fails, or the policy does not survive being written as text.
