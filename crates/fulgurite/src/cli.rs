@@ -4,30 +4,31 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use fulgurite_archive_commands::admin::{AdminCommand, admin};
+use fulgurite_archive_commands::bench::{BenchCommand, bench};
+use fulgurite_archive_commands::config::ConfigArgs;
+use fulgurite_archive_commands::decode_worker::{DecodeWorkerArgs, decode_worker};
+use fulgurite_archive_commands::durability::{DurabilityArgs, durability};
+use fulgurite_archive_commands::geo::{GeoCommand, geo};
+use fulgurite_archive_commands::glass::{GlassCommand, glass};
+use fulgurite_archive_commands::inspect::{InspectArgs, inspect};
+use fulgurite_archive_commands::rack::{RackCommand, rack};
+use fulgurite_archive_commands::recover::{RecoverArgs, recover};
+use fulgurite_archive_commands::serve::{ServeArgs, serve};
+use fulgurite_archive_commands::tome::{TomeCommand, tome};
+use fulgurite_archive_commands::tomes::{TomesCommand, tomes};
+use fulgurite_client::remote::RemoteArgs;
+use fulgurite_object_commands as objects;
+use fulgurite_terminal::exit::{Coded, EXIT_CODES_HELP, Exit};
+use fulgurite_terminal::output::{Output, note};
+use fulgurite_terminal::style::{self, ColorChoice, Tone};
+use fulgurite_twin_commands::{TwinCommand, twin};
 use tracing_subscriber::EnvFilter;
 
-use crate::admin::{AdminCommand, admin};
-use crate::bench::{BenchCommand, bench};
-use crate::config::ConfigArgs;
-use crate::decode_worker::{DecodeWorkerArgs, decode_worker};
 use crate::demo::{DemoArgs, demo};
-use crate::durability::{DurabilityArgs, durability};
-use crate::exit::{Coded, EXIT_CODES_HELP, Exit, exit_of};
-use crate::geo::{GeoCommand, geo};
-use crate::glass::{GlassCommand, glass};
-use crate::inspect::{InspectArgs, inspect};
+use crate::exit::exit_of;
 use crate::log::{self, LogFormat};
-use crate::objects;
-use crate::output::{Output, note};
-use crate::rack::{RackCommand, rack};
-use crate::recover::{RecoverArgs, recover};
-use crate::remote::RemoteArgs;
-use crate::serve::{ServeArgs, serve};
 use crate::shell::{CompletionsArgs, ManArgs, completions, man};
-use crate::style::{self, ColorChoice, Tone};
-use crate::tome::{TomeCommand, tome};
-use crate::tomes::{TomesCommand, tomes};
-use crate::twin::{TwinCommand, twin};
 
 /// An open archive: an S3 endpoint over (simulated) glass storage.
 #[derive(Debug, Parser)]
@@ -94,19 +95,14 @@ enum Command {
     /// Show class and restore state of objects
     Status(WithRemote<objects::StatusArgs>),
     /// Seal, verify and watch a running archive
-    #[command(subcommand)]
     Admin(AdminCommand),
     /// Make, watch and mend the rack of cold disks
-    #[command(subcommand)]
     Rack(RackCommand),
     /// Make, watch and mend the set of tomes
-    #[command(subcommand)]
     Tomes(TomesCommand),
     /// Serve a tome of a set in a process of its own
-    #[command(subcommand)]
     Tome(TomeCommand),
     /// Begin, watch and mend a namespace over several sites
-    #[command(subcommand)]
     Geo(GeoCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
@@ -119,13 +115,10 @@ enum Command {
     /// Decode for archives on other machines
     DecodeWorker(DecodeWorkerArgs),
     /// Measure the codes
-    #[command(subcommand)]
     Bench(BenchCommand),
     /// Measure, compare and draw the simulated voxels
-    #[command(subcommand)]
     Glass(GlassCommand),
     /// Simulate libraries, play their logs again, make traces
-    #[command(subcommand)]
     Twin(TwinCommand),
     /// Print completions for a shell
     Completions(CompletionsArgs),

@@ -10,13 +10,12 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io;
 
+use fulgurite_terminal::output::note;
+use fulgurite_terminal::style;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 use tracing_subscriber::fmt::{FormatFields, MakeWriter};
-
-use crate::output::note;
-use crate::style;
 
 /// Form of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::Output;
 use serde_json::json;
-
-use crate::exit::{Coded, Exit};
-use crate::output::Output;
 
 /// Flags of `completions`.
 #[derive(Clone, Debug, clap::Args)]

@@ -15,7 +15,7 @@ use super::{Bench, Measured, empty};
 use crate::shell;
 
 /// A file of one command of the program.
-const COMMAND_FILE: &str = "crates/fulgurite/src/objects/ls.rs";
+const COMMAND_FILE: &str = "crates/object-commands/src/ls.rs";
 /// A file of the crate whose tests are built again.
 const ARCHIVE_FILE: &str = "crates/archive/src/directory.rs";
 /// Clock ticks of the kernel in a second, which Linux fixes for what it shows programs.

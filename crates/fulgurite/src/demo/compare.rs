@@ -5,10 +5,10 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use anyhow::Context as _;
+use fulgurite_client::names::path_of;
+use fulgurite_object_commands::PlannedPut;
 
-use crate::limits::WRITE_BUFFER_BYTES;
-use crate::names::path_of;
-use crate::objects::PlannedPut;
+use fulgurite_client::limits::WRITE_BUFFER_BYTES;
 
 /// The keys of all `files` of `original` that are not the same below `restored`.
 pub(crate) fn differing(

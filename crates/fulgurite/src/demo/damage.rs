@@ -10,12 +10,11 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use fulgurite_archive_commands::inspect::FileSource;
 use fulgurite_glass::{
     NoFaults, PlatterReader, PlatterRole, SECTOR_HEADER_BYTES, TrackMap, TrackRole,
 };
 use fulgurite_units::{PlatterId, RandomStream, Seed, SetId, TrackIndex};
-
-use crate::inspect::FileSource;
 
 /// What was done to the platters.
 #[derive(Clone, Debug, Default, serde::Serialize)]

@@ -19,22 +19,23 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use fulgurite_archive::status::{ShardPlace, VerifiedPlatter};
+use fulgurite_archive_commands::admin::AdminClient;
+use fulgurite_archive_commands::config::{Config, Fidelity, Overrides};
+use fulgurite_archive_commands::serve::{self, Running};
+use fulgurite_client::credentials::KeyPair;
+use fulgurite_client::names::S3Url;
+use fulgurite_client::remote::Remote;
+use fulgurite_client::s3::{Client, S3ErrorKind, Trust};
 use fulgurite_gateway::ColdTiers;
+use fulgurite_object_commands::{
+    self as objects, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier,
+};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::{self, Output, counted, note};
 use fulgurite_units::{Duration, Seed};
-
-use crate::admin::AdminClient;
-use crate::config::{Config, Fidelity, Overrides};
-use crate::credentials::KeyPair;
-use crate::exit::{Coded, Exit};
-use crate::limits;
-use crate::names::S3Url;
-use crate::objects::{self, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier};
-use crate::output::{self, Output, note};
-use crate::remote::Remote;
-use crate::s3::{Client, S3ErrorKind, Trust};
-use crate::serve::{self, Running};
-
 use report::Report;
+
+use crate::exit::exit_of;
 
 /// Flags of `demo`.
 #[derive(Clone, Debug, clap::Args)]
@@ -70,8 +71,7 @@ pub(crate) async fn demo(args: &DemoArgs, out: &Output) -> anyhow::Result<()> {
         .context("cannot make a temporary directory")?;
     let root = place.path().to_owned();
     let result = run(args, &root, out).await;
-    let is_corrupt =
-        result.as_ref().err().is_some_and(|error| crate::exit::exit_of(error) == Exit::Corrupt);
+    let is_corrupt = result.as_ref().err().is_some_and(|error| exit_of(error) == Exit::Corrupt);
     if args.keep || is_corrupt {
         let kept = place.keep();
         note(format_args!("kept: {}", kept.display()));
@@ -117,7 +117,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     match report.differing.len() {
         0 => Ok(()),
         count => {
-            let message = format!("{} came back different", objects::counted(count as u64, "file"));
+            let message = format!("{} came back different", counted(count as u64, "file"));
             Err(Coded::new(Exit::Corrupt, message).into())
         }
     }
@@ -202,14 +202,14 @@ impl<'a> Stage<'a> {
 
     async fn put(&self, files: &[PlannedPut], report: &mut Report) -> anyhow::Result<()> {
         let bytes = files.iter().map(PlannedPut::bytes).sum();
-        let count = objects::counted(files.len() as u64, "file");
+        let count = counted(files.len() as u64, "file");
         self.step(format_args!("putting {count}, {}", output::bytes(bytes)));
         self.client.create_bucket(BUCKET).await?;
         let job = PutJob {
             client: &self.client,
             bucket: BUCKET,
             class: CLASS,
-            transfers: limits::TRANSFERS_DEFAULT,
+            transfers: objects::limits::TRANSFERS_DEFAULT,
             out: &self.quiet,
         };
         let (summary, failures) = objects::put_all(&job, files).await?;
@@ -246,7 +246,7 @@ impl<'a> Stage<'a> {
             bucket: BUCKET,
             days: 1,
             tier: RestoreTier::Standard,
-            transfers: limits::TRANSFERS_DEFAULT,
+            transfers: objects::limits::TRANSFERS_DEFAULT,
             out: &self.quiet,
         };
         let (counts, failures) = objects::restore_all(&job, &keys).await?;
@@ -276,7 +276,7 @@ impl<'a> Stage<'a> {
             bucket: BUCKET,
             strip: PREFIX,
             folder: &folder,
-            transfers: limits::TRANSFERS_DEFAULT,
+            transfers: objects::limits::TRANSFERS_DEFAULT,
             out: &self.quiet,
         };
         let (summary, failures) = objects::get_all(&job, &objects).await?;

@@ -2,15 +2,15 @@
 
 use fulgurite_archive::DecodeStatus;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status};
+use fulgurite_archive_commands::admin::show_place;
+use fulgurite_archive_commands::config::Fidelity;
 use fulgurite_glass::Geometry;
+use fulgurite_object_commands::{GetSummary, PutSummary};
+use fulgurite_terminal::output::{self, Output, counted, grouped, rate};
 use serde_json::json;
 
 use super::damage::Damage;
 use super::source::Source;
-use crate::admin::show_place;
-use crate::config::Fidelity;
-use crate::objects::{GetSummary, PutSummary, counted};
-use crate::output::{self, Output, grouped, rate};
 
 /// What a demo found.
 #[derive(Clone, Debug)]
@@ -176,7 +176,8 @@ impl Report {
         }
         let mut text =
             format!("result     {} DIFFER", counted(self.differing.len() as u64, "file"));
-        for key in self.differing.iter().take(crate::limits::FAILURES_SHOWN_MAX) {
+        for key in self.differing.iter().take(fulgurite_object_commands::limits::FAILURES_SHOWN_MAX)
+        {
             text.push_str("\n  ");
             text.push_str(key);
         }

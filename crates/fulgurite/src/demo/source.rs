@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use fulgurite_client::names::{key_of, path_of};
+use fulgurite_object_commands::PlannedPut;
 use walkdir::{DirEntry, WalkDir};
 
 use super::PREFIX;
-use crate::names::{key_of, path_of};
-use crate::objects::PlannedPut;
 
 /// What is archived.
 #[derive(Clone, Debug)]
@@ -22,9 +22,9 @@ pub(crate) struct Source {
 const CARRIED: [(&str, &str); 6] = [
     ("Cargo.toml", include_str!("../../Cargo.toml")),
     ("src/main.rs", include_str!("../main.rs")),
-    ("src/serve.rs", include_str!("../serve.rs")),
-    ("src/s3/client.rs", include_str!("../s3/client.rs")),
-    ("src/s3/transfer.rs", include_str!("../s3/transfer.rs")),
+    ("src/cli.rs", include_str!("../cli.rs")),
+    ("src/exit.rs", include_str!("../exit.rs")),
+    ("src/shell.rs", include_str!("../shell.rs")),
     ("src/demo/mod.rs", include_str!("mod.rs")),
 ];
 
@@ -35,7 +35,11 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyh
         let is_folder = std::fs::metadata(folder).is_ok_and(|metadata| metadata.is_dir());
         if !is_folder {
             let message = format!("\"{}\" is not a folder", folder.display());
-            return Err(crate::exit::Coded::new(crate::exit::Exit::NotFound, message).into());
+            return Err(fulgurite_terminal::exit::Coded::new(
+                fulgurite_terminal::exit::Exit::NotFound,
+                message,
+            )
+            .into());
         }
         return Ok(Source { folder: folder.to_owned(), origin: "given" });
     }

@@ -1,22 +1,10 @@
-//! Every error finds its row of the table, however deep it lies, and the table is complete.
-
-use std::io;
+//! Errors of every crate find their row of the table.
 
 use fulgurite_archive::ArchiveError;
+use fulgurite_client::s3::S3Error;
+use fulgurite_terminal::exit::Exit;
 
-use super::{Coded, EXIT_CODES_HELP, Exit, exit_of};
-use crate::s3::S3Error;
-
-#[test]
-fn the_first_cause_with_a_code_decides() {
-    let io = |kind| anyhow::Error::from(io::Error::from(kind));
-    assert_eq!(exit_of(&io(io::ErrorKind::BrokenPipe)), Exit::Success);
-    assert_eq!(exit_of(&io(io::ErrorKind::NotFound).context("outer")), Exit::NotFound);
-    assert_eq!(exit_of(&io(io::ErrorKind::Other)), Exit::Failure);
-    assert_eq!(exit_of(&anyhow::anyhow!("unknown")), Exit::Failure);
-    let coded = anyhow::Error::from(Coded::new(Exit::Archived, "inner")).context("outer");
-    assert_eq!(exit_of(&coded), Exit::Archived);
-}
+use super::exit_of;
 
 #[test]
 fn archives_and_servers_have_their_codes() {
@@ -31,30 +19,4 @@ fn archives_and_servers_have_their_codes() {
     assert_eq!(exit(ArchiveError::Corrupt { what: path() }), Exit::Corrupt);
     let short = S3Error::Short { target: path(), received: 1, expected: 2 };
     assert_eq!(exit_of(&short.into()), Exit::Corrupt);
-}
-
-#[test]
-fn help_names_every_code() {
-    let all = [
-        Exit::Success,
-        Exit::Failure,
-        Exit::Usage,
-        Exit::Config,
-        Exit::NotFound,
-        Exit::Archived,
-        Exit::Denied,
-        Exit::Unavailable,
-        Exit::Corrupt,
-        Exit::Locked,
-        Exit::Partial,
-        Exit::KeysFailed,
-    ];
-    let manual = include_str!("../../../../docs/operating.md");
-    for (row, exit) in EXIT_CODES_HELP.lines().skip(1).zip(all) {
-        let (code, meaning) = row.trim().split_once("  ").unwrap();
-        assert_eq!(code, (exit as u8).to_string());
-        let shown = format!("| {code} | {} |", meaning.replace("`", ""));
-        assert!(manual.replace('`', "").contains(&shown), "docs/operating.md lacks: {shown}");
-    }
-    assert_eq!(EXIT_CODES_HELP.lines().count(), all.len() + 1);
 }

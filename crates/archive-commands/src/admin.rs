@@ -1,0 +1,544 @@
+//! `admin`: what an operator asks a running archive to do, over its admin API.
+//!
+//! Each call is signed under a key that follows from the secret key, so whoever can start the
+//! server can administer it. Long calls answer with one JSON object a line: progress, and at last
+//! a report or an error.
+
+mod client;
+
+use fulgurite_archive::status::{
+    DamagedCopy, DamagedInTier, FarStatus, JobStatus, LeftObject, MoveReport, ShardPlace, Status,
+    VerifiedTier, VerifyReport,
+};
+use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
+use fulgurite_client::names::S3Url;
+use fulgurite_client::remote::RemoteArgs;
+use fulgurite_gateway::WholeStatus;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::timestamp;
+use fulgurite_terminal::output::{Output, bytes, grouped, hint, note, rate, seconds};
+use fulgurite_terminal::style::{self, Tone};
+use fulgurite_units::PlatterId;
+
+pub use self::client::AdminClient;
+
+use crate::orphans::orphans;
+
+/// `admin`, with one of its commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AdminCommand {
+    #[command(subcommand)]
+    command: AdminAction,
+}
+
+/// What can be asked.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum AdminAction {
+    /// Write everything staged to glass now; returns when it is verified, stored and released
+    Seal {
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Read platters whole again and report their margins
+    Verify {
+        /// Only this platter
+        #[arg(long, value_name = "ID")]
+        platter: Option<PlatterId>,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Show how far each sector of a platter was from failing at its last verification
+    Margins {
+        /// The platter
+        #[arg(value_name = "PLATTER")]
+        platter: PlatterId,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Show what the archive holds and what it is doing
+    Status {
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// List segments of logs that the catalog does not name, or remove them for good
+    Orphans {
+        /// Remove them; nothing brings them back
+        #[arg(long)]
+        discard: bool,
+        /// Remove them without being asked
+        #[arg(long, requires = "discard")]
+        yes: bool,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Give objects another storage class, and have them go where its objects go
+    Move {
+        /// Object, or folder with --recursive: s3://bucket/key
+        #[arg(value_name = "S3-URL")]
+        url: S3Url,
+        /// Storage class: STANDARD, GLACIER_IR, GLACIER or DEEP_ARCHIVE
+        #[arg(long, value_name = "CLASS")]
+        class: String,
+        /// Every object whose key begins so; at a bucket, all of it
+        #[arg(long, short)]
+        recursive: bool,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Show on which platters and tracks an object lies
+    Locate {
+        /// Object: s3://bucket/key
+        #[arg(value_name = "S3-URL")]
+        url: S3Url,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+}
+
+/// Runs `admin`.
+pub async fn admin(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
+    match &args.command {
+        AdminAction::Seal { remote } => {
+            seal(&AdminClient::new(&remote.resolve_operator()?)?, out).await
+        }
+        AdminAction::Verify { platter, remote } => {
+            verify(&AdminClient::new(&remote.resolve_operator()?)?, *platter, out).await
+        }
+        AdminAction::Margins { platter, remote } => {
+            let found = AdminClient::new(&remote.resolve_operator()?)?.margins(*platter).await?;
+            out.json(&found)?;
+            out.text(show_margins(&found))
+        }
+        AdminAction::Status { remote } => {
+            status(&AdminClient::new(&remote.resolve_operator()?)?, out).await
+        }
+        AdminAction::Orphans { discard, yes, remote } => {
+            orphans(&AdminClient::new(&remote.resolve_operator()?)?, *discard, *yes, out).await
+        }
+        AdminAction::Move { url, class, recursive, remote } => {
+            let client = AdminClient::new(&remote.resolve_operator()?)?;
+            move_objects(&client.reclassify(url, class, *recursive, out.is_json()).await?, out)
+        }
+        AdminAction::Locate { url, remote } => {
+            let places = AdminClient::new(&remote.resolve_operator()?)?
+                .locate(&url.bucket, &url.key)
+                .await?;
+            for place in &places {
+                out.json(place)?;
+                out.text(show_place(place))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
+    let report = client.seal(out.is_json()).await?;
+    out.json(&report)?;
+    if report.objects == 0 && report.sets.is_empty() {
+        return if out.is_json() { Ok(()) } else { nothing_to_seal(client, out).await };
+    }
+    out.text(format_args!(
+        "{} with {} on glass in {} ({})",
+        counted(report.objects, "object"),
+        bytes(report.bytes),
+        seconds(report.seconds),
+        rate(report.bytes, report.seconds)
+    ))?;
+    for set in &report.sets {
+        out.text(format_args!(
+            "set {}: {} information + {} redundancy platters, {}",
+            set.set, set.information_platters, set.redundancy_platters, set.state
+        ))?;
+    }
+    if report.kept_staged > 0 {
+        let bodies = counted(report.kept_staged, "body");
+        out.text(format_args!("{bodies} would not survive where they were written; still staged"))?;
+    }
+    Ok(())
+}
+
+/// What there is instead of something to seal.
+async fn nothing_to_seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
+    let status = client.status().await?;
+    let glass = counted(status.objects_on_glass, "object");
+    let sets = counted(status.sets.len() as u64, "set");
+    out.text(format_args!("nothing is staged: {glass} on glass already, in {sets}"))?;
+    if status.objects_online > 0 {
+        let online = counted(status.objects_online, "object");
+        note(hint(format_args!("{online} of class STANDARD on disk, which never go to glass")));
+    }
+    for body in &status.staged_damaged {
+        note(format_args!("{}/{} is set aside: staging is damaged", body.bucket, body.key));
+    }
+    Ok(())
+}
+
+/// Shows what became of objects that were to get another class.
+fn move_objects(report: &MoveReport, out: &Output) -> anyhow::Result<()> {
+    out.json(report)?;
+    out.text(format_args!(
+        "{} with {} moved; {} there already",
+        counted(report.objects, "object"),
+        bytes(report.bytes),
+        grouped(report.objects_there)
+    ))?;
+    for LeftObject { bucket, key, error } in &report.left {
+        out.text(format_args!("s3://{bucket}/{key}  left: {error}"))?;
+    }
+    if report.objects_left == 0 {
+        return Ok(());
+    }
+    let left = counted(report.objects_left, "object");
+    let message = format!("{left} left as they were; restore what is archived first");
+    Err(Coded::new(Exit::Partial, message).into())
+}
+
+async fn verify(
+    client: &AdminClient,
+    platter: Option<PlatterId>,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let report = client.verify(platter, out.is_json()).await?;
+    let mut unreadable = 0;
+    for report in &report.platters {
+        out.json(report)?;
+        let verdict = match &report.error {
+            Some(error) => error.clone(),
+            None if report.tracks_unreadable > 0 => {
+                let tracks = counted(report.tracks_unreadable, "track");
+                format!("{tracks} that only the set can give back")
+            }
+            None => format!("margin {}", report.margin_min),
+        };
+        unreadable += u64::from(report.error.is_some() || report.tracks_unreadable > 0);
+        out.text(format_args!(
+            "{}  {} of {} sectors failed  {verdict}",
+            report.platter,
+            grouped(report.sectors_failed),
+            grouped(report.sectors)
+        ))?;
+    }
+    for copy in &report.damaged_copies {
+        out.json(copy)?;
+        let fate = if copy.is_dropped { "is damaged and dropped" } else { "cannot be read" };
+        let DamagedCopy { bucket, key, error, .. } = copy;
+        out.text(format_args!("s3://{bucket}/{key}  restored copy {fate}: {error}"))?;
+    }
+    for tier in &report.tiers {
+        out.json(tier)?;
+        let VerifiedTier { tier: name, bodies, bodies_damaged, .. } = tier;
+        let read = counted(*bodies, "body");
+        out.text(format_args!("tier {name}  {bodies_damaged} of {read} damaged"))?;
+        for DamagedInTier { bucket, key, error } in &tier.damaged {
+            out.text(format_args!("s3://{bucket}/{key}  {error}"))?;
+        }
+        if let Some(error) = &tier.error {
+            out.text(format_args!("tier {name}  not read to the end: {error}"))?;
+        }
+    }
+    judge(&report, unreadable, out)
+}
+
+/// Says whether all is well; the error that the command ends with if it is not.
+fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result<()> {
+    let read = counted(report.platters.len() as u64, "platter");
+    let copies = counted(report.copies, "restored copy");
+    let (mut wrong, mut help) = (Vec::new(), Vec::new());
+    if unreadable > 0 {
+        wrong.push(format!("{unreadable} of {read} cannot be read alone"));
+        help.push("restores take what is missing from the rest of the set");
+    }
+    if report.copies_damaged > 0 {
+        wrong.push(format!("{} of {copies} cannot be read", report.copies_damaged));
+        help.push("restore the objects of dropped copies again");
+    }
+    let read_in_tiers: u64 = report.tiers.iter().map(|tier| tier.bodies).sum();
+    let in_tiers = format!("{} in tiers of objects", counted(read_in_tiers, "body"));
+    let damaged: u64 = report.tiers.iter().map(|tier| tier.bodies_damaged).sum();
+    if damaged > 0 {
+        wrong.push(format!("{damaged} of {in_tiers} are damaged"));
+        help.push("bring back what the store keeps of them, or delete their objects");
+    }
+    let away = report.tiers.iter().filter(|tier| tier.error.is_some()).count() as u64;
+    if away > 0 {
+        wrong.push(format!("{} could not be read", counted(away, "tier of objects")));
+        help.push("mend what its line names and verify again");
+    }
+    if !wrong.is_empty() {
+        let (verdict, wrong) = (style::out(Tone::Bad, "verdict: damaged"), wrong.join("; "));
+        out.text(format_args!("{verdict}, {wrong}"))?;
+        let message = format!("{wrong}; {}", help.join("; "));
+        return Err(Coded::new(Exit::Corrupt, message).into());
+    }
+    let verdict = style::out(Tone::Good, "verdict: sound");
+    if report.platters.is_empty() && read_in_tiers == 0 {
+        return out.text("verdict: nothing is on glass yet");
+    }
+    if report.platters.is_empty() {
+        return out.text(format_args!("{verdict}, {in_tiers} read whole"));
+    }
+    let copies = if report.copies == 0 { String::new() } else { format!("; {copies} as well") };
+    let tiers = if read_in_tiers == 0 { String::new() } else { format!("; {in_tiers} as well") };
+    out.text(format_args!("{verdict}, {read} read whole and none needs another{copies}{tiers}"))
+}
+
+async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
+    let WholeStatus { archive, server, has_rack, has_tomes, has_geo } =
+        client.whole_status().await?;
+    let archive_too = archive.clone();
+    out.json(&WholeStatus { archive: archive_too, server, has_rack, has_tomes, has_geo })?;
+    out.text(show_status(&archive))?;
+    out.text(format_args!(
+        "clients    {} of {} connections; {} idle ones ended to make room",
+        grouped(server.connections),
+        grouped(server.connections_max),
+        grouped(server.connections_ended_idle)
+    ))
+}
+
+/// The disk of the data directory, and what is wrong with it.
+fn show_disk(s: &Status) -> String {
+    let mut line = format!(
+        "disk       {} free, {} of them kept free, {} in reserve",
+        bytes(s.free_bytes),
+        bytes(s.free_bytes_min),
+        bytes(s.reserve_bytes)
+    );
+    if s.reserve_bytes < s.reserve_bytes_wanted {
+        line.push_str(&format!(" of {}", bytes(s.reserve_bytes_wanted)));
+    }
+    if let Some(reason) = &s.catalog_refusal {
+        line.push_str(&format!("\ncatalog    takes no writes: {reason}"));
+    }
+    line
+}
+
+/// Names in doubt that a status in text shows.
+const DOUBTED_SHOWN: usize = 10;
+
+fn show_doubts(s: &Status) -> Vec<String> {
+    if s.bodies_in_doubt == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec![format!(
+        "in doubt   {} have keys, and nothing names them: uploads that a crash cut short, or the \
+         catalog is behind; put or delete their names, or recover --salvage",
+        counted(s.bodies_in_doubt, "body")
+    )];
+    for body in s.objects_in_doubt.iter().take(DOUBTED_SHOWN) {
+        lines.push(format!("           {}/{}: {}", body.bucket, body.key, bytes(body.bytes)));
+    }
+    lines
+}
+
+fn show_platters(s: &Status) -> String {
+    let stored = format!("platters   {} in {}", s.platters, counted(s.sets.len() as u64, "set"));
+    if s.unverified_platters == 0 {
+        return stored;
+    }
+    let minutes = s.unverified_seconds / 60;
+    format!("{stored}; {} to verify, the oldest for {minutes} min", grouped(s.unverified_platters))
+}
+
+fn show_far(s: &Status) -> Vec<String> {
+    let line = |far: &FarStatus| {
+        let there = format!(
+            "far        {} at {}, {}",
+            counted(far.platters, "platter"),
+            far.library,
+            bytes(far.bytes)
+        );
+        match far.waiting {
+            0 => there,
+            waiting => format!("{there}; {} to go there, at home still", grouped(waiting)),
+        }
+    };
+    s.far_libraries.iter().map(line).collect()
+}
+
+fn show_objects(s: &Status) -> String {
+    let (online, staged) = (grouped(s.objects_online), grouped(s.objects_staged));
+    let glass = grouped(s.objects_on_glass);
+    let line = format!("objects    {online} on disk, {staged} staged, {glass} on glass");
+    match s.objects_in_tiers {
+        0 => line,
+        in_tiers => format!("{line}, {} in tiers of objects", grouped(in_tiers)),
+    }
+}
+
+fn show_staged(s: &Status) -> String {
+    let line = format!("staged     {}", bytes(s.staged_bytes));
+    match s.moving_bytes {
+        0 => line,
+        moving => format!("{line} for glass, {} for tiers of objects", bytes(moving)),
+    }
+}
+
+fn show_status(s: &Status) -> String {
+    let mut lines = vec![
+        format!("archive    {} (software {})", s.archive, s.version),
+        format!("medium     profile {}, fidelity {}", s.profile, s.fidelity),
+        show_objects(s),
+        show_staged(s),
+        format!("logs       {} of {}", bytes(s.log_bytes), bytes(s.log_bytes_max)),
+        show_disk(s),
+        show_platters(s),
+        format!(
+            "restores   {} waiting, {} held",
+            grouped(s.restores_waiting),
+            counted(s.restored_objects, "copy")
+        ),
+        format!(
+            "repaired   {} by track, {} by group, {} by set",
+            grouped(s.repaired_by_track),
+            grouped(s.repaired_by_group),
+            grouped(s.repaired_by_set)
+        ),
+        show_pipeline(s),
+    ];
+    // Sealing is the line before.
+    let others = s.jobs.iter().filter(|job| job.name != "sealing");
+    lines.extend(others.filter_map(show_job));
+    lines.extend(s.decode.as_ref().map(show_decode));
+    lines.extend(s.unverified_trouble.as_ref().map(|trouble| format!("trouble    {trouble}")));
+    for trouble in &s.seal_troubles {
+        lines.push(format!("trouble    {trouble}"));
+    }
+    for body in &s.staged_damaged {
+        lines.push(format!(
+            "damaged    {}/{}: {} staged are not what was ingested; mend the disk and restart",
+            body.bucket,
+            body.key,
+            bytes(body.bytes)
+        ));
+    }
+    if s.orphaned_segments > 0 {
+        lines.push(format!(
+            "orphaned   {}, {}: not in the catalog; see `fulgurite admin orphans`",
+            counted(s.orphaned_segments, "segment"),
+            bytes(s.orphaned_bytes)
+        ));
+    }
+    lines.extend(show_doubts(s));
+    lines.extend(show_far(s));
+    if let Some(cut) = &s.catalog_cut {
+        lines.push(format!("cut off    a torn batch of the catalog's journal; see \"{cut}\""));
+    }
+    if s.keys_lost > 0 {
+        lines.push(format!(
+            "keys lost  {}: in no file of the key table; bring a backup of it back",
+            grouped(s.keys_lost)
+        ));
+    }
+    if let Some(seconds) = s.debug_day_seconds {
+        lines.push(format!("day        {seconds} s: for tests, not a real day"));
+    }
+    lines.join("\n")
+}
+
+/// A job that works, or that cannot.
+fn show_job(job: &JobStatus) -> Option<String> {
+    match job.told() {
+        Some(trouble) => Some(format!("trouble    {trouble}")),
+        None => job.doing.as_ref().map(|doing| format!("job        {}: {doing}", job.name)),
+    }
+}
+
+/// What sealing does, and how far it is.
+fn show_pipeline(s: &Status) -> String {
+    let (done, total) = (bytes(s.seal_bytes_done), bytes(s.seal_bytes_total));
+    let far = match s.seal_bytes_total {
+        0 => String::new(),
+        _ => format!(", {done} of {total} of tracks written and read back"),
+    };
+    format!("pipeline   {}{far}", s.pipeline)
+}
+
+/// The decode service for people.
+fn show_decode(decode: &DecodeStatus) -> String {
+    let most = decode.workers_max.map_or_else(String::new, |most| format!(" of {most}"));
+    let (urgent, deferred) = decode.queued;
+    format!(
+        "decoding   {}{most} workers; {urgent} urgent and {deferred} deferred parts wait, {} of \
+         them for a cheaper hour, {} under way, the oldest for {:.1} s; {} done, {} kJ (assumed)",
+        decode.workers,
+        decode.held,
+        decode.in_flight,
+        decode.oldest_seconds,
+        grouped(decode.parts),
+        (decode.joules / 1e3).ceil()
+    )
+}
+
+/// Most tracks that are shown to people; `--json` has them all.
+const TRACKS_SHOWN: usize = 10;
+
+/// Margins for people: how many sectors have which, and the worst tracks.
+fn show_margins(found: &Verification) -> String {
+    let mut text = format!(
+        "platter {}, verified {}: {} of {} sectors failed",
+        found.platter,
+        timestamp(found.at),
+        grouped(found.sectors_failed),
+        grouped(found.sectors)
+    );
+    let Some(margins) = found.sector_margins else {
+        text.push_str("\nthis fidelity of the medium has no margins");
+        return text;
+    };
+    let count = |from: u8| {
+        let is_in = |sector: &&VerifiedSector| match sector {
+            VerifiedSector::Margin(margin) => (from..from + 10).contains(&(*margin).min(99)),
+            VerifiedSector::Lost | VerifiedSector::Read => false,
+        };
+        found.tracks.iter().flat_map(|track| &track.sectors).filter(is_in).count()
+    };
+    let most = (0..100).step_by(10).map(count).max().unwrap_or(0).max(1);
+    for from in (0..100).step_by(10) {
+        let bar = "#".repeat((count(from) * 40).div_ceil(most));
+        let sectors = grouped(count(from) as u64);
+        text.push_str(&format!("\n{from:>3} to {:>3}  {sectors:>9}  {bar}", from + 10));
+    }
+    text.push_str(&format!(
+        "\nmargins in hundredths of the decoder's effort: least {}, a tenth below {}, half \
+         below {}",
+        margins.least, margins.tenth, margins.median
+    ));
+    let worst = |track: &&VerifiedTrack| {
+        let lost = |sector: &&VerifiedSector| **sector == VerifiedSector::Lost;
+        let margin = |sector: &VerifiedSector| match sector {
+            VerifiedSector::Margin(margin) => *margin,
+            VerifiedSector::Lost | VerifiedSector::Read => 100,
+        };
+        let lost = track.sectors.iter().filter(lost).count();
+        (std::cmp::Reverse(lost), track.sectors.iter().map(margin).min().unwrap_or(100))
+    };
+    let mut tracks: Vec<&VerifiedTrack> = found.tracks.iter().collect();
+    tracks.sort_by_key(worst);
+    for track in tracks.into_iter().take(TRACKS_SHOWN) {
+        let (std::cmp::Reverse(lost), least) = worst(&track);
+        text.push_str(&format!("\ntrack {:>6}  {lost} lost, least margin {least}", track.track));
+    }
+    text
+}
+
+/// A place on glass, in a tier of objects or on the way there, for people.
+pub fn show_place(place: &ShardPlace) -> String {
+    let size = bytes(place.bytes);
+    let Some(platter) = place.platter else {
+        let tier = place.tier.as_ref();
+        let place_name = match (place.residence.as_str(), tier) {
+            ("tier", Some(tier)) => format!("in tier {tier}"),
+            (residence, Some(tier)) => format!("{residence} for tier {tier}"),
+            (residence, None) => residence.to_owned(),
+        };
+        return format!("body {}: {size} {place_name}", place.body);
+    };
+    let slot = place.slot.map_or_else(|| "no slot".to_owned(), |slot| format!("slot {slot}"));
+    let (first, last) = (place.track_first, place.track_last);
+    let tracks =
+        if first == last { format!("track {first}") } else { format!("tracks {first} to {last}") };
+    format!("body {}: {size} on platter {platter}, {tracks}, {slot}", place.body)
+}

@@ -1,0 +1,341 @@
+//! A client of the admin API: one method a call, each signed under the operator's key.
+
+use std::path::PathBuf;
+
+use bytes::BytesMut;
+use fulgurite_archive::Verification;
+use fulgurite_archive::status::{
+    MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
+};
+use fulgurite_client::names::S3Url;
+use fulgurite_client::remote::{Remote, RemoteArgs};
+use fulgurite_client::s3::{http_builder, percent_encode};
+use fulgurite_client::server_file::ServerFile;
+use fulgurite_disks::{PlaceId, Wake};
+use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
+use fulgurite_stacks::Snapshot;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::progress::told_bar;
+use fulgurite_units::{PlatterId, settings};
+use indicatif::ProgressBar;
+use reqwest::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::limits;
+
+/// A client of the admin API.
+#[derive(Debug)]
+pub struct AdminClient {
+    http: reqwest::Client,
+    endpoint: String,
+    keys: Credentials,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    Progress(Progress),
+    Report(settings::Value),
+    Error(AdminFailure),
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(default)]
+    pipeline: String,
+    /// Bytes of tracks that were written or read.
+    #[serde(default)]
+    bytes_done: u64,
+    /// Of so many, as far as is known; none before that.
+    #[serde(default)]
+    bytes_total: u64,
+}
+
+impl Progress {
+    /// Shows how far a call is. What a seal does besides is told only when it is not sealing.
+    fn show(self, bar: &ProgressBar, is_seal: bool) {
+        bar.set_length(self.bytes_total);
+        bar.set_position(self.bytes_done);
+        let waits = is_seal && self.pipeline != "sealing";
+        bar.set_message(if waits { self.pipeline } else { String::new() });
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct AdminFailure {
+    code: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct FailureDocument {
+    error: AdminFailure,
+}
+
+impl AdminFailure {
+    fn into_coded(self) -> Coded {
+        let exit = match self.code.as_str() {
+            "NotFound" => Exit::NotFound,
+            "AccessDenied" => Exit::Denied,
+            "Unavailable" | "SlowDown" => Exit::Unavailable,
+            "Corrupt" => Exit::Corrupt,
+            "Invalid" => Exit::Usage,
+            _ => Exit::Failure,
+        };
+        Coded::new(exit, self.message)
+    }
+}
+
+impl AdminClient {
+    /// The server that is meant, or that of the data directory, if it answers.
+    pub async fn serving(
+        remote: &RemoteArgs,
+        data: impl FnOnce() -> anyhow::Result<PathBuf>,
+    ) -> anyhow::Result<Option<Self>> {
+        if remote.endpoint.is_some() {
+            return Self::new(&remote.resolve_operator()?).map(Some);
+        }
+        if ServerFile::read(&data()?).is_err() {
+            return Ok(None);
+        }
+        let client = Self::new(&remote.resolve_operator()?)?;
+        // A server that was killed leaves its file behind.
+        Ok(client.answers().await.then_some(client))
+    }
+
+    /// A client of the server `remote`.
+    pub fn new(remote: &Remote) -> anyhow::Result<Self> {
+        let http = http_builder(&remote.trust)
+            .map_err(|reason| Coded::new(Exit::Config, reason))?
+            .connect_timeout(fulgurite_client::limits::CONNECT_TIMEOUT)
+            .build()?;
+        let endpoint = remote.endpoint.trim_end_matches('/').to_owned();
+        let keys = Credentials::new(&remote.keys.access_key, &remote.keys.secret_key)?;
+        Ok(Self { http, endpoint, keys })
+    }
+
+    /// Seals everything staged.
+    pub async fn seal(&self, is_quiet: bool) -> anyhow::Result<SealReport> {
+        self.follow("seal", "seal", &[], is_quiet).await
+    }
+
+    /// Reads platters whole: one, or all.
+    pub async fn verify(
+        &self,
+        platter: Option<PlatterId>,
+        is_quiet: bool,
+    ) -> anyhow::Result<VerifyReport> {
+        let query: Vec<_> = platter.map(|id| ("platter", id.to_string())).into_iter().collect();
+        self.follow("verify", "verify", &query, is_quiet).await
+    }
+
+    /// Gives an object, or all below it, another class.
+    pub async fn reclassify(
+        &self,
+        url: &S3Url,
+        class: &str,
+        is_recursive: bool,
+        is_quiet: bool,
+    ) -> anyhow::Result<MoveReport> {
+        let chosen = if is_recursive { "prefix" } else { "key" };
+        let query = [
+            ("bucket", url.bucket.clone()),
+            (chosen, url.key.clone()),
+            ("class", class.to_owned()),
+        ];
+        self.follow("move", "move", &query, is_quiet).await
+    }
+
+    /// What the last verification of a platter found.
+    pub async fn margins(&self, platter: PlatterId) -> anyhow::Result<Verification> {
+        self.get("margins", &[("platter", platter.to_string())]).await
+    }
+
+    /// Counters and states of the archive.
+    pub async fn status(&self) -> anyhow::Result<Status> {
+        Ok(self.whole_status().await?.archive)
+    }
+
+    /// The same, and the server's beside them.
+    pub async fn whole_status(&self) -> anyhow::Result<WholeStatus> {
+        self.get("status", &[]).await
+    }
+
+    /// Segments that the catalog does not name.
+    pub async fn orphans(&self) -> anyhow::Result<Vec<OrphanedSegment>> {
+        self.get("orphans", &[]).await
+    }
+
+    /// Removes one of them.
+    pub async fn discard_orphan(&self, file: &str) -> anyhow::Result<()> {
+        let query = [("file", file.to_owned())];
+        let request = self.request(Method::POST, "discard-orphan", &query)?;
+        self.checked(request).await.map(drop)
+    }
+
+    /// Where one object's bytes are.
+    pub async fn locate(&self, bucket: &str, key: &str) -> anyhow::Result<Vec<ShardPlace>> {
+        let query = [("bucket", bucket.to_owned()), ("key", key.to_owned())];
+        self.get("locate", &query).await
+    }
+
+    /// The rack of cold disks at one moment.
+    pub async fn rack(&self) -> anyhow::Result<Snapshot> {
+        self.get("rack", &[]).await
+    }
+
+    /// Its last wakes, the latest first.
+    pub async fn rack_ledger(&self) -> anyhow::Result<Vec<Wake>> {
+        self.get("rack-ledger", &[]).await
+    }
+
+    /// A long call of the rack: `rack-verify` and the like.
+    pub async fn rack_work<T: DeserializeOwned>(
+        &self,
+        call: &'static str,
+        place: Option<PlaceId>,
+        is_quiet: bool,
+    ) -> anyhow::Result<T> {
+        let query: Vec<_> = place.map(|place| ("place", place.to_string())).into_iter().collect();
+        self.follow(call, call, &query, is_quiet).await
+    }
+
+    /// The set of tomes at one moment.
+    pub async fn tomes(&self) -> anyhow::Result<fulgurite_tome_store::Snapshot> {
+        self.get("tomes", &[]).await
+    }
+
+    /// Their last wakes, the latest first.
+    pub async fn tomes_ledger(&self) -> anyhow::Result<Vec<Wake>> {
+        self.get("tomes-ledger", &[]).await
+    }
+
+    /// A long call of the tomes: `tomes-verify` and the like.
+    pub async fn tomes_work<T: DeserializeOwned>(
+        &self,
+        call: &'static str,
+        tome: Option<fulgurite_tome_store::TomeId>,
+        is_quiet: bool,
+    ) -> anyhow::Result<T> {
+        let query: Vec<_> = tome.map(|tome| ("tome", tome.get().to_string())).into_iter().collect();
+        self.follow(call, call, &query, is_quiet).await
+    }
+
+    /// Whether a server answers at all.
+    pub async fn answers(&self) -> bool {
+        self.http.get(format!("{}/livez", self.endpoint)).send().await.is_ok()
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        call: &str,
+        query: &[(&str, String)],
+    ) -> anyhow::Result<T> {
+        let request = self.request(Method::GET, call, query)?;
+        let response = self.checked(request).await?;
+        let bytes = response.bytes().await.map_err(|error| self.lost(error))?;
+        read_json(&bytes)
+    }
+
+    /// Sends a long call and follows it to its report.
+    async fn follow<T: DeserializeOwned>(
+        &self,
+        call: &str,
+        what: &'static str,
+        query: &[(&str, String)],
+        is_quiet: bool,
+    ) -> anyhow::Result<T> {
+        let is_seal = call == "seal";
+        let bar = told_bar(what, is_quiet);
+        let request = self.request(Method::POST, call, query)?;
+        let mut response = self.checked(request).await?;
+        let mut pending = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(error))? {
+            pending.extend_from_slice(&chunk);
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line = pending.split_to(end + 1);
+                match read_json(&line)? {
+                    Line::Progress(progress) => progress.show(&bar, is_seal),
+                    Line::Report(report) => {
+                        bar.finish_and_clear();
+                        return read_value(&report);
+                    }
+                    Line::Error(failure) => {
+                        bar.finish_and_clear();
+                        return Err(failure.into_coded().into());
+                    }
+                }
+            }
+            if pending.len() > limits::LINE_BYTES_MAX {
+                return Err(Coded::new(Exit::Failure, "a line of the answer has no end").into());
+            }
+        }
+        let message = format!("the server stopped before its {what} was done");
+        Err(Coded::new(Exit::Unavailable, message).into())
+    }
+
+    /// Sends `request`; an answer that is no success becomes the error it tells of.
+    async fn checked(&self, request: reqwest::RequestBuilder) -> anyhow::Result<reqwest::Response> {
+        let response = request.send().await.map_err(|error| self.lost(error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.unwrap_or_default();
+        let failure = read_json(text.as_bytes()).map_or_else(
+            |_| AdminFailure {
+                code: if status.as_u16() == 404 { "NotFound" } else { "Unknown" }.to_owned(),
+                message: format!("{} answered {status}: not a Fulgurite server?", self.endpoint),
+            },
+            |document: FailureDocument| document.error,
+        );
+        Err(failure.into_coded().into())
+    }
+
+    fn lost(&self, error: reqwest::Error) -> anyhow::Error {
+        let coded = Coded::new(Exit::Unavailable, format!("no answer from {}", self.endpoint));
+        anyhow::Error::from(error.without_url()).context(coded)
+    }
+
+    /// A call without a body, signed for this moment.
+    fn request(
+        &self,
+        method: Method,
+        call: &str,
+        query: &[(&str, String)],
+    ) -> anyhow::Result<reqwest::RequestBuilder> {
+        let target = target(call, query);
+        let mut nonce = Nonce::default();
+        getrandom::fill(&mut nonce)
+            .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+        let now_ms = u64::try_from(jiff::Timestamp::now().as_millisecond())?;
+        let signed = OperatorCall { method: method.as_str(), target: &target, body: b"" };
+        let signed = signed.authorization(&self.keys, now_ms, &nonce);
+        let request = self.http.request(method, format!("{}{target}", self.endpoint));
+        Ok(request.header(reqwest::header::AUTHORIZATION, signed))
+    }
+}
+
+/// Path and query of a call.
+fn target(call: &str, query: &[(&str, String)]) -> String {
+    let pairs: Vec<String> = query
+        .iter()
+        .map(|(name, value)| format!("{name}={}", percent_encode(value, false)))
+        .collect();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    format!("/-/admin/{call}{mark}{}", pairs.join("&"))
+}
+
+/// What an answer in JSON says.
+fn read_json<T: DeserializeOwned>(json: &[u8]) -> anyhow::Result<T> {
+    read_value(&serde_json::from_slice(json)?)
+}
+
+fn read_value<T: DeserializeOwned>(answer: &settings::Value) -> anyhow::Result<T> {
+    settings::from_value(answer).map_err(wrong_answer)
+}
+
+fn wrong_answer(error: settings::Error) -> anyhow::Error {
+    anyhow::anyhow!("{}", error.to_string().trim_end().replace('\n', " "))
+}

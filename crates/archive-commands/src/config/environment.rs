@@ -1,0 +1,173 @@
+//! `FULGURITE_*` variables: a setting's place in the file, in capitals, joined by `_`.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use super::rack::Backend;
+use super::{Config, ConfigError, Engine, Expedited, Fidelity, Rack};
+
+type Setter = fn(&mut Config, &str) -> Result<(), String>;
+
+/// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`,
+/// `[rack.places]`, `[tomes]` and `[geo]` stand in files only.
+const SETTINGS: [(&str, Setter); 44] = [
+    ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
+    ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
+    ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
+    ("FULGURITE_PROFILE", |c, v| set(&mut c.profile, v)),
+    ("FULGURITE_SEAL_STAGED_BYTES", |c, v| set_some(&mut c.seal.staged_bytes, v)),
+    ("FULGURITE_SEAL_AGE", |c, v| set(&mut c.seal.age, v)),
+    ("FULGURITE_SEAL_SHARD_SIZE", |c, v| set(&mut c.seal.shard_size, v)),
+    ("FULGURITE_STORAGE_LOG_CAPACITY", |c, v| set(&mut c.storage.log_capacity, v)),
+    ("FULGURITE_STORAGE_FREE_MIN", |c, v| set_some(&mut c.storage.free_min, v)),
+    ("FULGURITE_STORAGE_RESERVE", |c, v| set_some(&mut c.storage.reserve, v)),
+    ("FULGURITE_STORAGE_FORGET_WITHIN", |c, v| set(&mut c.storage.forget_within, v)),
+    ("FULGURITE_STORAGE_ACKNOWLEDGED_AT", |c, v| set_some(&mut c.storage.acknowledged_at, v)),
+    ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
+    ("FULGURITE_RESTORE_LOG", |c, v| set_some(&mut c.restore.log, v)),
+    ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
+    ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
+    ("FULGURITE_KEYS_TABLES", |c, v| set_paths(&mut c.keys.tables, v)),
+    ("FULGURITE_MEDIUM_CHANNEL", |c, v| set(&mut c.medium.channel, v)),
+    ("FULGURITE_MEDIUM_DAMAGE", |c, v| set_some(&mut c.medium.damage, v)),
+    ("FULGURITE_MEDIUM_DECODE_PRICES", |c, v| set(&mut c.medium.decode_prices, v)),
+    ("FULGURITE_MEDIUM_DECODE_QUEUE", |c, v| set_some(&mut c.medium.decode_queue, v)),
+    ("FULGURITE_MEDIUM_DECODE_WATTS", |c, v| set(&mut c.medium.decode_watts, v)),
+    ("FULGURITE_MEDIUM_DECODE_WITHIN", |c, v| set(&mut c.medium.decode_within, v)),
+    ("FULGURITE_MEDIUM_DECODE_WORKERS", |c, v| set(&mut c.medium.decode_workers, v)),
+    ("FULGURITE_MEDIUM_ENGINE", |c, v| set_engine(&mut c.medium.engine, v)),
+    ("FULGURITE_MEDIUM_FIDELITY", |c, v| set_fidelity(&mut c.medium.fidelity, v)),
+    ("FULGURITE_MEDIUM_MODEL", |c, v| set_some(&mut c.medium.model, v)),
+    ("FULGURITE_MEDIUM_READS_MAX", |c, v| set(&mut c.medium.reads_max, v)),
+    ("FULGURITE_MEDIUM_SEED", |c, v| set(&mut c.medium.seed, v)),
+    ("FULGURITE_MEDIUM_SECTOR_FAILURE_RATE", |c, v| {
+        set_ratio(&mut c.medium.sector_failure_rate, v)
+    }),
+    ("FULGURITE_MEDIUM_STATISTICS", |c, v| set_some(&mut c.medium.statistics, v)),
+    ("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", |c, v| set_ratio(&mut c.medium.track_failure_rate, v)),
+    ("FULGURITE_LIBRARY_LOG", |c, v| set_some(&mut c.library.log, v)),
+    ("FULGURITE_LIBRARY_POLICY", |c, v| set_policy(&mut c.library.policy, v)),
+    ("FULGURITE_LIBRARY_SEED", |c, v| set(&mut c.library.seed, v)),
+    ("FULGURITE_LIBRARY_TIME_SCALE", |c, v| set(&mut c.library.time_scale, v)),
+    ("FULGURITE_RACK_BACKEND", |c, v| set_backend(&mut rack(c).backend, v)),
+    ("FULGURITE_RACK_DEVICE", |c, v| set_some(&mut rack(c).device, v)),
+    ("FULGURITE_RACK_DIRECTORY", |c, v| set_some(&mut rack(c).directory, v)),
+    ("FULGURITE_RACK_DISKS", |c, v| set_some(&mut rack(c).disks, v)),
+    ("FULGURITE_RACK_IDLE", |c, v| set(&mut rack(c).idle, v)),
+    ("FULGURITE_RACK_SHAPE", |c, v| set(&mut rack(c).shape, v)),
+    ("FULGURITE_RACK_TIME_SCALE", |c, v| set_ratio(&mut rack(c).time_scale, v)),
+    ("FULGURITE_RACK_VERIFY", |c, v| set(&mut rack(c).verify, v)),
+];
+
+/// Variables with the prefix that other parts of the program read.
+const ELSEWHERE: [&str; 13] = [
+    "FULGURITE_DATA",
+    "FULGURITE_CONFIG",
+    "FULGURITE_ENDPOINT",
+    "FULGURITE_ACCESS_KEY",
+    "FULGURITE_SECRET_KEY",
+    "FULGURITE_LOG",
+    "FULGURITE_LOG_FORMAT",
+    "FULGURITE_FAIL_POINT",
+    "FULGURITE_ONNXRUNTIME",
+    crate::decode_worker::CREDENTIALS,
+    crate::decode_worker::KEY,
+    fulgurite_codes::ISA_VARIABLE,
+    fulgurite_codes::SECOND_CACHE_VARIABLE,
+];
+
+/// The variables of this process that are text. Others belong to somebody else.
+pub fn of_process() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// Applies every variable of `environment` that names a setting; a near miss is warned of.
+pub(super) fn apply(
+    config: &mut Config,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<(), ConfigError> {
+    for (name, value) in environment {
+        if let Some((_, setter)) = SETTINGS.iter().find(|(known, _)| *known == name) {
+            setter(config, &value)
+                .map_err(|reason| ConfigError::Environment { name: name.clone(), reason })?;
+        } else if name.starts_with("FULGURITE_")
+            && !name.starts_with(super::tiers::VARIABLE)
+            && !ELSEWHERE.contains(&name.as_str())
+        {
+            tracing::warn!(name, "environment variable is not a setting and was ignored");
+        }
+    }
+    Ok(())
+}
+
+fn set<T: FromStr<Err: Display>>(field: &mut T, value: &str) -> Result<(), String> {
+    *field = value.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(())
+}
+
+fn set_some<T: FromStr<Err: Display>>(field: &mut Option<T>, value: &str) -> Result<(), String> {
+    *field = Some(value.parse().map_err(|error: T::Err| error.to_string())?);
+    Ok(())
+}
+
+/// Whoever sets something of the rack has one.
+fn rack(config: &mut Config) -> &mut Rack {
+    config.rack.get_or_insert_with(Rack::default)
+}
+
+/// Paths with commas between, as in the file or without its brackets and quotes.
+#[expect(clippy::unnecessary_wraps, reason = "a setter like the others")]
+fn set_paths(field: &mut Vec<std::path::PathBuf>, value: &str) -> Result<(), String> {
+    let paths = value.trim_matches(['[', ']']).split(',');
+    *field = paths.map(|path| path.trim().trim_matches('"').into()).collect();
+    Ok(())
+}
+
+fn set_ratio(field: &mut fulgurite_units::Ratio, value: &str) -> Result<(), String> {
+    let number: f64 = value.parse().map_err(|_| format!("\"{value}\" is not a number"))?;
+    *field = number.try_into().map_err(|error: fulgurite_units::RatioError| error.to_string())?;
+    Ok(())
+}
+
+fn set_policy(field: &mut fulgurite_library::Policy, value: &str) -> Result<(), String> {
+    *field = fulgurite_library::Policy::named(value).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn set_fidelity(field: &mut Fidelity, value: &str) -> Result<(), String> {
+    *field = match value {
+        "sector" => Fidelity::Sector,
+        "soft" => Fidelity::Soft,
+        "analog" => Fidelity::Analog,
+        _ => return Err(format!("\"{value}\" is none of sector, soft and analog")),
+    };
+    Ok(())
+}
+
+fn set_engine(field: &mut Engine, value: &str) -> Result<(), String> {
+    *field = match value {
+        "builtin" => Engine::BuiltIn,
+        "onnxruntime" => Engine::OnnxRuntime,
+        _ => return Err(format!("\"{value}\" is neither builtin nor onnxruntime")),
+    };
+    Ok(())
+}
+
+fn set_backend(field: &mut Backend, value: &str) -> Result<(), String> {
+    *field = match value {
+        "simulated" => Backend::Simulated,
+        "linux" => Backend::Linux,
+        _ => return Err(format!("\"{value}\" is neither simulated nor linux")),
+    };
+    Ok(())
+}
+
+fn set_expedited(field: &mut Expedited, value: &str) -> Result<(), String> {
+    *field = match value {
+        "refuse" => Expedited::Refuse,
+        "standard" => Expedited::Standard,
+        _ => return Err(format!("\"{value}\" is neither refuse nor standard")),
+    };
+    Ok(())
+}

@@ -1,0 +1,562 @@
+//! Configuration: one TOML file into plain structs, then environment, then flags.
+//!
+//! Unknown keys are refused, values carry their units, and `config show` prints what is in effect
+//! as a file that means the same. Not here: credentials, which never stand in a configuration.
+
+mod args;
+mod decode;
+mod environment;
+pub mod geo;
+mod policy;
+pub mod rack;
+mod tiers;
+mod tls;
+pub mod tomes;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use fulgurite_archive::config::{
+    Classes, EngineChoice, Home, QueueAddress, SHARD_SIZE_DEFAULT, TierName,
+};
+use fulgurite_glass::Geometry;
+use fulgurite_library::{LibraryShape, Movement, Policy};
+use fulgurite_units::{ByteCount, Duration, Ratio, settings};
+use serde::{Deserialize, Serialize};
+
+pub use args::ConfigArgs;
+use decode::Prices;
+pub use environment::of_process;
+pub use geo::Geo;
+pub use rack::Rack;
+pub(crate) use tiers::tiers;
+pub use tls::TlsChoice;
+pub use tomes::Tomes;
+
+/// What `--rack` says for none.
+const NO_RACK: &str = "none";
+
+/// Everything `serve` can be told, as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Address and port to listen on.
+    pub listen: SocketAddr,
+    /// Domain whose subdomains are buckets; without it only path-style addressing works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// `off`, `auto` or `CERT,KEY`.
+    pub tls: TlsChoice,
+    /// Platter profile: `demo`, `desk` or `silica`. `[geometry]` overrides it.
+    pub profile: String,
+    /// When and how staged bodies are sealed without being asked.
+    pub seal: Seal,
+    /// Space for staged, online and restored bodies.
+    pub storage: Storage,
+    /// Restore.
+    pub restore: Restore,
+    /// Keys.
+    pub keys: Keys,
+    /// The simulated medium.
+    pub medium: Medium,
+    /// The simulated library.
+    pub library: Library,
+    /// A platter geometry of one's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub geometry: Option<Geometry>,
+    /// Which tier the objects of a class go to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) classes: BTreeMap<String, tiers::Class>,
+    /// Tiers of objects, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) tiers: BTreeMap<String, tiers::Tier>,
+    /// A rack of cold disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<Rack>,
+    /// A set of tomes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tomes: Option<Tomes>,
+    /// A namespace over several sites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub geo: Option<Geo>,
+}
+
+/// `[seal]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Seal {
+    /// As soon as this much is staged; by default a full platter-set, or a quarter of the logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staged_bytes: Option<ByteCount>,
+    /// As soon as the oldest staged body is this old.
+    pub age: Duration,
+    /// A larger object is split over several platters, to be read by several drives at once.
+    pub shard_size: ByteCount,
+    /// Tiers that are far libraries: they keep redundancy platters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub far_libraries: Vec<String>,
+    /// Redundancy platters of each set that go there; by default all but one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub far_redundancy: Option<u16>,
+}
+
+/// `[storage]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Storage {
+    /// Most bytes the staging, online and restored logs hold together.
+    pub log_capacity: ByteCount,
+    /// Free bytes of the disk that no body may take; by default a sixteenth of it, at most 1 GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_min: Option<ByteCount>,
+    /// Bytes held in reserve for a full disk; by default a sixteenth of it, at most 64 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<ByteCount>,
+    /// Time in which names and metadata of what was deleted leave every file.
+    pub forget_within: Duration,
+    /// The tier in which what is staged lies as well before its put is acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged_at: Option<String>,
+}
+
+/// `[restore]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Restore {
+    /// Expedited on `DEEP_ARCHIVE`.
+    pub expedited: Expedited,
+    /// Length of a restore day; shorter only for tests.
+    pub day: Duration,
+    /// Where what the controller of restores is told and decides is written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+}
+
+/// What Expedited means for `DEEP_ARCHIVE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expedited {
+    /// Refuse it, as AWS does.
+    Refuse,
+    /// Serve it as Standard.
+    Standard,
+}
+
+/// `[keys]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keys {
+    /// Master key file; by default `DATA/keys/master.key`, made on first use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master_key: Option<PathBuf>,
+    /// Files of the key table, each with the whole of it; by default `DATA/keys/table` and
+    /// `DATA/keys/table.copy`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<PathBuf>,
+}
+
+/// `[medium]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Medium {
+    /// How it is simulated.
+    pub fidelity: Fidelity,
+    /// Seed from which every failing sector, or the glass itself, follows.
+    pub seed: u64,
+    /// `sector`: chance that a sector cannot be decoded.
+    pub sector_failure_rate: Ratio,
+    /// `sector`: chance that a whole track cannot be decoded.
+    pub track_failure_rate: Ratio,
+    /// `analog`: preset of the voxel channel.
+    pub channel: String,
+    /// `soft`: what `fulgurite glass calibrate` wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<PathBuf>,
+    /// `analog`: file of the learned decoder; by default the one that comes with the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<PathBuf>,
+    /// `analog`: what runs the learned decoder.
+    pub engine: Engine,
+    /// `soft`, `analog`: times that a sector is read, at most.
+    pub reads_max: u8,
+    /// `analog`: file of damage to platters and drives, for trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<PathBuf>,
+    /// `analog`: threads that decode, at most; 0 is one for each processor.
+    pub decode_workers: usize,
+    /// `analog`: the NATS server from which `fulgurite decode-worker` takes its work; without it
+    /// this process decodes.
+    #[serde(skip_serializing_if = "Option::is_none", with = "decode::queue")]
+    pub decode_queue: Option<QueueAddress>,
+    /// `analog`: how long decoding for verification may wait for a cheaper hour.
+    pub decode_within: Duration,
+    /// `analog`: price of energy in each hour of the day (UTC), in any unit.
+    pub(crate) decode_prices: Prices,
+    /// `analog`: watts of a busy worker, for what status says of energy.
+    pub decode_watts: f64,
+}
+
+/// How the medium is simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Fidelity {
+    /// Whole sectors fail at given rates
+    #[default]
+    Sector,
+    /// Decoders' doubts drawn from statistics, and the real code
+    Soft,
+    /// Voxels, camera images and decoders
+    Analog,
+}
+
+/// What runs a learned decoder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum Engine {
+    /// Our own for networks of 8 bits; tract for those of float32, if built with `--features tract`
+    #[default]
+    BuiltIn,
+    /// ONNX Runtime, a library of the machine that the variable FULGURITE_ONNXRUNTIME names
+    OnnxRuntime,
+}
+
+impl Engine {
+    /// As decoders want it.
+    pub const fn choice(self) -> EngineChoice {
+        match self {
+            Self::BuiltIn => EngineChoice::BuiltIn,
+            Self::OnnxRuntime => EngineChoice::onnx_runtime(),
+        }
+    }
+}
+
+impl Default for Medium {
+    fn default() -> Self {
+        Self {
+            fidelity: Fidelity::default(),
+            seed: 0,
+            sector_failure_rate: Ratio::default(),
+            track_failure_rate: Ratio::default(),
+            channel: "nominal".to_owned(),
+            statistics: None,
+            model: None,
+            engine: Engine::default(),
+            reads_max: 3,
+            damage: None,
+            decode_workers: 0,
+            decode_queue: None,
+            decode_within: Duration::ZERO,
+            decode_prices: Prices::default(),
+            decode_watts: 10.0,
+        }
+    }
+}
+
+/// `[library]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Library {
+    /// Real seconds per mechanical second; 0 is as fast as the bytes come.
+    pub time_scale: f64,
+    /// Seed of the sampled mechanical times.
+    pub seed: u64,
+    /// Where what the library is told and decides is written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+    /// How the controller decides, by name or field by field.
+    #[serde(with = "policy")]
+    pub policy: Policy,
+    /// Panels, racks, shelves, slots, drives, shuttles.
+    pub shape: LibraryShape,
+}
+
+/// A configuration is wrong.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+#[non_exhaustive]
+pub enum ConfigError {
+    #[error("cannot read configuration \"{path}\"")]
+    Unreadable { path: String, source: std::io::Error },
+    #[error("configuration \"{path}\" is wrong")]
+    Syntax { path: String, source: settings::Error },
+    #[error("environment variable {name}: {reason}")]
+    Environment { name: String, reason: String },
+    #[error("setting {name}: {reason}")]
+    Value { name: &'static str, reason: String },
+    #[error("configuration cannot be shown")]
+    Unshowable { source: toml::ser::Error },
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9000)),
+            domain: None,
+            tls: TlsChoice::Off,
+            profile: "desk".to_owned(),
+            seal: Seal::default(),
+            storage: Storage::default(),
+            restore: Restore::default(),
+            keys: Keys::default(),
+            medium: Medium::default(),
+            library: Library::default(),
+            geometry: None,
+            classes: BTreeMap::new(),
+            tiers: BTreeMap::new(),
+            rack: None,
+            tomes: None,
+            geo: None,
+        }
+    }
+}
+
+impl Default for Seal {
+    fn default() -> Self {
+        Self {
+            staged_bytes: None,
+            age: Duration::from_secs(24 * 3600),
+            shard_size: SHARD_SIZE_DEFAULT,
+            far_libraries: Vec::new(),
+            far_redundancy: None,
+        }
+    }
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self {
+            log_capacity: ByteCount::gib(256),
+            free_min: None,
+            reserve: None,
+            forget_within: Duration::from_secs(3600),
+            acknowledged_at: None,
+        }
+    }
+}
+
+impl Default for Restore {
+    fn default() -> Self {
+        Self { expedited: Expedited::Refuse, day: Duration::from_secs(24 * 3600), log: None }
+    }
+}
+
+/// Flags of the command line that outrank file and environment.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--listen`
+    pub listen: Option<SocketAddr>,
+    /// `--tls`
+    pub tls: Option<TlsChoice>,
+    /// `--profile`
+    pub profile: Option<String>,
+    /// `--rack`
+    pub rack: Option<String>,
+    /// `--tomes`; 0 for none.
+    pub tomes: Option<u32>,
+}
+
+impl Config {
+    /// File, then `FULGURITE_*` of `environment`, then flags; checked, with defaults filled in.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        overrides: Overrides,
+    ) -> Result<Self, ConfigError> {
+        let mut config = match file {
+            Some(path) => Self::read(path)?,
+            None => Self::default(),
+        };
+        environment::apply(&mut config, environment)?;
+        config.override_with(overrides);
+        config.fill_in()?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: shown.clone(), source })?;
+        Self::parse(&text).map_err(|source| ConfigError::Syntax { path: shown, source })
+    }
+
+    /// Reads TOML text.
+    pub fn parse(text: &str) -> Result<Self, settings::Error> {
+        settings::from_toml(text)
+    }
+
+    /// The configuration as a file.
+    pub fn show(&self) -> Result<String, ConfigError> {
+        toml::to_string(self).map_err(|source| ConfigError::Unshowable { source })
+    }
+
+    /// The geometry in effect.
+    pub fn effective_geometry(&self) -> Result<Geometry, ConfigError> {
+        match &self.geometry {
+            Some(geometry) => Ok(geometry.clone()),
+            None => Geometry::profile(&self.profile)
+                .map_err(|error| ConfigError::Value { name: "profile", reason: error.to_string() }),
+        }
+    }
+
+    fn override_with(&mut self, overrides: Overrides) {
+        if let Some(listen) = overrides.listen {
+            self.listen = listen;
+        }
+        if let Some(tls) = overrides.tls {
+            self.tls = tls;
+        }
+        if let Some(profile) = overrides.profile {
+            self.profile = profile;
+            self.geometry = None;
+        }
+        match overrides.rack.as_deref() {
+            Some(NO_RACK) => self.rack = None,
+            Some(shape) => self.rack = Some(Rack::simulated(shape.to_owned())),
+            None => {}
+        }
+        match overrides.tomes {
+            Some(0) => self.tomes = None,
+            Some(count) => self.tomes = Some(Tomes::simulated(count)),
+            None => {}
+        }
+    }
+
+    /// A set too large for the logs is sealed short, before the logs are full of it.
+    fn fill_in(&mut self) -> Result<(), ConfigError> {
+        let set = self.effective_geometry()?.set_user_bytes();
+        let room = self.storage.log_capacity.get() / 4;
+        self.seal.staged_bytes.get_or_insert_with(|| ByteCount::new(set.min(room)));
+        Ok(())
+    }
+
+    /// The table of classes in effect.
+    pub fn effective_classes(&self) -> Result<Classes, ConfigError> {
+        let reason = |reason| ConfigError::Value { name: "classes", reason };
+        let has = (self.rack.is_some(), self.tomes.is_some(), self.geo.is_some());
+        tiers::classes(&self.classes, has).map_err(reason)
+    }
+
+    /// The tier at which puts are acknowledged; none where it is the log.
+    pub fn acknowledged_at(&self) -> Result<Option<TierName>, String> {
+        let Some(name) = &self.storage.acknowledged_at else { return Ok(None) };
+        match name.as_str() {
+            rack::TIER | tomes::TIER => Err(format!(
+                "disks of \"{name}\" sleep, and each put would wake some; name \"geo\", or one of \
+                 [tiers]"
+            )),
+            geo::TIER if self.geo.is_some() => Ok(Some(TierName::geo())),
+            geo::TIER => Err("there are no sites; name their map in [geo]".to_owned()),
+            name if self.tiers.contains_key(name) => {
+                TierName::new(name).map(Some).map_err(|error| error.to_string())
+            }
+            name => Err(format!("\"{name}\" is none of [tiers], and is not \"geo\"")),
+        }
+    }
+
+    /// The tiers that keep redundancy platters, and how many of each set.
+    pub fn far_libraries(&self) -> Result<(Vec<TierName>, u16), ConfigError> {
+        let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
+        let has = self.effective_geometry()?.set_redundancy_platters;
+        let mut names = Vec::new();
+        for name in &self.seal.far_libraries {
+            if !self.tiers.contains_key(name) {
+                return refuse("seal.far_libraries", format!("\"{name}\" is none of [tiers]"));
+            }
+            match TierName::new(name) {
+                Ok(name) if names.contains(&name) => {
+                    return refuse("seal.far_libraries", format!("\"{name}\" is named twice"));
+                }
+                Ok(name) => names.push(name),
+                Err(error) => return refuse("seal.far_libraries", error.to_string()),
+            }
+        }
+        match self.seal.far_redundancy {
+            None if names.is_empty() => Ok((names, 0)),
+            None => Ok((names, has.saturating_sub(1).max(1))),
+            Some(_) if names.is_empty() => {
+                let reason = "no far library is named in seal.far_libraries";
+                refuse("seal.far_redundancy", reason.to_owned())
+            }
+            Some(away) if !(1..=has).contains(&away) => refuse(
+                "seal.far_redundancy",
+                format!("{away} is not between 1 and the {has} redundancy platters of a set"),
+            ),
+            Some(away) => Ok((names, away)),
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
+        let geometry = self.effective_geometry()?;
+        for (class, home, _) in self.effective_classes()?.iter() {
+            if let Home::Tier(name) = home
+                && !self.tiers.contains_key(name.as_str())
+                && ![rack::TIER, tomes::TIER, geo::TIER].contains(&name.as_str())
+            {
+                let class = class.name();
+                return refuse(
+                    "classes",
+                    format!("{class} goes to \"{name}\", which [tiers] has not"),
+                );
+            }
+        }
+        if let Err(error) = tiers(&self.tiers, std::iter::empty()) {
+            return refuse("tiers", error);
+        }
+        self.far_libraries()?;
+        if let Err(error) = self.acknowledged_at() {
+            return refuse("storage.acknowledged_at", error);
+        }
+        self.rack.as_ref().map_or(Ok(()), Rack::validate)?;
+        self.tomes.as_ref().map_or(Ok(()), Tomes::validate)?;
+        self.geo.as_ref().map_or(Ok(()), Geo::validate)?;
+        if let Err(error) = geometry.validate() {
+            return refuse("geometry", error.to_string());
+        }
+        let shape = &self.library.shape;
+        if let Err(error) = shape.validate() {
+            return refuse("library.shape", error.to_string());
+        }
+        if let Err(error) = self.library.policy.validate() {
+            return refuse("library.policy", error.to_string());
+        }
+        if self.library.policy.movement == Movement::NoShuttles {
+            let reason = "without shuttles there is no library, only a bound to compare with";
+            return refuse("library.policy", reason.to_owned());
+        }
+        let (zones, platters) = (shape.zone_count(), u32::from(geometry.set_platters()));
+        if zones < platters {
+            return refuse(
+                "library.shape",
+                format!("{zones} blast zones cannot keep the {platters} platters of a set apart"),
+            );
+        }
+        if !(self.library.time_scale.is_finite() && self.library.time_scale >= 0.0) {
+            return refuse("library.time_scale", "it is not a number from 0 up".to_owned());
+        }
+        if self.restore.day == Duration::ZERO {
+            return refuse("restore.day", "a day of no length never ends".to_owned());
+        }
+        if self.storage.forget_within == Duration::ZERO {
+            return refuse("storage.forget_within", "it takes some time to forget".to_owned());
+        }
+        if self.seal.shard_size == ByteCount::ZERO {
+            return refuse("seal.shard_size", "a shard has at least a byte".to_owned());
+        }
+        let capacity = self.storage.log_capacity;
+        match self.seal.staged_bytes {
+            Some(bytes) if bytes == ByteCount::ZERO || bytes > capacity => refuse(
+                "seal.staged_bytes",
+                format!("{bytes} is not between 1B and storage.log_capacity, {capacity}"),
+            ),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! `[tomes]`: a set of tomes, how their disks are divided and where each of them is.
+//!
+//! Not here: how it is made, opened and asked (`crate::tomes`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fulgurite_disks::{LinuxDisk, PlaceId};
+use fulgurite_tome::limits::SPIN_UPS_A_DAY_MAX;
+use fulgurite_tome::{Layout, Parts, Split, TomeId};
+use fulgurite_tome_store::Promise;
+use fulgurite_units::{ByteCount, Ratio, error_chain};
+use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
+use super::rack::Backend;
+
+/// Name of the tier that the set is.
+pub const TIER: &str = "tomes";
+/// What stands in a pattern for the number of a tome.
+const MARK: &str = "{tome}";
+/// The fewest tomes: one for each member of a group and one that takes the place of another.
+const TOMES_MIN: u32 = 3;
+
+/// `[tomes]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tomes {
+    /// Where what is awake is: index, signatures, ledgers, tokens; by default DATA/tomes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// How many there are, numbered from zero.
+    pub count: u32,
+    /// Where the disk of each has its files, `{tome}` being its number; by default
+    /// `disks/{tome}` in the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disks: Option<String>,
+    /// File that says where tomes in processes of their own are (docs/tomes-network.md); then
+    /// `count` and `disks` are its business.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<PathBuf>,
+    /// Data and parity of each group.
+    pub groups: Split,
+    /// Bytes of a block.
+    pub block: ByteCount,
+    /// Data and parity blocks of a segment.
+    pub segment: Split,
+    /// Segments of a region.
+    pub segments: u32,
+    /// Regions of a disk.
+    pub regions: u32,
+    /// Spare spots of a disk, for blocks that are written while what was there is still needed.
+    pub spares: u32,
+    /// What a body waits for before its staged copy goes.
+    pub promise: Promise,
+    /// How often a disk is woken in any 24 hours, as far as that can wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_spinups_per_day: Option<u32>,
+    /// What turns the disks.
+    pub backend: Backend,
+    /// `simulated`: real seconds for each second that a disk takes to turn up or down, to 1.
+    pub time_scale: Ratio,
+    /// `simulated`: seed of those times.
+    pub seed: u64,
+    /// `simulated`: made at the first start of `serve`, if nothing is there.
+    pub make: bool,
+    /// `linux`: the device of each tome, `{tome}` being its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// `linux`: whether disks are mounted and unmounted, where `/etc/fstab` says.
+    pub mount: bool,
+}
+
+impl Default for Tomes {
+    fn default() -> Self {
+        let split = |data, parity| Split::new(data, parity);
+        Self {
+            directory: None,
+            count: 8,
+            disks: None,
+            network: None,
+            // The paper's groups have 13 + 3, and its prototype 3 + 2 (Pergamum, FAST 2008).
+            groups: split(3, 2).unwrap_or_else(|_| unreachable!("a split of the paper")),
+            block: ByteCount::kib(128),
+            segment: split(62, 2).unwrap_or_else(|_| unreachable!("a split of the paper")),
+            segments: 16,
+            regions: 16,
+            spares: 1024,
+            promise: Promise::Protected,
+            max_spinups_per_day: None,
+            backend: Backend::default(),
+            time_scale: Ratio::ZERO,
+            seed: 0,
+            make: false,
+            device: None,
+            mount: true,
+        }
+    }
+}
+
+fn refuse<T>(name: &'static str, reason: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError::Value { name, reason: reason.into() })
+}
+
+impl Tomes {
+    /// What `--tomes COUNT` means: simulated disks below the data directory, ten times as fast as
+    /// real ones, made at the first start.
+    pub(super) fn simulated(count: u32) -> Self {
+        let time_scale = Ratio::new(0.1).unwrap_or_default();
+        Self { count, make: true, time_scale, ..Self::default() }
+    }
+
+    /// Where its index is, of an archive in `data`.
+    pub fn folder(&self, data: &Path) -> PathBuf {
+        self.directory.clone().unwrap_or_else(|| data.join(TIER))
+    }
+
+    /// How each disk is divided.
+    pub fn layout(&self) -> Result<Layout, ConfigError> {
+        let Self { block, segment, segments, regions, spares, .. } = *self;
+        let layout = Layout::new(Parts { block, segment, segments, regions, spares });
+        layout.or_else(|error| refuse("tomes", error_chain(&error)))
+    }
+
+    /// Where the disk of each tome of this process has its files.
+    pub fn roots(&self, data: &Path) -> Result<BTreeMap<TomeId, PathBuf>, ConfigError> {
+        let folder = self.folder(data).join("disks").join(MARK);
+        let pattern = self.disks.clone().unwrap_or_else(|| folder.display().to_string());
+        if !pattern.contains(MARK) {
+            return refuse("tomes.disks", format!("\"{pattern}\" has no {MARK} in it"));
+        }
+        let root = |tome: u32| PathBuf::from(pattern.replace(MARK, &tome.to_string()));
+        Ok((0..self.count).map(|tome| (TomeId::new(tome), root(tome))).collect())
+    }
+
+    /// The device of each tome.
+    pub fn devices(
+        &self,
+        roots: &BTreeMap<TomeId, PathBuf>,
+    ) -> Result<BTreeMap<PlaceId, LinuxDisk>, ConfigError> {
+        let Some(pattern) = self.device.as_ref().filter(|pattern| pattern.contains(MARK)) else {
+            return refuse(
+                "tomes.device",
+                format!("a real disk has a device: name it with {MARK}"),
+            );
+        };
+        let disk = |(tome, root): (&TomeId, &PathBuf)| {
+            let device = PathBuf::from(pattern.replace(MARK, &tome.to_string()));
+            let mount = self.mount.then(|| root.clone());
+            (PlaceId::new(tome.get()), LinuxDisk { device, mount, smartctl: None })
+        };
+        Ok(roots.iter().map(disk).collect())
+    }
+
+    /// Refuses what cannot be, before anything is opened.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        self.layout()?;
+        if let Err(error) = self.groups.of_group() {
+            return refuse("tomes.groups", error_chain(&error));
+        }
+        if self.max_spinups_per_day.is_some_and(|of| !(1..=SPIN_UPS_A_DAY_MAX).contains(&of)) {
+            let reason = format!("write 1 to {SPIN_UPS_A_DAY_MAX}, or leave it out");
+            return refuse("tomes.max_spinups_per_day", reason);
+        }
+        let least = self.groups.total().max(TOMES_MIN);
+        if self.network.is_none() && self.count < least {
+            let reason = format!("groups of {} need {least} tomes or more", self.groups);
+            return refuse("tomes.count", reason);
+        }
+        let roots = self.roots(Path::new("DATA"))?;
+        match self.backend {
+            Backend::Simulated if self.device.is_some() => refuse(
+                "tomes.device",
+                "simulated disks have no devices; write backend = \"linux\" if they are real",
+            ),
+            Backend::Simulated => Ok(()),
+            Backend::Linux if self.make => {
+                refuse("tomes.make", "real disks are taken by `fulgurite tomes init` alone")
+            }
+            Backend::Linux if self.time_scale != Ratio::ZERO => {
+                refuse("tomes.time_scale", "real disks take the time they take; leave it out")
+            }
+            Backend::Linux => self.devices(&roots).map(drop),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! How many files and sockets this process may hold open.
+//!
+//! Shells and service managers give 1,024 unless told otherwise, and let a process raise that
+//! itself up to a bound. What it cannot raise, it lives within: connections are bounded so that
+//! they leave descriptors to the archive's files (`Limits::for_descriptors`).
+
+use fulgurite_terminal::exit::{Coded, Exit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::limits::DESCRIPTORS_MIN;
+
+/// Raises the bound as far as this process may, and refuses to go on below what an archive needs.
+pub(crate) fn raise() -> anyhow::Result<()> {
+    let before = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: before.maximum, maximum: before.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the bound of open files could not be raised (ulimit -n)");
+    }
+    check(bound())
+}
+
+/// The bound in effect.
+pub(crate) fn bound() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+fn check(bound: u64) -> anyhow::Result<()> {
+    if bound >= DESCRIPTORS_MIN {
+        return Ok(());
+    }
+    let message = format!(
+        "this process may open {bound} files; an archive needs at least {DESCRIPTORS_MIN}: raise \
+         the hard limit (ulimit -Hn, LimitNOFILE=)"
+    );
+    Err(Coded::new(Exit::Config, message).into())
+}
+
+#[cfg(test)]
+mod tests;

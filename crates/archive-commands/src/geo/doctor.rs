@@ -1,0 +1,214 @@
+//! The doctor at work on the stores of a map, or on one that is named.
+//!
+//! A table or a folder that is not there is not made for it: a site that lost its table must not
+//! get an empty one by being looked at. Of a directory the place is examined, in a folder of its
+//! own that is gone when the doctor is.
+
+use std::path::{Path, PathBuf};
+
+use fulgurite_geo_store::SiteEntry;
+use fulgurite_sites::doctor::{DoctorError, Outcome, Report, examine, examine_blobs};
+use fulgurite_sites::{Address, Key, OpenError};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::Output;
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::progress;
+use fulgurite_units::{ErrorKind, error_chain};
+use serde::Serialize;
+
+use super::open::{entropy, opener};
+use crate::process::draw;
+
+/// What a store is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Part {
+    /// Rows.
+    Table,
+    /// Fragments.
+    Blobs,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Table => "table",
+            Self::Blobs => "blobs",
+        })
+    }
+}
+
+/// A store that is to be examined.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    site: String,
+    part: Part,
+    address: Address,
+}
+
+/// What the doctor says of a store, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    site: &'a str,
+    part: Part,
+    #[serde(flatten)]
+    report: Option<&'a Report>,
+    /// Why it could not be examined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+/// The stores of a site.
+///
+/// # Errors
+/// When one of its addresses is none.
+pub(super) fn stores_of(site: &SiteEntry) -> anyhow::Result<Vec<Store>> {
+    let mut stores = Vec::new();
+    for (part, text) in [(Part::Table, &site.table), (Part::Blobs, &site.blobs)] {
+        let Some(text) = text else { continue };
+        let address = text.parse::<Address>().map_err(|error| {
+            let what = format!("the {part} of site {:?}: {error}", site.name);
+            Coded::new(Exit::Config, what)
+        })?;
+        stores.push(Store { site: site.name.clone(), part, address });
+    }
+    Ok(stores)
+}
+
+/// Examines stores, one after the other, and tells what was seen.
+///
+/// # Errors
+/// `Config` when one is refused, `Unavailable` when one could not be examined.
+pub(super) async fn examine_all(
+    stores: &[Store],
+    may_create: bool,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let bar = progress::spinner("doctor", out.is_json());
+    let (mut refused, mut unknown) = (Vec::new(), 0_u64);
+    for store in stores {
+        bar.set_message(format!("{} {}", store.site, store.part));
+        let name = format!("{} of site {:?}", store.part, store.site);
+        match examined(store, may_create).await {
+            Ok(report) => {
+                bar.suspend(|| tell(store, &report, out))?;
+                let failed = report.failed().map(|check| format!("{}: {}", check.name, check.seen));
+                let failed: Vec<String> = failed.collect();
+                if !failed.is_empty() {
+                    refused.push(format!("the {name} is refused ({})", failed.join("; ")));
+                }
+            }
+            Err(why) => {
+                unknown += 1;
+                let told =
+                    Told { site: &store.site, part: store.part, report: None, error: Some(&why) };
+                out.json(&told)?;
+                let line = format_args!("{name} was not examined: {why}");
+                bar.suspend(|| out.text(line))?;
+            }
+        }
+    }
+    bar.finish_and_clear();
+    if !refused.is_empty() {
+        return Err(Coded::new(Exit::Config, refused.join("; ")).into());
+    }
+    if unknown > 0 {
+        let message = format!("{} could not be examined", counted(unknown, "store"));
+        return Err(Coded::new(Exit::Unavailable, message).into());
+    }
+    Ok(())
+}
+
+fn tell(store: &Store, report: &Report, out: &Output) -> anyhow::Result<()> {
+    let Store { site, part, .. } = store;
+    out.json(&Told { site, part: *part, report: Some(report), error: None })?;
+    for check in &report.checks {
+        let outcome = match check.outcome {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "FAILED",
+            Outcome::Unsupported => "unsupported",
+        };
+        let name = check.name.to_string();
+        out.text(format_args!("{site:<12} {part:<5}  {name:<18} {outcome:<11}  {}", check.seen))?;
+    }
+    Ok(())
+}
+
+async fn examined(store: &Store, may_create: bool) -> Result<Report, String> {
+    let mark = format!("doctor-{}", hex::encode(draw()));
+    let prefix = Key::new(mark.clone()).map_err(|error| error_chain(&error))?;
+    let place = match store.address.directory() {
+        Some(folder) => Some(Beside::make(folder, &mark)?),
+        None => None,
+    };
+    let address = match &place {
+        Some(beside) => Address::of_directory(&beside.0).map_err(|error| error_chain(&error))?,
+        None => store.address.clone(),
+    };
+    let may_create = may_create || place.is_some();
+    let shown = store.address.to_string();
+    match store.part {
+        Part::Table => table(&shown, &address, &prefix, may_create).await,
+        Part::Blobs => blobs(&shown, &address, &prefix, may_create).await,
+    }
+}
+
+async fn table(
+    shown: &str,
+    address: &Address,
+    prefix: &Key,
+    may_create: bool,
+) -> Result<Report, String> {
+    // Opened twice: over connections of their own, but where the table itself is memory.
+    let first = opener();
+    let one = first.table(address, may_create).await.map_err(|error| opening(&error))?;
+    let two = first.table(address, false).await.map_err(|error| opening(&error))?;
+    examine(shown, &*one, &*two, prefix, &entropy()).await.map_err(|error| asking(&error))
+}
+
+async fn blobs(
+    shown: &str,
+    address: &Address,
+    prefix: &Key,
+    may_create: bool,
+) -> Result<Report, String> {
+    let first = opener();
+    let one = first.blobs(address, may_create).await.map_err(|error| opening(&error))?;
+    let two = first.blobs(address, false).await.map_err(|error| opening(&error))?;
+    examine_blobs(shown, &*one, &*two, prefix, &entropy()).await.map_err(|error| asking(&error))
+}
+
+fn opening(error: &OpenError) -> String {
+    let said = error_chain(error);
+    if matches!(error, OpenError::Missing { .. }) {
+        return format!("{said}: begin the namespace, or name this address alone");
+    }
+    said
+}
+
+fn asking(error: &DoctorError) -> String {
+    let hint = if error.kind() == ErrorKind::Unavailable { "; is it there?" } else { "" };
+    format!("{}{hint}", error_chain(error))
+}
+
+/// A folder where a directory is, or would be made, which goes with this.
+struct Beside(PathBuf);
+
+impl Beside {
+    fn make(folder: &Path, mark: &str) -> Result<Self, String> {
+        let there = folder.ancestors().find(|place| place.is_dir());
+        let there = there.ok_or_else(|| format!("there is no folder of {}", folder.display()))?;
+        let beside = there.join(format!(".fulgurite-{mark}"));
+        std::fs::create_dir(&beside)
+            .map_err(|error| format!("cannot make \"{}\": {error}", beside.display()))?;
+        Ok(Self(beside))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "a folder of the doctor is left");
+        }
+    }
+}

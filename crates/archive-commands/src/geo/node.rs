@@ -1,0 +1,123 @@
+//! A node: serves the table and the blobs of one site to programs at other sites, which show a
+//! certificate (docs/geo.md, "A node at each site").
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use fulgurite_sites::{Address, OpenError};
+use fulgurite_sites_net::{AddressedStores, Node, NodeError, NodeOptions, NodeTls, TlsFiles};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::Output;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::open::{entropy, opener};
+
+/// `geo node`
+#[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
+pub(super) struct NodeArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// Address of the table that is served
+    #[arg(long, value_name = "URL", required_unless_present = "blobs")]
+    table: Option<String>,
+    /// Address of the blobs that are served
+    #[arg(long, value_name = "URL")]
+    blobs: Option<String>,
+    /// Certificates of the authority of all who may ask (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: PathBuf,
+    /// Certificate of the node, with the name that its address asks for (PEM)
+    #[arg(long, value_name = "FILE")]
+    cert: PathBuf,
+    /// Key of that certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+}
+
+/// What a node serves, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Serving<'a> {
+    listening: SocketAddr,
+    names: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blobs: Option<String>,
+}
+
+/// Serves until it is told to stop.
+pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
+    let table = address("table", args.table.as_deref())?;
+    let blobs = address("blobs", args.blobs.as_deref())?;
+    let shown = |address: &Option<Address>| address.as_ref().map(Address::to_string);
+    let (table_shown, blobs_shown) = (shown(&table), shown(&blobs));
+    let stores = AddressedStores::new(opener(), table, blobs)?;
+    let files =
+        TlsFiles { ca: args.ca.clone(), certificate: args.cert.clone(), key: args.key.clone() };
+    let tls = NodeTls::read(&files)?;
+    let listener = TcpListener::bind(args.listen).await.map_err(|source| {
+        let address = args.listen.to_string();
+        NodeError::Listen { address, source }
+    })?;
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    let (mut terminate, mut interrupt) =
+        (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let names = tls.names().to_vec();
+    let options = NodeOptions { listener, tls, stores: Arc::new(stores), entropy: entropy() };
+    let node = Node::start(options)?;
+    let serving = Serving {
+        listening: node.address(),
+        names: &names,
+        table: table_shown,
+        blobs: blobs_shown,
+    };
+    tell(&serving, out)?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    node.stop().await;
+    Ok(())
+}
+
+fn tell(serving: &Serving<'_>, out: &Output) -> anyhow::Result<()> {
+    out.json(serving)?;
+    let parts = [("table", &serving.table), ("blobs", &serving.blobs)];
+    let parts = parts.into_iter().filter_map(|(part, at)| Some(format!("{part} {}", at.as_ref()?)));
+    let names = if serving.names.is_empty() {
+        "the addresses in its certificate".to_owned()
+    } else {
+        serving.names.join(", ")
+    };
+    out.text(format_args!(
+        "serving {} at {} as {names}; to stop: Ctrl-C",
+        parts.collect::<Vec<_>>().join(" and "),
+        serving.listening
+    ))?;
+    out.flush()
+}
+
+fn address(what: &str, text: Option<&str>) -> anyhow::Result<Option<Address>> {
+    let parsed = text.map(str::parse::<Address>).transpose();
+    let wrong = |error| Coded::new(Exit::Config, format!("--{what}: {error}"));
+    Ok(parsed.map_err(wrong)?)
+}
+
+/// Whether the node of an address serves a table, and blobs; what else is wrong is found when they
+/// are asked.
+pub(super) async fn serves(url: &str) -> anyhow::Result<(bool, bool)> {
+    let address: Address = url
+        .parse()
+        .map_err(|error| Coded::new(Exit::Config, format!("the address of the node: {error}")))?;
+    let opener = opener();
+    let table = opener.table(&address, true).await;
+    let blobs = opener.blobs(&address, true).await;
+    let has_table = !matches!(table, Err(OpenError::NotServed { .. }));
+    Ok((has_table, !matches!(blobs, Err(OpenError::NotServed { .. }))))
+}

@@ -1,0 +1,147 @@
+//! A namespace over several sites is begun, and opened, as its map has it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use fulgurite_archive::config::{SharedOptions, TierOptions};
+use fulgurite_archive::system_clock;
+use fulgurite_gateway::ColdTiers;
+use fulgurite_geo_store::{FragmentCache, GeoOptions, GeoStore, SiteMap};
+use fulgurite_sites::{Entropy, Opener};
+use fulgurite_sites_net::NetNodes;
+use fulgurite_terminal::exit::{Coded, Exit};
+use object_store::prefix::PrefixStore;
+use tokio::runtime::Runtime;
+
+use super::shared::SharedSites;
+use crate::config::geo::TIER;
+use crate::config::{Config, Geo, of_process};
+use crate::process::draw;
+
+/// Which namespace: that of a map, as seen from one of its sites or from none.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    /// The file of the map.
+    pub(super) file: PathBuf,
+    /// The map, as the file has it.
+    pub(super) map: SiteMap,
+    /// The site at which this program is.
+    pub(super) near: Option<String>,
+}
+
+impl Named {
+    /// Reads a map.
+    ///
+    /// # Errors
+    /// When there is none, or it says something impossible.
+    pub(super) fn read(file: &Path, near: Option<String>) -> anyhow::Result<Self> {
+        let cannot = |error| {
+            Coded::new(Exit::Config, format!("the map of sites \"{}\": {error}", file.display()))
+        };
+        let text = std::fs::read_to_string(file).map_err(cannot)?;
+        let map = SiteMap::parse(&text).map_err(|error| {
+            anyhow::Error::new(error).context(format!("the map of sites \"{}\"", file.display()))
+        })?;
+        Ok(Self { file: file.to_owned(), map, near })
+    }
+
+    /// What it is opened with.
+    pub(super) fn options(&self) -> GeoOptions {
+        GeoOptions {
+            map: self.map.clone(),
+            file: Some(self.file.clone()),
+            near: self.near.clone(),
+            clock: system_clock(),
+            entropy: entropy(),
+            opener: Arc::new(opener()),
+            cache: None,
+        }
+    }
+
+    /// Opens it, by this map or by a later one that its sites have.
+    ///
+    /// # Errors
+    /// When too few sites answer, they have no map, or one of another namespace.
+    pub(super) async fn open(&self) -> anyhow::Result<GeoStore> {
+        self.open_with(None).await
+    }
+
+    async fn open_with(&self, cache: Option<FragmentCache>) -> anyhow::Result<GeoStore> {
+        let opened = GeoStore::open(GeoOptions { cache, ..self.options() }).await;
+        opened.map_err(|error| self.failed(error))
+    }
+
+    /// An error of it, with its map named.
+    pub(super) fn failed(&self, error: fulgurite_geo_store::GeoError) -> anyhow::Error {
+        anyhow::Error::new(error).context(format!("the sites of \"{}\"", self.file.display()))
+    }
+}
+
+/// Bytes that nobody can guess.
+pub(super) fn entropy() -> Entropy {
+    Entropy::new(draw)
+}
+
+/// What opens stores, and nodes that stand beside them. Secrets are in this process's environment.
+pub(super) fn opener() -> Opener {
+    let nodes = Arc::new(NetNodes::new(entropy()));
+    Opener::new(entropy(), of_process()).with_nodes(nodes)
+}
+
+/// What `serve` needs: the namespace of the configuration, if it has one, which is kept from now
+/// on.
+///
+/// # Errors
+/// Those of opening it.
+pub async fn to_serve(config: &Config) -> anyhow::Result<Option<GeoStore>> {
+    let Some(geo) = &config.geo else { return Ok(None) };
+    let named = Named::read(&geo.map, geo.near.clone())?;
+    let store = named.open_with(cache(geo)?).await?;
+    store.keep(geo.heal_every, geo.collect_every);
+    Ok(Some(store))
+}
+
+/// The cache of the configuration. Commands have none: they look at what sites have.
+fn cache(geo: &Geo) -> anyhow::Result<Option<FragmentCache>> {
+    let Some(folder) = &geo.cache else { return Ok(None) };
+    let cache = FragmentCache::open(folder, geo.cache_size, system_clock());
+    Ok(Some(cache.context("the cache of fragments (geo.cache)")?))
+}
+
+/// What `recover` needs: the same, and the runtime that asks its sites.
+///
+/// # Errors
+/// Those of opening it.
+pub fn to_recover(config: &Config) -> anyhow::Result<Option<(GeoStore, Runtime)>> {
+    let Some(geo) = &config.geo else { return Ok(None) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let store = runtime.block_on(open(geo))?;
+    Ok(Some((store, runtime)))
+}
+
+async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
+    Named::read(&geo.map, geo.near.clone())?.open().await
+}
+
+/// The buckets that are shared with other archives, if the configuration names some.
+pub fn shared(config: &Config, cold: &ColdTiers) -> Option<SharedOptions> {
+    let (store, geo) = (cold.geo.as_ref()?, config.geo.as_ref()?);
+    let key = geo.shared_key.clone()?;
+    Some(SharedOptions {
+        place: TIER.to_owned(),
+        store: Arc::new(SharedSites::new(store.clone())),
+        buckets: geo.shared.clone(),
+        key,
+    })
+}
+
+/// The tier of objects that it is: a folder of it, which the archive has to itself.
+pub fn tier(store: &GeoStore, geo: &Geo) -> TierOptions {
+    let folder = PrefixStore::new(store.clone(), geo.folder.as_str());
+    TierOptions {
+        url: format!("geo:{}/{}", store.map().name, geo.folder),
+        store: Some(Arc::new(folder)),
+        ..TierOptions::default()
+    }
+}

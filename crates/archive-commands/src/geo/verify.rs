@@ -1,0 +1,104 @@
+//! `geo verify`: every object is read whole and compared with what was put. Each is read of as many
+//! sites as give it back; whether the other fragments are there is `heal`'s part.
+
+use fulgurite_geo_store::{GeoError, GeoStore};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::{Output, bytes};
+use fulgurite_terminal::progress;
+use fulgurite_units::{ErrorKind, error_chain};
+use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{ObjectStore as _, ObjectStoreExt as _};
+use serde::Serialize;
+
+use crate::limits::{GEO_NAMED_MAX, GEO_VERIFIED_AT_ONCE};
+
+/// What was read.
+#[derive(Debug, Default, Serialize)]
+struct Verified {
+    /// Objects that were read and are what was put.
+    objects: u64,
+    /// Their bytes.
+    bytes: u64,
+    /// Objects that are lost, or are not what was put, the first of them.
+    damaged: Vec<String>,
+    /// Objects that could not be read now, the first of them.
+    problems: Vec<String>,
+}
+
+/// Reads every object.
+pub(super) async fn verify(store: &GeoStore, out: &Output) -> anyhow::Result<()> {
+    let bar = progress::stream_bar("verify", out.is_json());
+    let mut verified = Verified::default();
+    let all = store.list(None).map(|meta| async move {
+        let location = meta?.location;
+        let read = read(store, &location).await;
+        Ok::<_, object_store::Error>((location, read))
+    });
+    let mut all = std::pin::pin!(all.buffer_unordered(GEO_VERIFIED_AT_ONCE));
+    while let Some((location, read)) = all.try_next().await? {
+        match read {
+            Ok(length) => {
+                verified.objects += 1;
+                verified.bytes += length;
+                bar.set_position(verified.bytes);
+            }
+            // It was removed since it was listed.
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => {
+                let is_corrupt = kind_of(&error) == Some(ErrorKind::Corrupt);
+                let Verified { damaged, problems, .. } = &mut verified;
+                let list = if is_corrupt { damaged } else { problems };
+                if list.len() < GEO_NAMED_MAX {
+                    list.push(format!("{location}: {}", error_chain(&error)));
+                }
+            }
+        }
+    }
+    bar.finish_and_clear();
+    judge(&verified, out)
+}
+
+async fn read(store: &GeoStore, location: &Path) -> object_store::Result<u64> {
+    let mut body = store.get(location).await?.into_stream();
+    let mut length = 0;
+    while let Some(next) = body.try_next().await? {
+        length += next.len() as u64;
+    }
+    Ok(length)
+}
+
+/// What sort of error of the sites it is.
+fn kind_of(error: &object_store::Error) -> Option<ErrorKind> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<GeoError>() {
+            return Some(error.kind());
+        }
+        cause = error.source();
+    }
+    None
+}
+
+fn judge(verified: &Verified, out: &Output) -> anyhow::Result<()> {
+    out.json(verified)?;
+    let read = counted(verified.objects, "object");
+    out.text(format_args!("{read} read whole, {}", bytes(verified.bytes)))?;
+    for damaged in &verified.damaged {
+        out.text(format_args!("damaged: {damaged}"))?;
+    }
+    for problem in &verified.problems {
+        out.text(format_args!("problem: {problem}"))?;
+    }
+    if !verified.damaged.is_empty() {
+        let count = counted(verified.damaged.len() as u64, "object");
+        let message = format!("{count} lost, or not what was put; each was named");
+        return Err(Coded::new(Exit::Corrupt, message).into());
+    }
+    if !verified.problems.is_empty() {
+        let count = counted(verified.problems.len() as u64, "object");
+        return Err(Coded::new(Exit::Partial, format!("{count} not read; each was named")).into());
+    }
+    Ok(())
+}

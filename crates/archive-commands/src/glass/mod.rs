@@ -1,0 +1,114 @@
+//! `glass`: the simulated medium by itself. What its voxels look like, how well decoders read them,
+//! and whether the faster fidelities say the same.
+
+mod calibrate;
+mod canvas;
+mod compare;
+mod picture;
+mod render;
+mod sample;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use fulgurite_archive::config::EngineChoice;
+use fulgurite_decode::{Decoder, Learned, Model, standard_linear, standard_model};
+use fulgurite_glass::channel::Channel;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::Output;
+
+use crate::config::Engine;
+
+/// `glass`, with one of its commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GlassCommand {
+    #[command(subcommand)]
+    command: GlassAction,
+}
+
+/// What `glass` can do.
+#[derive(Clone, Debug, Subcommand)]
+enum GlassAction {
+    /// Measure a decoder on simulated sectors, and write statistics for fidelities soft and sector
+    Calibrate(calibrate::CalibrateArgs),
+    /// Hold the fidelities against each other
+    Compare(compare::CompareArgs),
+    /// Draw what a camera sees of a sector, and what is decoded from it
+    Render(render::RenderArgs),
+}
+
+/// The channel and the decoder.
+#[derive(Clone, Debug, clap::Args)]
+struct ReaderArgs {
+    /// Preset of the voxel channel: nominal, easy, dense or phase
+    #[arg(long, value_name = "NAME", default_value = "nominal")]
+    channel: String,
+    /// Decoder
+    #[arg(long, value_enum, value_name = "NAME", default_value = "learned")]
+    decoder: DecoderName,
+    /// File of a learned decoder (ONNX), with its card beside it
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// What runs a learned decoder
+    #[arg(long, value_enum, value_name = "NAME", default_value = "builtin")]
+    engine: Engine,
+}
+
+/// A kind of decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum DecoderName {
+    /// Least mean squares
+    Linear,
+    /// Neural network
+    Learned,
+}
+
+/// Makes a worker's decoder.
+type MakeDecoder = Box<dyn Fn() -> anyhow::Result<Box<dyn Decoder + Send>> + Sync>;
+
+impl ReaderArgs {
+    /// The channel.
+    fn channel(&self) -> anyhow::Result<Channel> {
+        Channel::preset(&self.channel).map_err(|error| usage(&error))
+    }
+
+    /// The decoder, and its name with the model's version.
+    fn decoder(&self) -> anyhow::Result<(String, MakeDecoder)> {
+        let channel = self.channel()?;
+        match self.decoder {
+            DecoderName::Linear => {
+                let linear = standard_linear(&self.channel).map_err(|error| usage(&error))?;
+                Ok(("linear".to_owned(), Box::new(move || Ok(Box::new(linear.clone())))))
+            }
+            DecoderName::Learned => {
+                let model = match &self.model {
+                    Some(path) => Model::open(path).map(std::sync::Arc::new),
+                    None => standard_model(),
+                };
+                let model = model.map_err(|error| usage(&error))?;
+                let engine: EngineChoice = self.engine.choice();
+                // What is wrong with model or engine is said before work begins.
+                Learned::new(&model, channel.medium, &engine).map_err(|error| usage(&error))?;
+                let name = format!("learned {}", model.id());
+                let make = move || {
+                    let learned = Learned::new(&model, channel.medium, &engine)?;
+                    Ok(Box::new(learned) as Box<dyn Decoder + Send>)
+                };
+                Ok((name, Box::new(make)))
+            }
+        }
+    }
+}
+
+fn usage(error: &dyn std::error::Error) -> anyhow::Error {
+    Coded::new(Exit::Config, error.to_string()).into()
+}
+
+/// Runs a `glass` command.
+pub fn glass(args: &GlassCommand, out: &Output) -> anyhow::Result<()> {
+    match &args.command {
+        GlassAction::Calibrate(args) => calibrate::calibrate(args, out),
+        GlassAction::Compare(args) => compare::compare(args, out),
+        GlassAction::Render(args) => render::render(args, out),
+    }
+}

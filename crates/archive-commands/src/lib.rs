@@ -1,0 +1,20 @@
+//! Commands of whoever keeps an archive: serve it, watch it, mend it, and look at its parts.
+
+pub mod admin;
+mod banner;
+pub mod bench;
+pub mod config;
+pub mod decode_worker;
+mod descriptors;
+pub mod durability;
+pub mod geo;
+pub mod glass;
+pub mod inspect;
+mod limits;
+mod orphans;
+mod process;
+pub mod rack;
+pub mod recover;
+pub mod serve;
+pub mod tome;
+pub mod tomes;

@@ -1,0 +1,89 @@
+//! `admin orphans`: segments that the catalog does not name. Listing them changes nothing;
+//! `--discard` is the only thing in the program that removes one.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use fulgurite_archive::status::OrphanedSegment;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::{Output, bytes, grouped, note};
+
+use crate::admin::AdminClient;
+
+/// Lists orphans, or removes them.
+pub(crate) async fn orphans(
+    client: &AdminClient,
+    is_discarding: bool,
+    is_agreed: bool,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let found = client.orphans().await?;
+    if !is_discarding {
+        for orphan in &found {
+            out.json(orphan)?;
+            out.text(show(orphan))?;
+        }
+        return out.text(total(&found));
+    }
+    if found.is_empty() {
+        return out.text(total(&found));
+    }
+    if !is_agreed {
+        found.iter().for_each(|orphan| note(show(orphan)));
+        note(total(&found));
+        agree(&found)?;
+    }
+    // Exactly those that were shown.
+    for orphan in &found {
+        client.discard_orphan(&orphan.file).await?;
+        out.json(orphan)?;
+        out.text(format_args!("{} removed", orphan.file))?;
+    }
+    Ok(())
+}
+
+fn agree(found: &[OrphanedSegment]) -> anyhow::Result<()> {
+    if !std::io::stdin().is_terminal() {
+        let message = "nobody is there to agree; add --yes to remove these segments for good";
+        return Err(Coded::new(Exit::Usage, message).into());
+    }
+    let bodies: u64 = found.iter().map(|orphan| orphan.bodies_with_keys).sum();
+    note(format_args!(
+        "This cannot be undone. Up to {} in them could be brought back by `fulgurite recover`.\n\
+         Type yes to remove them:",
+        counted(bodies, "body")
+    ));
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    if answer.trim() == "yes" {
+        return Ok(());
+    }
+    Err(Coded::new(Exit::Failure, "nothing was removed").into())
+}
+
+fn show(orphan: &OrphanedSegment) -> String {
+    let run = orphan.run.map_or_else(|| "a run not known".to_owned(), |run| format!("run {run}"));
+    let content = orphan.error.clone().unwrap_or_else(|| {
+        // Of an older release nobody knows what it holds; it has no run.
+        let origin = match (orphan.records, orphan.bodies_with_keys, orphan.run) {
+            (0, _, Some(_)) => " (of an upload that was cut short)",
+            (1.., 0, _) => " (deleted, or never acknowledged)",
+            (0, _, None) | (1.., 1.., _) => "",
+        };
+        format!(
+            "{}, {}, {} of them with a key{origin}",
+            counted(orphan.records, "record"),
+            counted(orphan.bodies, "body"),
+            grouped(orphan.bodies_with_keys)
+        )
+    });
+    format!("{}  {}, {run}: {content}", orphan.file, bytes(orphan.disk_bytes))
+}
+
+fn total(found: &[OrphanedSegment]) -> String {
+    let disk_bytes = found.iter().map(|orphan| orphan.disk_bytes).sum();
+    format!("{}, {}", counted(found.len() as u64, "orphaned segment"), bytes(disk_bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! What a process that keeps bytes is told before it begins: whose its files are, and, in tests of
+//! crashes, where it dies; and what its ids are made of.
+
+use fulgurite_terminal::exit::{Coded, Exit};
+
+/// What this process makes from now on is its owner's alone: an archive holds secrets.
+pub(crate) fn keep_private() {
+    use rustix::fs::Mode;
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// Reads `NAME:COUNT`: die at this named step, for tests of crashes; or with `:panic` behind it,
+/// have its thread panic.
+pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u32)>> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let (passage, how) = match text.strip_suffix(":panic") {
+        Some(passage) => (passage, ":panic"),
+        None => (text, ""),
+    };
+    let parsed = passage.split_once(':').and_then(|(name, count)| {
+        let count = count.parse().ok()?;
+        Some((format!("{name}{how}"), count))
+    });
+    parsed.map(Some).ok_or_else(|| {
+        let message =
+            format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT or NAME:COUNT:panic");
+        Coded::new(Exit::Config, message).into()
+    })
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn draw() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let drawn = getrandom::fill(&mut bytes);
+    assert!(drawn.is_ok(), "the system gives random bytes once it has started");
+    bytes
+}

@@ -1,0 +1,113 @@
+//! A rack that can be asked: behind a running server, over its admin API; or, when none runs,
+//! opened by this process, which lets nobody else have it meanwhile.
+
+use std::sync::Arc;
+
+use fulgurite_disks::{PlaceId, Wake};
+use fulgurite_stacks::{Found, RackStore, RepairProgress, Report, Result, Snapshot};
+use fulgurite_terminal::progress;
+
+use super::{RackArgs, open};
+use crate::admin::AdminClient;
+
+/// A rack that can be asked.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// That of a running server.
+    Server(AdminClient),
+    /// One that this process has open.
+    Store(RackStore),
+}
+
+/// Whether a server runs that has the rack.
+pub(super) async fn is_served(args: &RackArgs) -> bool {
+    server_of(args).await.is_ok_and(|server| server.is_some())
+}
+
+/// The server of the data directory, if one answers.
+async fn server_of(args: &RackArgs) -> anyhow::Result<Option<AdminClient>> {
+    AdminClient::serving(&args.remote, || args.data()).await
+}
+
+/// Has `act` ask the rack, and lets go of it.
+pub(super) async fn with(
+    args: &RackArgs,
+    act: impl AsyncFnOnce(&Asked) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    if let Some(server) = server_of(args).await? {
+        return act(&Asked::Server(server)).await;
+    }
+    let store = open(&args.configured()?, &args.data()?)?;
+    let done = act(&Asked::Store(store.clone())).await;
+    open::close(store).await;
+    done
+}
+
+impl Asked {
+    pub(super) async fn status(&self) -> anyhow::Result<Snapshot> {
+        match self {
+            Self::Server(server) => server.rack().await,
+            Self::Store(store) => Ok(store.status().await?),
+        }
+    }
+
+    pub(super) async fn ledger(&self) -> anyhow::Result<Vec<Wake>> {
+        match self {
+            Self::Server(server) => server.rack_ledger().await,
+            Self::Store(store) => Ok(store.ledger().await?),
+        }
+    }
+
+    pub(super) async fn verify(&self, is_quiet: bool) -> anyhow::Result<Report> {
+        match self {
+            Self::Server(server) => server.rack_work("rack-verify", None, is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                followed("verify", is_quiet, async move |told| store.verify_telling(&told).await)
+                    .await
+            }
+        }
+    }
+
+    pub(super) async fn rebuild(&self, place: PlaceId, is_quiet: bool) -> anyhow::Result<Report> {
+        match self {
+            Self::Server(server) => server.rack_work("rack-rebuild", Some(place), is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                let work = async move |told: Arc<RepairProgress>| {
+                    store.rebuild_telling(place, &told).await
+                };
+                followed("rebuild", is_quiet, work).await
+            }
+        }
+    }
+
+    pub(super) async fn replace(&self, place: PlaceId, is_quiet: bool) -> anyhow::Result<Report> {
+        match self {
+            Self::Server(server) => server.rack_work("rack-replace", Some(place), is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                let work = async move |told: Arc<RepairProgress>| {
+                    store.replace_telling(place, &told).await
+                };
+                followed("replace", is_quiet, work).await
+            }
+        }
+    }
+
+    pub(super) async fn recover(&self, is_quiet: bool) -> anyhow::Result<Found> {
+        match self {
+            Self::Server(server) => server.rack_work("rack-recover", None, is_quiet).await,
+            Self::Store(store) => Ok(store.recover().await?),
+        }
+    }
+}
+
+/// Has work done and shows how far it is.
+async fn followed<T>(
+    what: &'static str,
+    is_quiet: bool,
+    work: impl AsyncFnOnce(Arc<RepairProgress>) -> Result<T>,
+) -> anyhow::Result<T> {
+    Ok(progress::followed(what, is_quiet, RepairProgress::bytes, work).await?)
+}

@@ -1,0 +1,218 @@
+//! `rack`: the rack of cold disks, made, opened, and asked by an operator.
+//!
+//! ```text
+//! open    what the configuration says, as a rack that is made or opened
+//! asked   a rack behind a running server, or one that this process opened
+//! show    what people see of it
+//! ```
+
+mod asked;
+mod open;
+mod show;
+
+use std::path::PathBuf;
+
+use fulgurite_client::remote::RemoteArgs;
+use fulgurite_disks::PlaceId;
+use fulgurite_stacks::{Found, Report};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::{Output, bytes, hint, note};
+
+pub use self::open::{close, is_fail_point, open, to_serve};
+
+use self::asked::Asked;
+use crate::config::{Config, Overrides, Rack, of_process};
+use crate::process::keep_private;
+
+/// `rack`, with one of its commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RackCommand {
+    #[command(subcommand)]
+    command: RackAction,
+}
+
+/// What can be asked.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum RackAction {
+    /// Make the rack that the configuration describes: its index, and a file on each disk
+    Init(RackArgs),
+    /// Show what each group does, who woke it how often, and what is wrong; wakes no disk
+    Status(RackArgs),
+    /// Take the new, empty disk in a place, and make on it what the old one had
+    Replace {
+        /// Number of the place
+        #[arg(value_name = "PLACE")]
+        place: u32,
+        #[command(flatten)]
+        args: RackArgs,
+    },
+    /// Give up the disk of a place for good, and make what it had anew on the others of its group
+    Rebuild {
+        /// Number of the place
+        #[arg(value_name = "PLACE")]
+        place: u32,
+        #[command(flatten)]
+        args: RackArgs,
+    },
+    /// Show the last wakes: when which disks were woken, and why; wakes no disk
+    Ledger(RackArgs),
+    /// Read every blob whole, group after group, and make anew what is lost
+    Verify(RackArgs),
+    /// Look through all disks for blobs that the index does not know, as when it was lost
+    Recover(RackArgs),
+}
+
+/// Which rack: that of a running server, or one of a configuration.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RackArgs {
+    /// Configuration file (TOML), when no server runs
+    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Rack of simulated cold disks in DATA/rack, as `serve` was told of it, when no server runs
+    #[arg(long, value_name = "SHAPE")]
+    rack: Option<String>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl RackArgs {
+    fn data(&self) -> anyhow::Result<PathBuf> {
+        let missing = || Coded::new(Exit::Usage, "no rack is named: give --data DIR");
+        Ok(self.remote.data.clone().ok_or_else(missing)?)
+    }
+
+    /// The rack of the configuration.
+    fn configured(&self) -> anyhow::Result<Rack> {
+        let overrides = Overrides { rack: self.rack.clone(), ..Overrides::default() };
+        let config = Config::load(self.config.as_deref(), of_process(), overrides)?;
+        config.rack.ok_or_else(|| {
+            let message = "no server runs there, and no configuration names a rack: give --config \
+                           FILE with a table [rack], or --rack SHAPE";
+            Coded::new(Exit::Config, message).into()
+        })
+    }
+}
+
+/// Runs `rack`.
+pub async fn rack(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
+    keep_private();
+    match &args.command {
+        RackAction::Init(args) => init(args, out).await,
+        RackAction::Status(args) => {
+            asked::with(args, async |rack: &Asked| {
+                let snapshot = rack.status().await?;
+                out.json(&snapshot)?;
+                out.text(show::snapshot(&snapshot))
+            })
+            .await
+        }
+        RackAction::Ledger(args) => {
+            asked::with(args, async |rack: &Asked| {
+                for wake in rack.ledger().await? {
+                    out.json(&wake)?;
+                    out.text(show::wake(&wake))?;
+                }
+                Ok(())
+            })
+            .await
+        }
+        RackAction::Verify(args) => {
+            asked::with(args, async |rack: &Asked| {
+                judge_verified(&rack.verify(out.is_json()).await?, out)
+            })
+            .await
+        }
+        RackAction::Rebuild { place, args } => {
+            asked::with(args, async |rack: &Asked| {
+                let report = rack.rebuild(PlaceId::new(*place), out.is_json()).await?;
+                judge_made(&report, "replace the disk, then run `fulgurite rack replace`", out)
+            })
+            .await
+        }
+        RackAction::Replace { place, args } => {
+            asked::with(args, async |rack: &Asked| {
+                let report = rack.replace(PlaceId::new(*place), out.is_json()).await?;
+                judge_made(&report, "it is a disk of the rack now", out)
+            })
+            .await
+        }
+        RackAction::Recover(args) => recover(args, out).await,
+    }
+}
+
+async fn init(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
+    let (rack, data) = (args.configured()?, args.data()?);
+    let was_made = open::is_made(&rack, &data);
+    let made = open::make(&rack, &data).await?;
+    out.json(&made)?;
+    let (what, disks) = (if was_made { "is whole" } else { "is made" }, made.disks as u64);
+    out.text(format_args!("rack {} {what}, of {}", made.rack, counted(disks, "disk")))
+}
+
+/// An index that is there takes up what it does not know; one that is lost is made anew first.
+async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
+    if args.remote.endpoint.is_none() && !asked::is_served(args).await {
+        let (rack, data) = (args.configured()?, args.data()?);
+        if !open::is_made(&rack, &data) {
+            let id = open::adopt(&rack, &data).await?;
+            note(format_args!("the index of rack {id} was lost; it is made anew"));
+        }
+    }
+    asked::with(args, async |rack: &Asked| {
+        let Found { blobs, known, problems } = &rack.recover(out.is_json()).await?;
+        out.json(&Found { blobs: *blobs, known: *known, problems: problems.clone() })?;
+        out.text(format_args!("{} found; {known} known already", counted(*blobs, "blob")))?;
+        for problem in problems {
+            out.text(format_args!("problem: {problem}"))?;
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let count = counted(problems.len() as u64, "problem");
+        Err(Coded::new(Exit::Partial, format!("{count}: each was named")).into())
+    })
+    .await
+}
+
+fn show_report(report: &Report, out: &Output) -> anyhow::Result<()> {
+    out.json(report)?;
+    out.text(format_args!(
+        "{} with {} looked at: {} lost, {} made anew",
+        counted(report.blobs, "blob"),
+        bytes(report.bytes),
+        counted(report.lost, "stack"),
+        report.made
+    ))?;
+    for problem in &report.problems {
+        out.text(format_args!("problem: {problem}"))?;
+    }
+    Ok(())
+}
+
+/// Says whether all is well.
+fn judge_verified(report: &Report, out: &Output) -> anyhow::Result<()> {
+    show_report(report, out)?;
+    match report.problems.len() as u64 {
+        0 if report.lost == 0 => out.text("verdict: sound"),
+        0 => out.text("verdict: sound again: what was lost is made anew"),
+        count => {
+            let count = counted(count, "problem");
+            let message = format!("{count}: blobs are below their redundancy, or cannot be read");
+            Err(Coded::new(Exit::Corrupt, message).into())
+        }
+    }
+}
+
+/// Says whether all that had to be made was.
+fn judge_made(report: &Report, next: &str, out: &Output) -> anyhow::Result<()> {
+    show_report(report, out)?;
+    if report.problems.is_empty() {
+        if !out.is_json() {
+            note(hint(next));
+        }
+        return Ok(());
+    }
+    let count = counted(report.problems.len() as u64, "problem");
+    Err(Coded::new(Exit::Partial, format!("{count}: not all stacks could be made anew")).into())
+}

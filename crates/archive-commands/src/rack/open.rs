@@ -1,0 +1,228 @@
+//! A rack is made, and opened, as the configuration has it.
+//!
+//! What the disks are is decided here; that none of them is touched unasked is the rack's own
+//! doing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_archive::system_clock;
+use fulgurite_disks::{LinuxDisks, Simulated, Times};
+use fulgurite_stacks::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_stacks::work::Injected;
+use fulgurite_stacks::{Entropy, RackOptions, RackStore};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_units::{RackId, Ratio, Seed};
+
+use crate::config::rack::Backend;
+use crate::config::{Config, Rack};
+use crate::process::{draw, fail_point};
+
+/// What `serve` needs: the rack of the configuration, if it has one.
+///
+/// # Errors
+/// When it was not made, unless the configuration says that it is to be; and those of opening it.
+pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
+    let Some(rack) = &config.rack else {
+        tell_of_forgotten(data);
+        return Ok(None);
+    };
+    if !is_made(rack, data) {
+        if !rack.make {
+            return Err(not_made(rack, data).into());
+        }
+        make(rack, data).await?;
+    }
+    let store = open(rack, data)?;
+    if !store.is_whole() {
+        let what = "the making of the rack was cut short, or a disk was not replaced to the end";
+        if !rack.make {
+            tracing::warn!("{what}: see `fulgurite rack status`");
+            return Ok(Some(store));
+        }
+        close(store).await;
+        make(rack, data).await?;
+        return open(rack, data).map(Some);
+    }
+    Ok(Some(store))
+}
+
+/// Opens the rack that was made.
+///
+/// # Errors
+/// When there is none, or another process has it.
+pub fn open(rack: &Rack, data: &Path) -> anyhow::Result<RackStore> {
+    if !is_made(rack, data) {
+        return Err(not_made(rack, data).into());
+    }
+    RackStore::open(options(rack, data, false)?).map_err(|error| opening(rack, data, error))
+}
+
+/// Makes the rack, or what is lacking of it, and puts all disks down again. Nothing is waited for
+/// where disks are simulated.
+///
+/// # Errors
+/// When a disk is missing or somebody else's; then nothing on it was changed.
+pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
+    let options = options(rack, data, true)?;
+    let disks = options.roots.len();
+    if !is_made(rack, data) && is_used(&options) {
+        // A new index would be of another rack than the disks, and stand in the way of the old.
+        let found = RackStore::identify(&options).map_err(|error| opening(rack, data, error))?;
+        if let Some(found) = found {
+            let message = format!(
+                "the disks are of rack {found}, and its index is lost: bring \"{}\" back, or find \
+                 what they have with `fulgurite rack recover`",
+                rack.folder(data).join("index").display()
+            );
+            return Err(Coded::new(Exit::Config, message).into());
+        }
+    }
+    if rack.backend == Backend::Simulated {
+        for root in options.roots.values() {
+            std::fs::create_dir_all(root).map_err(|error| {
+                Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
+            })?;
+        }
+    }
+    let store = RackStore::init(options).await.map_err(|error| opening(rack, data, error))?;
+    let made = Made { rack: store.rack().to_string(), disks };
+    close(store).await;
+    Ok(made)
+}
+
+/// Makes an index anew for the disks of a rack whose index was lost; says which rack they are of.
+/// It knows none of their blobs yet.
+///
+/// # Errors
+/// When no disk says which rack it is of, or one says another.
+pub(super) async fn adopt(rack: &Rack, data: &Path) -> anyhow::Result<RackId> {
+    let asked = options(rack, data, true)?;
+    let identify = move || RackStore::identify(&asked).map(|found| (found, asked));
+    let (found, asked) =
+        tokio::task::spawn_blocking(identify).await?.map_err(|error| opening(rack, data, error))?;
+    let Some(id) = found else {
+        let message = "no disk says which rack it is of: none of those that came up was ever one \
+                       of a rack; `fulgurite rack init` makes a new one";
+        return Err(Coded::new(Exit::NotFound, message).into());
+    };
+    let store = RackStore::adopt(asked, id).await.map_err(|error| opening(rack, data, error))?;
+    close(store).await;
+    Ok(id)
+}
+
+/// A rack that was made.
+#[derive(Clone, Debug, serde::Serialize)]
+pub(super) struct Made {
+    /// Its id.
+    pub rack: String,
+    /// How many disks it has.
+    pub disks: usize,
+}
+
+/// Whether a disk may have something on it.
+fn is_used(options: &RackOptions) -> bool {
+    options.roots.values().any(|root| root.exists())
+}
+
+/// Puts its disks down and lets go of its index.
+pub async fn close(store: RackStore) {
+    // It waits for disks, which is no work for a thread that others wait for.
+    let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
+    if stopped.is_err() {
+        tracing::error!("stopping the rack panicked; this is a bug");
+    }
+}
+
+/// Whether there is an index.
+pub(super) fn is_made(rack: &Rack, data: &Path) -> bool {
+    rack.folder(data).join("index").exists()
+}
+
+fn not_made(rack: &Rack, data: &Path) -> Coded {
+    let folder = rack.folder(data);
+    let message = format!(
+        "there is no rack in \"{}\": make it with `fulgurite rack init`, or, if it was there and \
+         its index is lost, find what its disks have with `fulgurite rack recover`; without [rack] \
+         in the configuration the archive is served without one",
+        folder.display()
+    );
+    Coded::new(Exit::Config, message)
+}
+
+/// Objects may lie in a rack that the configuration does not name.
+fn tell_of_forgotten(data: &Path) {
+    let folder = data.join("rack");
+    if folder.join("index").exists() {
+        tracing::warn!(
+            folder = %folder.display(),
+            "there is a rack here, and the configuration names none: what is on it cannot be read \
+             until it does ([rack], or --rack SHAPE)"
+        );
+    }
+}
+
+fn opening(rack: &Rack, data: &Path, error: fulgurite_stacks::StacksError) -> anyhow::Error {
+    let folder = rack.folder(data);
+    anyhow::Error::new(error).context(format!("the rack in \"{}\"", folder.display()))
+}
+
+/// What it is opened with. With `is_instant` simulated disks take no time.
+pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Result<RackOptions> {
+    let (shape, directory) = (rack.effective_shape()?, rack.folder(data));
+    let roots = rack.roots(&shape, &directory)?;
+    let backend: Arc<dyn fulgurite_disks::Backend> = match rack.backend {
+        Backend::Simulated => {
+            let scale = if is_instant { Ratio::ZERO } else { rack.time_scale };
+            let seed = Seed::new(rack.seed);
+            Arc::new(Simulated::new(shape.places(), Times::PELICAN, scale, seed))
+        }
+        Backend::Linux => {
+            let disks = rack.devices(&shape, &roots)?;
+            let away: Vec<String> = disks
+                .iter()
+                .filter(|(_, disk)| !disk.device.exists())
+                .map(|(place, disk)| format!("place {place}: {}", disk.device.display()))
+                .collect();
+            if away.len() == disks.len() {
+                let message = format!(
+                    "setting rack.device: there is no device of any place ({}); name them as \
+                     `ls /dev/disk/by-path` does, or use backend = \"simulated\"",
+                    away.first().map_or("", String::as_str)
+                );
+                return Err(Coded::new(Exit::Config, message).into());
+            }
+            for disk in away {
+                tracing::warn!("there is no device for {disk}");
+            }
+            Arc::new(LinuxDisks::new(disks))
+        }
+    };
+    Ok(RackOptions {
+        directory,
+        policy: rack.effective_policy(),
+        shape,
+        roots,
+        backend,
+        clock: system_clock(),
+        entropy: Entropy::new(draw),
+        scrub: rack.scrub(),
+        rated_spin_ups: rack.rated_spinups,
+        fail: fail_points()?,
+        injected: Injected::default(),
+    })
+}
+
+/// The point at which tests have the process killed, if it is one of the rack's.
+fn fail_points() -> anyhow::Result<FailPoints> {
+    match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
+        Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
+            .map_err(|reason| Coded::new(Exit::Config, reason).into()),
+        Some(_) | None => Ok(FailPoints::default()),
+    }
+}
+
+/// Whether a fail point is the rack's, and none of the archive.
+pub fn is_fail_point(name: &str) -> bool {
+    FAIL_POINTS.contains(&name)
+}

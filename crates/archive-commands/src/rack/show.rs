@@ -1,0 +1,133 @@
+//! What people see of a rack: a line for each group with its disks as a picture.
+
+use fulgurite_disks::{Power, Wake};
+use fulgurite_stacks::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::timestamp;
+use fulgurite_terminal::output::{bytes, grouped};
+use fulgurite_terminal::style::{self, Tone};
+
+/// A disk in the picture.
+fn sign(disk: &DiskSnapshot) -> char {
+    match disk.power {
+        Power::Failed | Power::Absent | Power::Unclean => 'x',
+        _ if disk.trouble.is_some() => '!',
+        Power::Standby => '.',
+        Power::SpinningUp => '^',
+        Power::Active => '#',
+        Power::Unmounting => 'v',
+    }
+}
+
+/// A rack at one moment.
+pub(super) fn snapshot(rack: &Snapshot) -> String {
+    let disks: usize = rack.groups.iter().map(|group| group.disks.len()).sum();
+    let what =
+        if rack.simulated { "simulated disks: directories that do not turn" } else { "real disks" };
+    let mut lines = vec![
+        format!("rack       {}", rack.rack),
+        format!(
+            "disks      {} in {}; {what}",
+            grouped(disks as u64),
+            counted(rack.groups.len() as u64, "group")
+        ),
+        format!("power      {:.1} W, estimated", rack.watts),
+        String::new(),
+        style::out(Tone::Strong, HEAD).to_string(),
+    ];
+    lines.extend(rack.groups.iter().map(group));
+    lines.push("disks: . asleep, ^ up, # active, v down, ! in trouble, x out".to_owned());
+    lines.extend(rack.groups.iter().filter_map(alarm));
+    let disks = rack.groups.iter().flat_map(|group| &group.disks);
+    let troubled = disks.filter_map(|disk| Some((disk.place, disk.trouble.as_ref()?)));
+    lines.extend(troubled.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")));
+    let disks = rack.groups.iter().flat_map(|group| &group.disks);
+    lines.extend(disks.filter_map(failing));
+    let worn = rack.groups.iter().flat_map(|group| rack.worn(group));
+    let rated = rack.rated_spin_ups.unwrap_or_default();
+    lines.extend(worn.map(|disk| worn_out(disk, rated)));
+    lines.join("\n")
+}
+
+/// A disk that says that it will fail.
+fn failing(disk: &DiskSnapshot) -> Option<String> {
+    let health = disk.health.as_ref().filter(|health| health.passes == Some(false))?;
+    let which = [health.model.as_deref(), health.serial.as_deref()];
+    let which = which.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let line = format!(
+        "warning    disk {} says that it will fail (SMART); replace it: {which}",
+        disk.place
+    );
+    Some(style::out(Tone::Notice, line).to_string())
+}
+
+/// A disk that was woken nearly as often as it may be.
+fn worn_out(disk: &DiskSnapshot, rated: u64) -> String {
+    let line = format!(
+        "warning    disk {} was woken {} times and is rated for {}; replace it",
+        disk.place,
+        grouped(disk.spin_ups),
+        grouped(rated)
+    );
+    style::out(Tone::Notice, line).to_string()
+}
+
+const HEAD: &str = concat!(
+    "group class  state          woken today  life    watts  waiting  ",
+    "   blobs       bytes        free  disks                    since"
+);
+
+fn group(group: &GroupSnapshot) -> String {
+    let state = format!("{:<13}", group.state.name());
+    let tone = match group.state {
+        GroupState::Spinning => Tone::Good,
+        GroupState::SpinningUp | GroupState::SpinningDown => Tone::Notice,
+        GroupState::Asleep => Tone::Faint,
+    };
+    let signs: String = group.disks.iter().map(sign).collect();
+    let free = group.room.map_or_else(|| "?".to_owned(), |room| bytes(room.free));
+    let (blobs, all) = (grouped(group.blobs), bytes(group.bytes));
+    let lies = format!("{blobs:>8}  {all:>10}  {free:>10}");
+    let since = match group.since {
+        Some(since) => timestamp(since),
+        None => "before the start".to_owned(),
+    };
+    format!(
+        "{:>5} {:>5}  {}  {:>11}  {:>4}  {:>7.1}  {:>7}  {lies}  {signs:<24} {since}",
+        group.group,
+        group.class,
+        style::out(tone, state),
+        group.spin_ups_of_a_day,
+        group.spin_ups,
+        group.watts,
+        group.waiting,
+    )
+}
+
+/// What a group has lost, if it has.
+fn alarm(group: &GroupSnapshot) -> Option<String> {
+    let away = group.disks.iter().filter(|disk| disk.trouble.is_some() || disk.power.is_out());
+    let away: Vec<String> = away.map(|disk| disk.place.to_string()).collect();
+    (!away.is_empty()).then(|| {
+        let line = format!(
+            "alarm      group {} has lost redundancy: {} of {} away: {}",
+            group.group,
+            away.len(),
+            counted(group.disks.len() as u64, "disk"),
+            away.join(", ")
+        );
+        style::out(Tone::Bad, line).to_string()
+    })
+}
+
+/// A wake.
+pub(super) fn wake(wake: &Wake) -> String {
+    let group = wake.group.map_or_else(|| "-".to_owned(), |group| group.to_string());
+    let places: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
+    format!(
+        "{:<24}  group {group:>3}  {:<14}  disks {}",
+        timestamp(wake.at),
+        wake.cause.to_string(),
+        places.join(" ")
+    )
+}

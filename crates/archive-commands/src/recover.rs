@@ -1,0 +1,238 @@
+//! `recover`: a catalog out of platters, logs and keys, and of what a damaged one still says.
+//!
+//! The archive does the work; this command finds its inputs and reports. Platters that lie
+//! elsewhere (a copy, another site) are brought into the data directory first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use fulgurite_archive::{RecoverOptions, RecoverReport};
+use fulgurite_gateway::ColdTiers;
+use fulgurite_stacks::RackStore;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::{Output, bytes, note, rate, seconds};
+use fulgurite_terminal::progress::count_bar;
+use fulgurite_tome_store::TomeStore;
+
+use crate::config::{Config, Overrides, of_process};
+use crate::process::keep_private;
+use crate::serve::archive_config;
+use crate::{geo, rack, tomes};
+
+/// Flags of `recover`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RecoverArgs {
+    /// Data directory with its keys, and without a catalog or with a damaged one
+    #[arg(long, value_name = "DIR", env = "FULGURITE_DATA")]
+    data: PathBuf,
+    /// Folder of platter files to bring into the data directory first
+    #[arg(long, value_name = "DIR")]
+    platters: Option<PathBuf>,
+    /// Rebuild a catalog that reads well, too: what it says is kept, and the rest is looked for,
+    /// what is in doubt with it
+    #[arg(long)]
+    salvage: bool,
+    /// Of several objects of one name show the earliest, not the last
+    #[arg(long)]
+    earliest: bool,
+    /// Master key file, if it is not DATA/keys/master.key
+    #[arg(long, value_name = "FILE")]
+    master_key: Option<PathBuf>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Rack of simulated cold disks in DATA/rack, as `serve` was told of it
+    #[arg(long, value_name = "SHAPE")]
+    rack: Option<String>,
+    /// Tomes with simulated disks in DATA/tomes, as `serve` was told of them
+    #[arg(long, value_name = "COUNT")]
+    tomes: Option<u32>,
+}
+
+/// Runs `recover`.
+pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
+    keep_private();
+    let overrides =
+        Overrides { rack: args.rack.clone(), tomes: args.tomes, ..Overrides::default() };
+    let config = Config::load(args.config.as_deref(), of_process(), overrides)?;
+    if !args.data.is_dir() {
+        let message = format!("data directory \"{}\" does not exist", args.data.display());
+        return Err(Coded::new(Exit::NotFound, message).into());
+    }
+    if let Some(from) = &args.platters {
+        let brought = bring(from, &args.data.join("platters"))?;
+        note(format_args!("brought {}", counted(brought, "platter")));
+    }
+    let (rack, tomes) = (rack_of(&config, &args.data)?, tomes_of(&config, &args.data)?);
+    // Sites are asked by this runtime as long as it is there.
+    let (geo, sites) = geo::to_recover(&config)?.unzip();
+    let cold = ColdTiers { rack, tomes, geo };
+    let mut config = archive_config(&config, &args.data, &cold)?;
+    if let Some(file) = &args.master_key {
+        config.master_key = Some(file.clone());
+    }
+    let bar = Mutex::new(count_bar("recover", 0, out.is_json()));
+    let options = RecoverOptions { salvage: args.salvage, earliest: args.earliest };
+    let report = fulgurite_archive::recover(config, options, &|progress| {
+        let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+        bar.set_length(progress.platters_total);
+        bar.set_position(progress.platters);
+        bar.set_message(counted(progress.entries, "entry"));
+    });
+    if let Some(rack) = cold.rack {
+        rack.stop();
+    }
+    if let Some(tomes) = cold.tomes {
+        tomes.stop();
+    }
+    drop((cold.geo, sites));
+    let report = report?;
+    bar.lock().unwrap_or_else(PoisonError::into_inner).finish_and_clear();
+    show(&report, out)
+}
+
+/// The tomes that objects may lie on; the same is true of them.
+fn tomes_of(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
+    if let Some(tomes) = &config.tomes {
+        return tomes::open_now(tomes, data).map(Some);
+    }
+    let folder = data.join("tomes");
+    if !folder.join("set").exists() {
+        return Ok(None);
+    }
+    let message = format!(
+        "there are tomes in \"{}\", which nothing names: give --config FILE, or --tomes COUNT as \
+         to serve; what is on them would not come back",
+        folder.display()
+    );
+    Err(Coded::new(Exit::Config, message).into())
+}
+
+/// The rack that objects may lie on. One that nothing names would be forgotten with all on it.
+fn rack_of(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
+    if let Some(rack) = &config.rack {
+        return rack::open(rack, data).map(Some);
+    }
+    let folder = data.join("rack");
+    if !folder.join("index").exists() {
+        return Ok(None);
+    }
+    let message = format!(
+        "there is a rack in \"{}\", which nothing names: give --config FILE, or --rack SHAPE as \
+         to serve; what is on it would not come back",
+        folder.display()
+    );
+    Err(Coded::new(Exit::Config, message).into())
+}
+
+fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
+    out.json(report)?;
+    out.text(format_args!(
+        "{} in {}, {}, from {} of {} and {} in {} ({})",
+        counted(report.objects, "object"),
+        counted(report.buckets, "bucket"),
+        bytes(report.bytes),
+        counted(report.platters, "platter"),
+        counted(report.sets, "set"),
+        counted(report.segments, "segment"),
+        seconds(report.seconds),
+        rate(report.bytes, report.seconds)
+    ))?;
+    let notes = [
+        (report.staged, "object", "of them wait for glass"),
+        (report.platters_rebuilt, "platter", "missing; the lists came from their sets"),
+        (report.shredded, "part", "on glass without a key: deleted, and so they stay"),
+        (
+            report.in_doubt,
+            "object",
+            "in doubt: kept until their names are put or deleted, and not shown",
+        ),
+        (
+            report.in_doubt.saturating_sub(report.overwritten),
+            "object",
+            "of these no start showed; `recover --salvage` does",
+        ),
+        (
+            report.overwritten,
+            "object",
+            "of these gave their name to another; `--salvage --earliest` shows the first of a name",
+        ),
+        (report.uploads, "multipart upload", "can go on"),
+        (report.parts_lost, "part", "of multipart uploads did not come back; send them again"),
+        (
+            report.keys_unexplained,
+            "key",
+            "of bodies that are nowhere: uploads that a crash cut short, or platters and segments \
+             that are not here",
+        ),
+        (
+            report.set_aside,
+            "segment",
+            "of the logs set aside in orphaned/: they hold bodies that did not come back",
+        ),
+    ];
+    for (count, what, note) in notes {
+        if count > 0 {
+            out.text(format_args!("{} {note}", counted(count, what)))?;
+        }
+    }
+    for damage in &report.catalog_damages {
+        out.text(format_args!("damaged: {damage}"))?;
+    }
+    if let Some(kept) = &report.catalog_kept {
+        let rows = counted(report.rows_salvaged, "row");
+        out.text(format_args!("the catalog before, of which {rows} read, is kept in \"{kept}\""))?;
+    }
+    for doubted in &report.doubted {
+        out.text(format_args!("in doubt: {doubted}"))?;
+    }
+    for lost in &report.lost {
+        out.text(format_args!("lost: {lost}"))?;
+    }
+    for problem in &report.unusable {
+        out.text(format_args!("unusable: {problem}"))?;
+    }
+    verdict(report)
+}
+
+/// The exit code: what is lost is an error, what is in doubt is not.
+fn verdict(report: &RecoverReport) -> anyhow::Result<()> {
+    if report.incomplete == 0 && report.unusable.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} incomplete; {} not usable",
+        counted(report.incomplete, "object"),
+        counted(report.unusable.len() as u64, "platter file, entry or record")
+    );
+    let exit = if report.objects > 0 { Exit::Partial } else { Exit::Corrupt };
+    Err(Coded::new(exit, message).into())
+}
+
+/// Links, or copies, every platter file of `from` that is not in `to`; returns how many.
+fn bring(from: &Path, to: &Path) -> anyhow::Result<u64> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make \"{}\"", to.display()))?;
+    let mut brought = 0;
+    let entries =
+        fs::read_dir(from).with_context(|| format!("cannot list \"{}\"", from.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let Some(name) = path.file_name() else { continue };
+        let target = to.join(name);
+        if path.extension().is_none_or(|extension| extension != "glass") || target.exists() {
+            continue;
+        }
+        if fs::hard_link(&path, &target).is_err() {
+            let part = target.with_extension("part");
+            fs::copy(&path, &part)
+                .with_context(|| format!("cannot copy \"{}\"", path.display()))?;
+            fs::File::open(&part)?.sync_all()?;
+            fs::rename(&part, &target)?;
+        }
+        brought += 1;
+    }
+    Ok(brought)
+}

@@ -1,0 +1,441 @@
+//! `serve`: an archive and its gateway under one roof, from start to graceful stop.
+//!
+//! ```text
+//! rack, tomes -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or
+//!                                            SIGINT   stop: requests, archive, rack, tomes, file
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use fulgurite_archive::Archive;
+use fulgurite_archive::config::{
+    AnalogOptions, ArchiveConfig, Calm, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
+    LibraryOptions, MediumOptions, MoveWhen, SealPolicy, SpaceOptions, Tariff, TierName,
+    TierOptions,
+};
+use fulgurite_client::credentials::{self, KeyOrigin, KeyPair};
+use fulgurite_client::server_file::{ServerFile, forget_operator, make_operator};
+use fulgurite_gateway::{ColdTiers, Credentials, Limits, ServerConfig, TlsConfig};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::{Output, note};
+use fulgurite_units::{ByteCount, Ratio};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::banner;
+use crate::config::{self, Config, ConfigArgs, Expedited, TlsChoice};
+use crate::decode_worker::with_credentials;
+use crate::descriptors;
+use crate::limits::{RACK_RESTORES_AT_ONCE, TOMES_BODIES_AT_ONCE};
+use crate::process::{fail_point, keep_private};
+use crate::{geo, rack, tomes};
+
+/// Flags of `serve`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ServeArgs {
+    /// Data directory; made if it does not exist
+    #[arg(long, value_name = "DIR", env = "FULGURITE_DATA")]
+    data: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Access key; without one, a pair is made once and kept in DATA/credentials.toml
+    #[arg(long, value_name = "KEY", env = "FULGURITE_ACCESS_KEY", requires = "secret_key")]
+    access_key: Option<String>,
+    /// Secret key; prefer the variable, a flag is seen by others
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "FULGURITE_SECRET_KEY",
+        hide_env_values = true,
+        requires = "access_key"
+    )]
+    secret_key: Option<String>,
+}
+
+/// A server that answers.
+#[derive(Debug)]
+pub struct Running {
+    /// The archive behind it.
+    archive: Archive,
+    /// What is behind that.
+    cold: ColdTiers,
+    /// Where it answers.
+    pub endpoint: String,
+    /// Certificate to trust.
+    pub certificate: Option<PathBuf>,
+    shutdown: oneshot::Sender<()>,
+    gateway: JoinHandle<fulgurite_gateway::Result<()>>,
+}
+
+/// Runs `serve`.
+pub async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
+    keep_private();
+    let config = args.config.load()?;
+    let data = &args.data;
+    descriptors::raise()?;
+    make_folder(data)?;
+    // Before anything is announced: a signal from now on is a graceful stop.
+    let (mut terminate, mut interrupt) = signals()?;
+    let is_first = !data.join("archive.json").exists();
+    let (keys, origin) = keys(args)?;
+    let (archive, cold) = open_with_tiers(&config, data).await?;
+    if origin == KeyOrigin::New && !is_first {
+        warn_of_new_keys(data);
+    }
+    let operator = match origin {
+        KeyOrigin::Given => Some(make_operator(data)?),
+        KeyOrigin::New | KeyOrigin::Stored => {
+            forget_operator(data);
+            None
+        }
+    };
+    let (operator, operator_file) = operator.unzip();
+    let running = listen(&config, data, &keys, operator.as_ref(), (archive, cold)).await?;
+    let file = ServerFile {
+        endpoint: running.endpoint.clone(),
+        pid: std::process::id(),
+        access_key: keys.access_key.clone(),
+        certificate: running.certificate.clone(),
+        operator: operator_file,
+    };
+    file.write(data)?;
+    banner::show(&banner::Banner { data, config: &config, file: &file, keys: &keys, origin }, out)?;
+    out.flush()?;
+    let failure = tokio::select! {
+        () = wait_for(&mut terminate, &mut interrupt) => None,
+        why = running.failed() => Some(why),
+    };
+    tracing::info!("stopping");
+    let stopped = tokio::select! {
+        stopped = running.stop() => stopped,
+        () = wait_for(&mut terminate, &mut interrupt) => {
+            note("fulgurite: stopped at once; the next start finishes what was cut short");
+            Ok(())
+        }
+    };
+    ServerFile::remove(data);
+    match failure {
+        Some(why) => {
+            let message =
+                format!("the archive ended itself: {why}; mend the disk, then start again");
+            Err(Coded::new(Exit::KeysFailed, message).into())
+        }
+        None => stopped,
+    }
+}
+
+/// The keys of the server, and where they came from.
+fn keys(args: &ServeArgs) -> anyhow::Result<(KeyPair, KeyOrigin)> {
+    if let (Some(access_key), Some(secret_key)) = (&args.access_key, &args.secret_key) {
+        let (access_key, secret_key) = (access_key.clone(), secret_key.clone());
+        return Ok((KeyPair { access_key, secret_key }, KeyOrigin::Given));
+    }
+    let (keys, is_new) = credentials::read_or_generate(&args.data)?;
+    Ok((keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored }))
+}
+
+/// A new pair for an old archive locks everybody out who has the old one.
+fn warn_of_new_keys(data: &Path) {
+    tracing::warn!(
+        file = %credentials::credentials_path(data).display(),
+        "the keys of this archive are missing: a new pair was made, and keys that clients have no \
+         longer work; to have them again stop, bring the file back and start"
+    );
+}
+
+/// Makes the data directory, readable by its owner only.
+fn make_folder(data: &Path) -> anyhow::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
+        Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", data.display())).into()
+    })
+}
+
+fn signals() -> anyhow::Result<(Signal, Signal)> {
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    Ok((listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?))
+}
+
+async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+/// Opens the archive in `data`.
+pub async fn open(config: &Config, data: &Path, cold: &ColdTiers) -> anyhow::Result<Archive> {
+    Ok(Archive::open(archive_config(config, data, cold)?).await?)
+}
+
+/// Rack, tomes and sites first: they are tiers of the archive.
+async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, ColdTiers)> {
+    let rack = rack::to_serve(config, data).await?;
+    let mut cold = ColdTiers { rack, ..ColdTiers::default() };
+    let opened = async {
+        cold.tomes = tomes::to_serve(config, data).await?;
+        cold.geo = geo::to_serve(config).await?;
+        open(config, data, &cold).await
+    };
+    match opened.await {
+        Ok(archive) => Ok((archive, cold)),
+        Err(error) => {
+            close(cold).await;
+            Err(error)
+        }
+    }
+}
+
+/// Puts the disks of rack and tomes down.
+pub async fn close(cold: ColdTiers) {
+    if let Some(rack) = cold.rack {
+        rack::close(rack).await;
+    }
+    if let Some(tomes) = cold.tomes {
+        tomes::close(tomes).await;
+    }
+}
+
+/// Binds the gateway to `archive` and lets it answer.
+pub async fn listen(
+    config: &Config,
+    data: &Path,
+    keys: &KeyPair,
+    operator: Option<&KeyPair>,
+    (archive, cold): (Archive, ColdTiers),
+) -> anyhow::Result<Running> {
+    let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
+    let mut server = ServerConfig::new(config.listen, pair);
+    let operator = operator.map(|keys| Credentials::new(&keys.access_key, &keys.secret_key));
+    server.operator = operator.transpose()?;
+    server.domain = config.domain.clone();
+    server.cold = cold.clone();
+    server.limits = Limits::for_descriptors(descriptors::bound());
+    server.tls = match &config.tls {
+        TlsChoice::Off => None,
+        TlsChoice::Auto => {
+            let names = config.domain.iter().flat_map(|d| [d.clone(), format!("*.{d}")]).collect();
+            Some(TlsConfig::Auto { directory: data.join("tls"), names })
+        }
+        TlsChoice::Files { certificate, key } => {
+            Some(TlsConfig::Files { cert: certificate.clone(), key: key.clone() })
+        }
+    };
+    let server = match fulgurite_gateway::bind(server, archive.clone()).await {
+        Ok(server) => server,
+        Err(error) => {
+            let _ = archive.stop().await;
+            close(cold).await;
+            return Err(error.into());
+        }
+    };
+    let endpoint = endpoint_of(server.local_addr(), server.is_tls());
+    if let Some(warning) = warning_of(server.local_addr(), server.is_tls()) {
+        tracing::warn!("{warning}");
+    }
+    let is_self_signed = config.tls == TlsChoice::Auto;
+    let certificate = server.certificate().filter(|_| is_self_signed).map(absolute);
+    let (shutdown, stop) = oneshot::channel::<()>();
+    let gateway = tokio::spawn(server.serve(async move {
+        // A dropped sender asks for a stop just as a message does.
+        let _ = stop.await;
+    }));
+    Ok(Running { archive, cold, endpoint, certificate, shutdown, gateway })
+}
+
+impl Running {
+    /// Returns when the archive cannot go on, with why.
+    async fn failed(&self) -> String {
+        self.archive.failed().await
+    }
+
+    /// Lets running requests finish, then the archive, then puts the disks of rack and tomes down.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        drop(self.shutdown);
+        self.gateway.await.context("the gateway died")??;
+        // A body on its way to tomes may wait an hour for parities: it is staged, and goes later.
+        if let Some(tomes) = &self.cold.tomes {
+            tomes.stop_waiting();
+        }
+        let stopped = self.archive.stop().await;
+        close(self.cold).await;
+        Ok(stopped?)
+    }
+}
+
+/// How clients on this machine reach `address`.
+fn endpoint_of(address: SocketAddr, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("{scheme}://{address}")
+}
+
+/// What an operator should know who lets other machines in without TLS.
+fn warning_of(address: SocketAddr, is_tls: bool) -> Option<String> {
+    if is_tls || address.ip().is_loopback() {
+        return None;
+    }
+    Some(format!(
+        "{address} is reached by other machines, and without TLS all bodies and answers can be \
+         read and changed on their way: start with --tls, or put a proxy with TLS before it"
+    ))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The archive's part of the configuration.
+pub fn archive_config(
+    config: &Config,
+    data: &Path,
+    cold: &ColdTiers,
+) -> anyhow::Result<ArchiveConfig> {
+    let geometry = config.effective_geometry()?;
+    let staged_bytes =
+        config.seal.staged_bytes.unwrap_or_else(|| ByteCount::new(geometry.set_user_bytes()));
+    let (far_libraries, far_redundancy) = config.far_libraries()?;
+    Ok(ArchiveConfig {
+        data: data.to_owned(),
+        glass: GlassConfig {
+            geometry,
+            shard_size: config.seal.shard_size,
+            medium: MediumOptions { seed: config.medium.seed, fidelity: fidelity(&config.medium)? },
+            library: LibraryOptions {
+                shape: config.library.shape.clone(),
+                time_scale: config.library.time_scale,
+                seed: config.library.seed,
+                policy: config.library.policy.clone(),
+                log: config.library.log.clone(),
+            },
+            far_redundancy,
+        },
+        seal: SealPolicy { staged_bytes, age: config.seal.age },
+        classes: config.effective_classes()?,
+        tiers: tiers(config, cold)?,
+        acknowledged_at: config.acknowledged_at().map_err(|reason| {
+            Coded::new(Exit::Config, format!("setting storage.acknowledged_at: {reason}"))
+        })?,
+        far_libraries,
+        shared: geo::shared(config, cold),
+        log_capacity: config.storage.log_capacity,
+        space: SpaceOptions {
+            free_min: config.storage.free_min,
+            reserve: config.storage.reserve,
+            forget_within: config.storage.forget_within,
+        },
+        master_key: config.keys.master_key.clone(),
+        key_tables: config.keys.tables.clone(),
+        expedited: match config.restore.expedited {
+            Expedited::Refuse => ExpeditedPolicy::Refuse,
+            Expedited::Standard => ExpeditedPolicy::Standard,
+        },
+        restore_log: config.restore.log.clone(),
+        day: config.restore.day,
+        fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?
+            .filter(|(name, _)| !rack::is_fail_point(name) && !tomes::is_fail_point(name)),
+    })
+}
+
+/// The tiers of the configuration, rack, tomes and sites among them.
+fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
+    let mut tiers = config::tiers(&config.tiers, config::of_process())
+        .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?;
+    if let Some(store) = &cold.tomes {
+        let options = TierOptions {
+            url: format!("tomes:{}", store.id()),
+            store: Some(Arc::new(store.clone()) as _),
+            with_entries: true,
+            bodies_at_once: TOMES_BODIES_AT_ONCE,
+            ..TierOptions::default()
+        };
+        tiers.insert(TierName::tomes(), options);
+    }
+    if let (Some(store), Some(geo)) = (&cold.geo, &config.geo) {
+        tiers.insert(TierName::geo(), geo::tier(store, geo));
+    }
+    if let (Some(store), Some(rack)) = (&cold.rack, &config.rack) {
+        let asked = store.clone();
+        let config::rack::Moves { calm_age, age, bytes } = rack.moves;
+        let calm = Calm::new(move || asked.is_calm());
+        let options = TierOptions {
+            url: format!("rack:{}", store.rack()),
+            store: Some(Arc::new(store.clone()) as _),
+            when: MoveWhen::Waits { calm_age, age, bytes, calm },
+            with_entries: true,
+            restores_at_once: RACK_RESTORES_AT_ONCE,
+            ..TierOptions::default()
+        };
+        tiers.insert(TierName::rack(), options);
+    }
+    Ok(tiers)
+}
+
+/// How the medium is simulated.
+fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
+    Ok(match medium.fidelity {
+        config::Fidelity::Sector => match &medium.statistics {
+            None => Fidelity::Sector {
+                sector_rate: medium.sector_failure_rate,
+                track_rate: medium.track_failure_rate,
+            },
+            Some(_)
+                if [medium.sector_failure_rate, medium.track_failure_rate]
+                    .iter()
+                    .any(|rate| *rate != Ratio::ZERO) =>
+            {
+                let message = "medium.statistics says how often sectors fail; leave \
+                               medium.sector_failure_rate and medium.track_failure_rate at 0";
+                return Err(Coded::new(Exit::Config, message).into());
+            }
+            Some(statistics) => {
+                Fidelity::Drawn { statistics: statistics.clone(), reads_max: medium.reads_max }
+            }
+        },
+        config::Fidelity::Soft => {
+            let statistics = medium.statistics.clone().ok_or_else(|| {
+                let message = "fidelity soft needs medium.statistics: a file that \
+                               `fulgurite glass calibrate` writes";
+                anyhow::Error::from(Coded::new(Exit::Config, message))
+            })?;
+            Fidelity::Soft { statistics, reads_max: medium.reads_max }
+        }
+        config::Fidelity::Analog => Fidelity::Analog(Box::new(AnalogOptions {
+            preset: medium.channel.clone(),
+            model: medium.model.clone(),
+            engine: medium.engine.choice(),
+            reads_max: medium.reads_max,
+            workers: medium.decode_workers,
+            queue: medium.decode_queue.clone().map(with_credentials),
+            tariff: Tariff {
+                prices: medium.decode_prices.0,
+                within: std::time::Duration::from_nanos(medium.decode_within.as_nanos()),
+            },
+            watts: medium.decode_watts,
+            damage: medium.damage.as_deref().map(damage).transpose()?.unwrap_or_default(),
+        })),
+    })
+}
+
+/// Reads a file of damage.
+fn damage(path: &Path) -> anyhow::Result<InjectedDamage> {
+    let wrong = |reason: String| {
+        Coded::new(Exit::Config, format!("medium.damage {}: {reason}", path.display()))
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Ok(InjectedDamage::from_toml(&text).map_err(wrong)?)
+}
+
+#[cfg(test)]
+mod tests;

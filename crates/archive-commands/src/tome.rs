@@ -1,0 +1,119 @@
+//! `tome`: a tome of a set in a process of its own.
+//!
+//! Which set it is, where its tomes are and whose certificates are used is in `tomes.toml`
+//! (docs/tomes-network.md). Not here: the process of the set.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use fulgurite_archive::system_clock;
+use fulgurite_disks::{Backend, LinuxDisk, LinuxDisks, PlaceId, Simulated, Times};
+use fulgurite_terminal::output::Output;
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::Entropy;
+use fulgurite_tomes_net::{ServeOptions, TomesFile, serve};
+use fulgurite_units::{Ratio, Seed};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::process::{draw, keep_private};
+
+/// `tome`, with one of its commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TomeCommand {
+    #[command(subcommand)]
+    command: TomeAction,
+}
+
+/// What can be asked.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum TomeAction {
+    /// Serve one tome to its set and to the other tomes, until it is told to stop
+    Serve(TomeServeArgs),
+}
+
+/// `tome serve`
+#[derive(Clone, Debug, clap::Args)]
+pub struct TomeServeArgs {
+    /// File that says which set it is, where its tomes are, and whose certificates are used (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Number of the tome
+    #[arg(long, value_name = "NUMBER")]
+    tome: u32,
+    /// Directory for what the tome keeps awake, on storage that does not sleep
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Where its disk has its files, if not in DATA/disk
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Device of its disk, below /dev/disk/by-id or by-path; without one it is simulated
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<PathBuf>,
+    /// Where /etc/fstab mounts the device, if it is to be mounted and unmounted
+    #[arg(long, value_name = "DIR", requires = "device")]
+    mount: Option<PathBuf>,
+    /// Where to listen, if not at the tome's address in the file
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+}
+
+/// Runs it.
+pub async fn tome(args: &TomeCommand, out: &Output) -> anyhow::Result<()> {
+    match &args.command {
+        TomeAction::Serve(args) => serve_tome(args, out).await,
+    }
+}
+
+async fn serve_tome(args: &TomeServeArgs, out: &Output) -> anyhow::Result<()> {
+    keep_private();
+    let file = TomesFile::read(&args.config)?;
+    let listener = match args.listen {
+        Some(address) => {
+            let listener = TcpListener::bind(address).await;
+            Some(listener.with_context(|| format!("cannot listen at {address}"))?)
+        }
+        None => None,
+    };
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    let (mut terminate, mut interrupt) =
+        (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let options = ServeOptions {
+        tome: TomeId::new(args.tome),
+        listener,
+        directory: args.data.clone(),
+        root: args.root.clone().unwrap_or_else(|| args.data.join("disk")),
+        backend: backend(args),
+        clock: system_clock(),
+        entropy: Entropy::new(draw),
+    };
+    out.text(format_args!(
+        "serving tome {} of set {}; to stop: Ctrl-C, which puts its disk down",
+        args.tome, file.set
+    ))?;
+    out.flush()?;
+    Ok(serve(&file, options, stop).await?)
+}
+
+/// What turns the disk. One that is simulated takes no time.
+fn backend(args: &TomeServeArgs) -> Arc<dyn Backend> {
+    let place = PlaceId::new(args.tome);
+    match &args.device {
+        Some(device) => {
+            let (device, mount) = (device.clone(), args.mount.clone());
+            Arc::new(LinuxDisks::new([(place, LinuxDisk { device, mount, smartctl: None })].into()))
+        }
+        None => {
+            let seed = Seed::new(args.tome.into());
+            Arc::new(Simulated::new([place], Times::PELICAN, Ratio::ZERO, seed))
+        }
+    }
+}

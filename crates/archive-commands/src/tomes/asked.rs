@@ -1,0 +1,132 @@
+//! A set of tomes that can be asked: behind a running server, over its admin API; or, when none
+//! runs, opened by this process, which lets nobody else have it meanwhile.
+
+use std::sync::Arc;
+
+use fulgurite_disks::Wake;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::progress;
+use fulgurite_tome_store::{
+    Compared, Found, Rebuilt, Result, Scrubbed, Snapshot, Surveyed, TomeId, TomeStore, Work,
+};
+use fulgurite_units::{ErrorKind, error_chain};
+
+use super::{TomesArgs, close, open};
+use crate::admin::AdminClient;
+
+/// A set that can be asked.
+pub(super) enum Asked {
+    /// That of a running server.
+    Server(AdminClient),
+    /// One that this process has open.
+    Store(TomeStore),
+}
+
+/// Has `act` ask the set, and lets go of it.
+pub(super) async fn with(
+    args: &TomesArgs,
+    act: impl AsyncFnOnce(&Asked) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    if let Some(server) = AdminClient::serving(&args.remote, || args.data()).await? {
+        return act(&Asked::Server(server)).await;
+    }
+    let store = open(&args.configured()?, &args.data()?).await?;
+    let done = act(&Asked::Store(store.clone())).await;
+    close(store).await;
+    done
+}
+
+impl Asked {
+    pub(super) async fn status(&self) -> anyhow::Result<Snapshot> {
+        match self {
+            Self::Server(server) => server.tomes().await,
+            Self::Store(store) => Ok(store.snapshot().await?),
+        }
+    }
+
+    pub(super) async fn ledger(&self) -> anyhow::Result<Vec<Wake>> {
+        match self {
+            Self::Server(server) => server.tomes_ledger().await,
+            Self::Store(store) => Ok(store.ledger().await),
+        }
+    }
+
+    pub(super) async fn recover(&self, is_quiet: bool) -> anyhow::Result<Found> {
+        match self {
+            Self::Server(server) => server.tomes_work("tomes-recover", None, is_quiet).await,
+            Self::Store(store) => Ok(store.recover().await?),
+        }
+    }
+
+    pub(super) async fn verify(&self, is_quiet: bool) -> anyhow::Result<Compared> {
+        match self {
+            Self::Server(server) => server.tomes_work("tomes-verify", None, is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                followed("verify", is_quiet, async move |work| store.compare(&work).await).await
+            }
+        }
+    }
+
+    pub(super) async fn scrub(
+        &self,
+        tome: Option<TomeId>,
+        is_quiet: bool,
+    ) -> anyhow::Result<Scrubbed> {
+        match self {
+            Self::Server(server) => server.tomes_work("tomes-scrub", tome, is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                followed("scrub", is_quiet, async move |work| store.scrub(tome, &work).await).await
+            }
+        }
+    }
+
+    pub(super) async fn rebuild(&self, tome: TomeId, is_quiet: bool) -> anyhow::Result<Rebuilt> {
+        match self {
+            Self::Server(server) => server.tomes_work("tomes-rebuild", Some(tome), is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                let work = async move |work: Arc<Work>| store.rebuild(tome, &work).await;
+                followed("rebuild", is_quiet, work).await
+            }
+        }
+    }
+
+    /// Says nothing of what is made of it: that is for the next start.
+    pub(super) async fn survey(&self, tome: TomeId, is_quiet: bool) -> anyhow::Result<Surveyed> {
+        match self {
+            Self::Server(server) => server.tomes_work("tomes-survey", Some(tome), is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                let work = async move |work: Arc<Work>| store.survey(tome, &work).await;
+                followed("survey", is_quiet, work).await
+            }
+        }
+    }
+
+    pub(super) async fn retire(&self, tome: TomeId, is_quiet: bool) -> anyhow::Result<Rebuilt> {
+        match self {
+            Self::Server(server) => server.tomes_work("tomes-retire", Some(tome), is_quiet).await,
+            Self::Store(store) => {
+                let store = store.clone();
+                let work = async move |work: Arc<Work>| store.retire(tome, &work).await;
+                followed("retire", is_quiet, work).await
+            }
+        }
+    }
+}
+
+/// Has work done and shows how far it is.
+async fn followed<T>(
+    what: &'static str,
+    is_quiet: bool,
+    work: impl AsyncFnOnce(Arc<Work>) -> Result<T>,
+) -> anyhow::Result<T> {
+    let done = progress::followed(what, is_quiet, Work::bytes, work).await;
+    done.map_err(|error| {
+        // What is asked for cannot be had of this tome: as when a server says it.
+        let is_invalid = error.kind() == ErrorKind::Invalid;
+        if is_invalid { Coded::new(Exit::Usage, error_chain(&error)).into() } else { error.into() }
+    })
+}

@@ -1,0 +1,316 @@
+//! `tomes`: the set of tomes, made, opened, and asked by an operator.
+//!
+//! ```text
+//! open    what the configuration says, as a set that is made or opened
+//! asked   a set behind a running server, or one that this process opened
+//! show    what people see of it
+//! ```
+
+mod asked;
+mod open;
+mod show;
+
+use std::path::PathBuf;
+
+use fulgurite_client::remote::RemoteArgs;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::{Output, hint, note};
+use fulgurite_tome_store::{Compared, Found, Rebuilt, Scrubbed, Surveyed, TomeId};
+
+pub use self::open::{close, is_fail_point, open, open_now, to_serve};
+
+use self::asked::Asked;
+use crate::admin::AdminClient;
+use crate::config::{Config, Overrides, Tomes, of_process};
+use crate::process::keep_private;
+
+/// `tomes`, with one of its commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TomesCommand {
+    #[command(subcommand)]
+    command: TomesAction,
+}
+
+/// What can be asked.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum TomesAction {
+    /// Make the set that the configuration describes: its awake stores, and a file on each disk
+    Init(TomesArgs),
+    /// Take in the tomes that the configuration names and the set does not have yet; no server may
+    /// have the set meanwhile
+    Add(TomesArgs),
+    /// Show whether all is well, what each tome does and what is not protected; wakes no disk
+    Status(TomesArgs),
+    /// Show the last wakes: when which disk was woken, and why; wakes no disk
+    Ledger(TomesArgs),
+    /// Compare all groups by the signatures that tomes keep awake; wakes no disk
+    Verify(TomesArgs),
+    /// Read every block of a disk, or of all, and make anew what is bad
+    Scrub {
+        /// Number of the tome; all if none is given
+        #[arg(value_name = "TOME")]
+        tome: Option<u32>,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
+    /// Make what a lost tome had anew on others of the set
+    Rebuild {
+        /// Number of the tome
+        #[arg(value_name = "TOME")]
+        tome: u32,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
+    /// Take out a tome that is here: what it has is made anew on others, and it does not come back
+    Retire {
+        /// Number of the tome
+        #[arg(value_name = "TOME")]
+        tome: u32,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
+    /// Read the disk of a tome whose awake store is lost: the next start makes that again
+    Survey {
+        /// Number of the tome
+        #[arg(value_name = "TOME")]
+        tome: u32,
+        #[command(flatten)]
+        args: TomesArgs,
+    },
+    /// Look through all tomes for objects that the index does not know, as when it was lost
+    Recover(TomesArgs),
+}
+
+/// Which set: that of a running server, or one of a configuration.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TomesArgs {
+    /// Configuration file (TOML), when no server runs
+    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Tomes with simulated disks in DATA/tomes, as `serve` was told of them, when no server runs
+    #[arg(long, value_name = "COUNT")]
+    tomes: Option<u32>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl TomesArgs {
+    fn data(&self) -> anyhow::Result<PathBuf> {
+        let missing = || Coded::new(Exit::Usage, "no set of tomes is named: give --data DIR");
+        Ok(self.remote.data.clone().ok_or_else(missing)?)
+    }
+
+    /// The set of the configuration.
+    fn configured(&self) -> anyhow::Result<Tomes> {
+        let overrides = Overrides { tomes: self.tomes, ..Overrides::default() };
+        let config = Config::load(self.config.as_deref(), of_process(), overrides)?;
+        config.tomes.ok_or_else(|| {
+            let message = "no server runs there, and no configuration names tomes: give --config \
+                           FILE with a table [tomes], or --tomes COUNT";
+            Coded::new(Exit::Config, message).into()
+        })
+    }
+}
+
+/// Runs `tomes`.
+pub async fn tomes(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
+    keep_private();
+    match &args.command {
+        TomesAction::Init(args) => init(args, out).await,
+        TomesAction::Add(args) => add(args, out).await,
+        TomesAction::Status(args) => {
+            asked::with(args, async |set: &Asked| {
+                let snapshot = set.status().await?;
+                out.json(&snapshot)?;
+                out.text(show::snapshot(&snapshot))?;
+                if let Some(advice) = show::advice(&snapshot).filter(|_| !out.is_json()) {
+                    note(hint(advice));
+                }
+                Ok(())
+            })
+            .await
+        }
+        TomesAction::Ledger(args) => {
+            asked::with(args, async |set: &Asked| {
+                for wake in set.ledger().await? {
+                    out.json(&wake)?;
+                    out.text(show::wake(&wake))?;
+                }
+                Ok(())
+            })
+            .await
+        }
+        TomesAction::Verify(args) => {
+            asked::with(args, async |set: &Asked| {
+                judge_compared(&set.verify(out.is_json()).await?, out)
+            })
+            .await
+        }
+        TomesAction::Scrub { tome, args } => {
+            let tome = tome.map(TomeId::new);
+            asked::with(args, async |set: &Asked| {
+                judge_scrubbed(&set.scrub(tome, out.is_json()).await?, out)
+            })
+            .await
+        }
+        TomesAction::Rebuild { tome, args } => {
+            asked::with(args, async |set: &Asked| {
+                judge_moved(&set.rebuild(TomeId::new(*tome), out.is_json()).await?, out)
+            })
+            .await
+        }
+        TomesAction::Retire { tome, args } => {
+            asked::with(args, async |set: &Asked| {
+                judge_moved(&set.retire(TomeId::new(*tome), out.is_json()).await?, out)
+            })
+            .await
+        }
+        TomesAction::Survey { tome, args } => survey(TomeId::new(*tome), args, out).await,
+        TomesAction::Recover(args) => {
+            asked::with(args, async |set: &Asked| {
+                show_found(&set.recover(out.is_json()).await?, out)
+            })
+            .await
+        }
+    }
+}
+
+async fn init(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+    let (tomes, data) = (args.configured()?, args.data()?);
+    let was_made = open::is_made(&tomes, &data);
+    let made = open::make(&tomes, &data).await?;
+    let what = if was_made { "is whole" } else { "is made" };
+    out.json(&made)?;
+    out.text(format_args!("set {} {what}, of {}", made.set, counted(made.tomes as u64, "tome")))
+}
+
+async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+    if AdminClient::serving(&args.remote, || args.data()).await?.is_some() {
+        let message = "a server has the set: stop it, add the tomes, and start it again";
+        return Err(Coded::new(Exit::Locked, message).into());
+    }
+    let (tomes, data) = (args.configured()?, args.data()?);
+    if !open::is_made(&tomes, &data) {
+        let message = "there is no set to add tomes to: make it with `fulgurite tomes init`";
+        return Err(Coded::new(Exit::Config, message).into());
+    }
+    let made = open::make(&tomes, &data).await?;
+    out.json(&made)?;
+    let (all, added) = (counted(made.tomes as u64, "tome"), u64::from(made.added));
+    out.text(format_args!("set {} has {all}, {} of them new", made.set, added))?;
+    if added == 0 && !out.is_json() {
+        note(hint("name more in the configuration: count of [tomes], or --tomes COUNT"));
+    }
+    Ok(())
+}
+
+/// Has a disk read whole. Where no server has the set, it is opened once more, which makes the
+/// awake store again.
+async fn survey(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+    let mut surveyed = None;
+    let mut is_served = false;
+    asked::with(args, async |set: &Asked| {
+        is_served = matches!(set, Asked::Server(_));
+        surveyed = Some(set.survey(tome, out.is_json()).await?);
+        Ok(())
+    })
+    .await?;
+    let Some(mut surveyed) = surveyed else { return Ok(()) };
+    if !is_served && surveyed.problems.is_empty() {
+        let store = open(&args.configured()?, &args.data()?).await?;
+        let regained = store.regained(tome);
+        let status = store.status().await;
+        close(store).await;
+        let own = status.tomes.into_iter().find(|status| status.tome == tome);
+        surveyed = regained.unwrap_or_else(|| {
+            let trouble = own.and_then(|status| status.trouble);
+            Surveyed { problems: trouble.into_iter().collect(), ..surveyed }
+        });
+    }
+    show_surveyed(&surveyed, out)
+}
+
+fn show_surveyed(surveyed: &Surveyed, out: &Output) -> anyhow::Result<()> {
+    out.json(surveyed)?;
+    let Surveyed { tome, is_regained, pieces, bad, problems } = surveyed;
+    if *is_regained {
+        out.text(format_args!(
+            "tome {tome}: its awake store is made again, with {}; {} to be made anew",
+            counted(*pieces, "piece"),
+            counted(*bad, "block")
+        ))?;
+    } else if problems.is_empty() {
+        out.text(format_args!(
+            "tome {tome}: its disk is read whole; its awake store is made again at the next start"
+        ))?;
+    }
+    judge(problems, 0, Exit::Partial, "each was named", out)
+}
+
+/// Tells problems, and that there are some.
+fn judge(
+    problems: &[String],
+    more: u64,
+    exit: Exit,
+    what: &str,
+    out: &Output,
+) -> anyhow::Result<()> {
+    for problem in problems {
+        out.text(format_args!("problem: {problem}"))?;
+    }
+    let count = problems.len() as u64 + more;
+    if count == 0 {
+        return Ok(());
+    }
+    Err(Coded::new(exit, format!("{}: {what}", counted(count, "problem"))).into())
+}
+
+/// Says whether all groups agree.
+fn judge_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
+    out.json(compared)?;
+    let Compared { groups, agree, signatures, problems, more_problems } = compared;
+    out.text(format_args!(
+        "{agree} of {groups} groups agree, by {}; no disk was woken",
+        counted(*signatures, "signature")
+    ))?;
+    let what = "groups are not as their code words say, or cannot be compared";
+    judge(problems, *more_problems, Exit::Corrupt, what, out)
+}
+
+/// Says whether all disks were read.
+fn judge_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
+    out.json(scrubbed)?;
+    let Scrubbed { tomes, healed, problems } = scrubbed;
+    out.text(format_args!(
+        "{} read whole, {} made anew",
+        counted(*tomes, "tome"),
+        counted(*healed, "block")
+    ))?;
+    judge(problems, 0, Exit::Partial, "not everything could be read", out)
+}
+
+/// Says whether all seats have moved.
+fn judge_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
+    out.json(rebuilt)?;
+    let Rebuilt { tome, seats, of, problems } = rebuilt;
+    out.text(format_args!("tome {tome}: {seats} of {} moved", counted(*of, "seat")))?;
+    if seats < of && !out.is_json() {
+        note(hint(
+            "with the server stopped, name one tome more (count of [tomes], or --tomes COUNT) and \
+             run `fulgurite tomes add`",
+        ));
+    }
+    judge(problems, 0, Exit::Partial, "what waits goes on by itself", out)?;
+    if !out.is_json() {
+        note(hint("its disk may be taken away; its number is not used again"));
+    }
+    Ok(())
+}
+
+fn show_found(found: &Found, out: &Output) -> anyhow::Result<()> {
+    out.json(found)?;
+    let Found { objects, known, problems } = found;
+    out.text(format_args!("{} found; {known} known already", counted(*objects, "object")))?;
+    judge(problems, 0, Exit::Partial, "each was named", out)
+}

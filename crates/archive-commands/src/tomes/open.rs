@@ -1,0 +1,235 @@
+//! A set of tomes is made, and opened, as the configuration has it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fulgurite_archive::system_clock;
+use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_tome_store::{StoreOptions, TomeStore};
+use fulgurite_tomes::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet};
+use fulgurite_tomes_net::{TomesFile, remotes};
+use fulgurite_units::{Ratio, Seed, TomeSetId};
+
+use crate::config::rack::Backend;
+use crate::config::{Config, Tomes};
+use crate::limits::TOMES_ANSWER_WITHIN;
+use crate::process::{draw, fail_point};
+
+/// How often it is looked whether tomes have answered.
+const ANSWER_LOOK: Duration = Duration::from_millis(200);
+
+/// What `serve` needs: the set of the configuration, if it has one.
+///
+/// # Errors
+/// When it was not made, unless the configuration says that it is to be; and those of opening it.
+pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
+    let Some(tomes) = &config.tomes else {
+        tell_of_forgotten(data);
+        return Ok(None);
+    };
+    if !is_made(tomes, data) && tomes.make {
+        make(tomes, data).await?;
+    }
+    open(tomes, data).await.map(Some)
+}
+
+/// Opens the set that was made; waits for whatever that takes.
+///
+/// # Errors
+/// When there is none, or another process has it.
+pub fn open_now(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
+    if !is_made(tomes, data) {
+        return Err(not_made(tomes, data).into());
+    }
+    let set = TomeSet::open(options(tomes, data, false)?);
+    over(set.map_err(|error| opening(tomes, data, error))?, tomes, data)
+}
+
+/// The same, where others must not be kept waiting.
+///
+/// # Errors
+/// Those of [`open_now`].
+pub async fn open(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
+    let (tomes, data) = (tomes.clone(), data.to_owned());
+    tokio::task::spawn_blocking(move || open_now(&tomes, &data)).await?
+}
+
+/// Makes the set, or what is lacking of it, and puts all disks down again. Nothing is waited for
+/// where disks are simulated.
+///
+/// # Errors
+/// When a disk is missing or somebody else's; then nothing on it was changed.
+pub(super) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
+    let (tomes, data) = (tomes.clone(), data.to_owned());
+    let made = tokio::task::spawn_blocking(move || {
+        let options = options(&tomes, &data, true)?;
+        if tomes.backend == Backend::Simulated {
+            for root in options.roots.values() {
+                std::fs::create_dir_all(root).map_err(|error| cannot_make(root, &error))?;
+            }
+        }
+        let (count, elsewhere) = (options.roots.len(), options.remotes.len());
+        let set = TomeSet::init(options).map_err(|error| opening(&tomes, &data, error))?;
+        let made = Made { set: set.id(), tomes: count + elsewhere, added: set.added() };
+        let store = over(set, &tomes, &data)?;
+        // Those elsewhere are made when they answer; a set that goes on without them would wait
+        // for ever.
+        let answered = match elsewhere {
+            0 => Ok(()),
+            _ => runtime()?.block_on(all_answer(&store)),
+        };
+        store.stop();
+        answered.map(|()| made)
+    });
+    made.await?
+}
+
+/// A set that was made.
+#[derive(Clone, Debug, serde::Serialize)]
+pub(super) struct Made {
+    /// Its id.
+    pub set: TomeSetId,
+    /// How many tomes it has, those in other processes too.
+    pub tomes: usize,
+    /// How many of them are new in a set that was there.
+    pub added: u32,
+}
+
+/// Returns when every tome of another process has answered.
+async fn all_answer(store: &TomeStore) -> anyhow::Result<()> {
+    let begun = std::time::Instant::now();
+    loop {
+        let status = store.status().await;
+        let away: Vec<String> = status.tomes.into_iter().filter_map(|tome| tome.away).collect();
+        if away.is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > TOMES_ANSWER_WITHIN {
+            let message = format!(
+                "not all tomes have answered; serve them, and run `fulgurite tomes init` again: {}",
+                away.join("; ")
+            );
+            return Err(Coded::new(Exit::Unavailable, message).into());
+        }
+        tokio::time::sleep(ANSWER_LOOK).await;
+    }
+}
+
+/// The store over an open set.
+fn over(set: TomeSet, tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
+    let options = StoreOptions {
+        directory: tomes.folder(data),
+        clock: system_clock(),
+        entropy: Entropy::new(draw),
+        promise: tomes.promise,
+    };
+    TomeStore::open(set, options).map_err(|error| {
+        let folder = tomes.folder(data);
+        anyhow::Error::new(error).context(format!("the tomes in \"{}\"", folder.display()))
+    })
+}
+
+/// Puts its disks down and lets go of its index.
+pub async fn close(store: TomeStore) {
+    // It waits for disks, which is no work for a thread that others wait for.
+    let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
+    if stopped.is_err() {
+        tracing::error!("stopping the tomes panicked; this is a bug");
+    }
+}
+
+/// Whether there is a set.
+pub(super) fn is_made(tomes: &Tomes, data: &Path) -> bool {
+    tomes.folder(data).join("set").exists()
+}
+
+fn not_made(tomes: &Tomes, data: &Path) -> Coded {
+    let message = format!(
+        "there is no set of tomes in \"{}\": make it with `fulgurite tomes init`; without [tomes] \
+         in the configuration the archive is served without one",
+        tomes.folder(data).display()
+    );
+    Coded::new(Exit::Config, message)
+}
+
+/// Objects may lie on tomes that the configuration does not name.
+fn tell_of_forgotten(data: &Path) {
+    let folder = data.join("tomes");
+    if folder.join("set").exists() {
+        tracing::warn!(
+            folder = %folder.display(),
+            "there are tomes here, and the configuration names none: what is on them cannot be \
+             read until it does ([tomes], or --tomes COUNT)"
+        );
+    }
+}
+
+fn cannot_make(root: &Path, error: &std::io::Error) -> Coded {
+    Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
+}
+
+fn opening(tomes: &Tomes, data: &Path, error: fulgurite_tomes::TomesError) -> anyhow::Error {
+    let folder = tomes.folder(data);
+    anyhow::Error::new(error).context(format!("the tomes in \"{}\"", folder.display()))
+}
+
+/// What it is opened with. With `is_instant` simulated disks take no time.
+fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOptions> {
+    let (clock, mut roots) = (system_clock(), tomes.roots(data)?);
+    let (mut set, mut others) = (None, std::collections::BTreeMap::new());
+    if let Some(path) = &tomes.network {
+        let file = TomesFile::read(path)?;
+        set = Some(file.set);
+        roots = file.roots();
+        others = remotes(&file, &clock, &runtime()?)?;
+    }
+    let backend: Arc<dyn fulgurite_disks::Backend> = match tomes.backend {
+        Backend::Simulated => {
+            let scale = if is_instant { Ratio::ZERO } else { tomes.time_scale };
+            let places = roots.keys().map(|tome| PlaceId::new(tome.get()));
+            Arc::new(Simulated::new(places, Times::PELICAN, scale, Seed::new(tomes.seed)))
+        }
+        Backend::Linux => Arc::new(LinuxDisks::new(tomes.devices(&roots)?)),
+    };
+    Ok(SetOptions {
+        set,
+        directory: absolute(tomes.folder(data)),
+        roots,
+        remotes: others,
+        layout: tomes.layout()?,
+        split: tomes.groups,
+        backend,
+        spin_ups_a_day: tomes.max_spinups_per_day,
+        clock,
+        entropy: Entropy::new(draw),
+        fail: fail_points()?,
+        injected: Injected::default(),
+    })
+}
+
+/// Tomes of other processes are asked over a network.
+fn runtime() -> anyhow::Result<tokio::runtime::Handle> {
+    let none = |_| Coded::new(Exit::Usage, "tomes in other processes are asked while serving only");
+    Ok(tokio::runtime::Handle::try_current().map_err(none)?)
+}
+
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// The point at which tests have the process killed, if it is one of the tomes'.
+fn fail_points() -> anyhow::Result<FailPoints> {
+    match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
+        Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
+            .map_err(|reason| Coded::new(Exit::Config, reason).into()),
+        Some(_) | None => Ok(FailPoints::default()),
+    }
+}
+
+/// Whether a fail point is the tomes', and none of the archive.
+pub fn is_fail_point(name: &str) -> bool {
+    FAIL_POINTS.contains(&name)
+}

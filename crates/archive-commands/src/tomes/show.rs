@@ -1,0 +1,107 @@
+//! What people see of a set of tomes: a line for each.
+
+use fulgurite_disks::{Cause, Wake};
+use fulgurite_terminal::output::counted;
+use fulgurite_terminal::output::timestamp;
+use fulgurite_terminal::output::{bytes, grouped};
+use fulgurite_terminal::style::{self, Tone};
+use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
+
+const HEAD: &str =
+    "tome  disk           pieces   unprotected  for       woken  today  healed  scrubs  this one";
+
+/// A set at one moment.
+pub(super) fn snapshot(set: &Snapshot) -> String {
+    let health = match set.is_well {
+        true => style::out(Tone::Good, "well").to_string(),
+        false => style::out(Tone::Notice, "not well").to_string(),
+    };
+    let simulated = if set.simulated { "; disks are simulated" } else { "" };
+    let mut lines = vec![
+        format!("set          {}", set.set),
+        format!("health       {health}"),
+        format!("objects      {}, {}", counted(set.objects, "object"), bytes(set.bytes)),
+        format!("unprotected  {}", bytes(set.unprotected_bytes)),
+        format!("power        {:.1} W, estimated{simulated}", set.watts),
+        String::new(),
+        style::out(Tone::Strong, HEAD).to_string(),
+    ];
+    lines.extend(set.tomes.iter().map(|of| tome(of, set.out.contains(&of.tome))));
+    lines.extend(scrub(set));
+    lines.extend(set.tomes.iter().filter_map(budget));
+    lines.extend(set.moves.iter().map(seat));
+    if !set.out.is_empty() {
+        let out: Vec<String> = set.out.iter().map(ToString::to_string).collect();
+        lines.push(format!("out          {}: no seat is theirs any more", out.join(", ")));
+    }
+    let reasons = set.reasons.iter().map(|why| format!("reason       {why}"));
+    lines.extend(reasons.map(|line| style::out(Tone::Notice, line).to_string()));
+    lines.join("\n")
+}
+
+/// When the pass of the full scrub ends that ends last.
+fn scrub(set: &Snapshot) -> Option<String> {
+    let ends = set.tomes.iter().filter_map(|tome| tome.scrub).map(|scrub| scrub.ends).max()?;
+    let day: String = timestamp(ends).chars().take_while(|char| *char != 'T').collect();
+    Some(format!("scrub        every block is read by {day} at the latest"))
+}
+
+/// What a tome's budget of spin-ups puts off.
+fn budget(tome: &TomeSnapshot) -> Option<String> {
+    let BudgetSnapshot { per_day, left, put_off_seconds, .. } = tome.budget?;
+    let minutes = put_off_seconds? / 60.0;
+    let tome = tome.tome;
+    Some(format!(
+        "put off      tome {tome}: for {minutes:.0} min, with {left} of {per_day} spin-ups left"
+    ))
+}
+
+/// A seat that moves.
+fn seat(moving: &MoveSnapshot) -> String {
+    let MoveSnapshot { group, from, to, done, trouble } = moving;
+    let trouble = trouble.as_ref().map_or_else(String::new, |why| format!("; waits: {why}"));
+    let done = done * 100.0;
+    format!("moves        seat of group {group}: tome {from} to {to}, {done:.0} %{trouble}")
+}
+
+/// A wake.
+pub(super) fn wake(wake: &Wake) -> String {
+    let tomes: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
+    // Nobody asked this tome for it: others' changes are folded, or its own are sent.
+    let is_parity = wake.cause == Cause::Write(0);
+    let cause = if is_parity { "parity".to_owned() } else { wake.cause.to_string() };
+    format!("{:<24}  {cause:<14}  tome {}", timestamp(wake.at), tomes.join(" "))
+}
+
+/// What can be done for tomes that are given up, if any is.
+pub(super) fn advice(set: &Snapshot) -> Option<String> {
+    let is_lost = |tome: &&TomeSnapshot| tome.trouble.is_some() && !set.out.contains(&tome.tome);
+    let tome = set.tomes.iter().find(is_lost)?.tome;
+    Some(format!(
+        "what is missing of tome {tome} may be put back and the set started anew; else `fulgurite \
+         tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild {tome}`"
+    ))
+}
+
+fn tome(tome: &TomeSnapshot, is_out: bool) -> String {
+    let power = match (&tome.trouble, &tome.away) {
+        _ if is_out => "out".to_owned(),
+        (Some(_), _) => "given up".to_owned(),
+        (None, Some(_)) => "away".to_owned(),
+        (None, None) => tome.power.to_string(),
+    };
+    let minutes = tome.unprotected_seconds / 60.0;
+    let pass = tome.scrub.map(|scrub| format!("{:.0} %", scrub.share * 100.0));
+    let pass = pass.unwrap_or_default();
+    format!(
+        "{:>4}  {power:<13}{:>8}  {:>12}  {minutes:>5.0} min  {:>5}  {:>5}  {:>6}  {:>6}  \
+         {pass:>8}",
+        tome.tome,
+        grouped(tome.pieces),
+        bytes(tome.unprotected_bytes),
+        grouped(tome.wakes),
+        grouped(tome.wakes_of_a_day),
+        grouped(tome.healed),
+        grouped(tome.scrubs),
+    )
+}

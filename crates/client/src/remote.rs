@@ -1,0 +1,179 @@
+//! Which server is meant, and who is asking: flags, then the data directory, then environment.
+
+use std::path::{Path, PathBuf};
+
+use aws_credential_types::Credentials;
+use fulgurite_terminal::exit::{Coded, Exit};
+
+use crate::credentials::{self, KeyPair, credentials_path};
+use crate::s3::{Client, ClientConfig, Trust};
+use crate::server_file::ServerFile;
+
+/// Flags of every command that talks to a server.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Server")]
+pub struct RemoteArgs {
+    /// S3 endpoint, like http://127.0.0.1:9000
+    #[arg(long, value_name = "URL", env = "FULGURITE_ENDPOINT")]
+    pub endpoint: Option<String>,
+    /// Data directory whose running server (and credentials) to use
+    #[arg(long, value_name = "DIR", env = "FULGURITE_DATA")]
+    pub data: Option<PathBuf>,
+    /// Access key [also: AWS_ACCESS_KEY_ID]
+    #[arg(long, value_name = "KEY", env = "FULGURITE_ACCESS_KEY")]
+    pub access_key: Option<String>,
+    /// Secret key; prefer the variable, a flag is seen by others [also: AWS_SECRET_ACCESS_KEY]
+    #[arg(long, value_name = "KEY", env = "FULGURITE_SECRET_KEY", hide_env_values = true)]
+    pub secret_key: Option<String>,
+    /// Region that signatures name
+    #[arg(long, value_name = "NAME", env = "AWS_REGION", default_value = "us-east-1")]
+    pub region: String,
+    /// PEM file of the certificates to trust, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Trust any certificate: for tests only
+    #[arg(long)]
+    pub insecure: bool,
+}
+
+/// A server that was found, and the keys to it.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// `http://host:port`
+    pub endpoint: String,
+    /// Who asks.
+    pub keys: KeyPair,
+    /// Session token of temporary credentials.
+    pub session_token: Option<String>,
+    /// Region.
+    pub region: String,
+    /// Certificates.
+    pub trust: Trust,
+}
+
+impl RemoteArgs {
+    /// Finds the server and the keys.
+    pub fn resolve(&self) -> anyhow::Result<Remote> {
+        let server = self.server_file()?;
+        let endpoint = match (&self.endpoint, &server) {
+            (Some(endpoint), _) => endpoint.clone(),
+            (None, Some(server)) => server.endpoint.clone(),
+            (None, None) => variable("AWS_ENDPOINT_URL_S3")
+                .or_else(|| variable("AWS_ENDPOINT_URL"))
+                .ok_or_else(|| {
+                    Coded::new(Exit::Usage, "no server is named: give --endpoint URL or --data DIR")
+                })?,
+        };
+        let (keys, session_token) = self.keys(server.as_ref())?;
+        let trust = match (&self.ca, &server) {
+            _ if self.insecure => Trust::Anybody,
+            (Some(file), _) => Trust::File(file.clone()),
+            (None, Some(ServerFile { certificate: Some(file), .. })) => Trust::File(file.clone()),
+            (None, _) => Trust::System,
+        };
+        Ok(Remote { endpoint, keys, session_token, region: self.region.clone(), trust })
+    }
+
+    /// The same for the admin API, which a data directory opens even if its server was given the
+    /// keys of the archive.
+    pub fn resolve_operator(&self) -> anyhow::Result<Remote> {
+        let has_keys = self.access_key.is_some() && self.secret_key.is_some();
+        let operator = match self.server_file()? {
+            Some(ServerFile { operator: Some(path), .. }) if !has_keys => {
+                credentials::read_pair(&path)?
+            }
+            Some(_) | None => None,
+        };
+        let Some(keys) = operator else { return self.resolve() };
+        let named = Self {
+            access_key: Some(keys.access_key),
+            secret_key: Some(keys.secret_key),
+            ..self.clone()
+        };
+        named.resolve()
+    }
+
+    /// A client of the server.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        self.resolve()?.client()
+    }
+
+    /// With `--endpoint` a data directory gives credentials only, so it may have no server.
+    fn server_file(&self) -> anyhow::Result<Option<ServerFile>> {
+        match &self.data {
+            Some(data) if self.endpoint.is_some() => Ok(ServerFile::read(data).ok()),
+            Some(data) => ServerFile::read(data).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn keys(&self, server: Option<&ServerFile>) -> anyhow::Result<(KeyPair, Option<String>)> {
+        if let (Some(access_key), Some(secret_key)) = (&self.access_key, &self.secret_key) {
+            let keys = KeyPair { access_key: access_key.clone(), secret_key: secret_key.clone() };
+            return Ok((keys, None));
+        }
+        if self.access_key.is_some() != self.secret_key.is_some() {
+            let message = "--access-key and --secret-key go together";
+            return Err(Coded::new(Exit::Usage, message).into());
+        }
+        if let Some(data) = &self.data
+            && let Some(keys) = stored_keys(data, server)?
+        {
+            return Ok((keys, None));
+        }
+        match (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
+            (Some(access_key), Some(secret_key)) => {
+                Ok((KeyPair { access_key, secret_key }, variable("AWS_SESSION_TOKEN")))
+            }
+            _ if server.is_some_and(|server| server.operator.is_some()) => {
+                let message = "the server was given its keys and does not keep them: set \
+                               AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands need \
+                               none)";
+                Err(Coded::new(Exit::Config, message).into())
+            }
+            _ => {
+                let message = "no credentials: give --access-key and --secret-key, set \
+                               AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name --data DIR";
+                Err(Coded::new(Exit::Config, message).into())
+            }
+        }
+    }
+}
+
+/// The keys kept in `data`, unless its server was started with others.
+fn stored_keys(data: &Path, server: Option<&ServerFile>) -> anyhow::Result<Option<KeyPair>> {
+    let Some(keys) = credentials::read(data)? else { return Ok(None) };
+    match server {
+        Some(server) if server.access_key != keys.access_key => {
+            tracing::debug!(
+                file = %credentials_path(data).display(),
+                "the server was started with other keys than these"
+            );
+            Ok(None)
+        }
+        Some(_) | None => Ok(Some(keys)),
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+impl Remote {
+    /// A client of the server.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        let credentials = Credentials::new(
+            &self.keys.access_key,
+            &self.keys.secret_key,
+            self.session_token.clone(),
+            None,
+            "fulgurite",
+        );
+        Ok(Client::new(ClientConfig {
+            endpoint: self.endpoint.clone(),
+            credentials,
+            region: self.region.clone(),
+            trust: self.trust.clone(),
+        })?)
+    }
+}

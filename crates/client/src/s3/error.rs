@@ -1,0 +1,138 @@
+//! What can go wrong between this client and an S3 endpoint.
+
+use fulgurite_terminal::exit::Exit;
+
+/// What the caller should do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum S3ErrorKind {
+    /// The bucket or object does not exist.
+    NotFound,
+    /// The object is archived: restore it first.
+    Archived,
+    /// The credentials are refused.
+    Denied,
+    /// The state of the thing forbids it.
+    Conflict,
+    /// Try later.
+    Unavailable,
+    /// Bytes differ from their checksum.
+    Corrupt,
+    /// The request itself is wrong.
+    Invalid,
+    /// The server failed, or answered something that is not S3.
+    Internal,
+}
+
+impl S3ErrorKind {
+    /// How a command ends that fails by it.
+    pub const fn exit(self) -> Exit {
+        match self {
+            Self::NotFound => Exit::NotFound,
+            Self::Archived => Exit::Archived,
+            Self::Denied => Exit::Denied,
+            Self::Unavailable => Exit::Unavailable,
+            Self::Corrupt => Exit::Corrupt,
+            Self::Invalid => Exit::Usage,
+            Self::Conflict | Self::Internal => Exit::Failure,
+        }
+    }
+}
+
+/// A request to an S3 endpoint failed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+#[non_exhaustive]
+pub enum S3Error {
+    #[error("{operation} of {target} was refused with {status} {code}: {message}")]
+    Service { operation: &'static str, target: String, status: u16, code: String, message: String },
+    #[error("{operation} of {target}: no answer from {endpoint}")]
+    Unreachable {
+        operation: &'static str,
+        target: String,
+        endpoint: String,
+        source: reqwest::Error,
+    },
+    #[error("answer to {operation} is not understood: {reason}")]
+    Protocol { operation: &'static str, reason: String },
+    #[error("{algorithm} of {target} is {actual}, not {expected}: it was damaged on the way")]
+    Damaged { target: String, algorithm: &'static str, expected: String, actual: String },
+    #[error("{target} ended after {received} of {expected} bytes")]
+    Short { target: String, received: u64, expected: u64 },
+    #[error("key \"{key}\" has a segment \".\" or \"..\", which an HTTP path cannot carry")]
+    UnaddressableKey { key: String },
+    #[error("request cannot be signed: {reason}")]
+    Unsigned { reason: String },
+    #[error("endpoint \"{endpoint}\" is not usable: {reason}")]
+    BadEndpoint { endpoint: String, reason: String },
+    #[error("file \"{path}\" changed while it was read")]
+    FileChanged { path: String },
+    #[error("the input is longer than {bytes} bytes, the most that fits one object")]
+    InputTooLong { bytes: u64 },
+    #[error("nobody reads standard output any more")]
+    ReaderGone,
+    #[error("cannot {action} \"{path}\"")]
+    File { action: &'static str, path: String, source: std::io::Error },
+}
+
+impl S3Error {
+    /// What the caller should do.
+    pub fn kind(&self) -> S3ErrorKind {
+        match self {
+            Self::Service { status, code, .. } => kind_of_answer(*status, code),
+            Self::Unreachable { .. } => S3ErrorKind::Unavailable,
+            Self::Damaged { .. } | Self::Short { .. } => S3ErrorKind::Corrupt,
+            Self::UnaddressableKey { .. }
+            | Self::BadEndpoint { .. }
+            | Self::InputTooLong { .. } => S3ErrorKind::Invalid,
+            Self::File { source, .. } => match source.kind() == std::io::ErrorKind::NotFound {
+                true => S3ErrorKind::NotFound,
+                false => S3ErrorKind::Internal,
+            },
+            Self::Protocol { .. }
+            | Self::Unsigned { .. }
+            | Self::FileChanged { .. }
+            | Self::ReaderGone => S3ErrorKind::Internal,
+        }
+    }
+
+    /// The S3 error code, when the server gave one.
+    pub fn code(&self) -> &str {
+        if let Self::Service { code, .. } = self { code } else { "" }
+    }
+
+    /// Whether another attempt of the same request can succeed.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Service { status, code, .. } => {
+                matches!(status, 429 | 500 | 502 | 503 | 504)
+                    && code != "GlacierExpeditedRetrievalNotAvailable"
+                    && code != "NotImplemented"
+            }
+            Self::Unreachable { source, .. } => !source.is_builder(),
+            Self::Short { .. } => true,
+            Self::Protocol { .. }
+            | Self::Damaged { .. }
+            | Self::UnaddressableKey { .. }
+            | Self::Unsigned { .. }
+            | Self::BadEndpoint { .. }
+            | Self::FileChanged { .. }
+            | Self::InputTooLong { .. }
+            | Self::ReaderGone
+            | Self::File { .. } => false,
+        }
+    }
+}
+
+fn kind_of_answer(status: u16, code: &str) -> S3ErrorKind {
+    match (status, code) {
+        (404, _) => S3ErrorKind::NotFound,
+        // The second is what a copy from such an object gets.
+        (403, "InvalidObjectState" | "ObjectNotInActiveTierError") => S3ErrorKind::Archived,
+        (401 | 403, _) => S3ErrorKind::Denied,
+        (409 | 412, _) => S3ErrorKind::Conflict,
+        (429 | 503, _) => S3ErrorKind::Unavailable,
+        (400, "BadDigest" | "InvalidDigest" | "IncompleteBody") => S3ErrorKind::Corrupt,
+        (400..=499, _) => S3ErrorKind::Invalid,
+        _ => S3ErrorKind::Internal,
+    }
+}

@@ -1,0 +1,96 @@
+//! `DATA/server.json`: how other processes find the server of a data directory.
+//!
+//! Written when the server listens, removed when it stops. A file left by a killed server is told
+//! by its process id and by the silence of its endpoint; nothing depends on its absence.
+//!
+//! A server that was given its keys keeps them to itself, and so `DATA/operator.toml` has others,
+//! for the admin API alone: made at each start, worth nothing once that server is gone.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fulgurite_terminal::exit::{Coded, Exit};
+use serde::{Deserialize, Serialize};
+
+use crate::credentials::{KeyPair, write_private};
+
+/// What a running server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFile {
+    /// `http://..` or `https://..`
+    pub endpoint: String,
+    /// Process id.
+    pub pid: u32,
+    /// Access key it serves.
+    pub access_key: String,
+    /// Certificate to trust, when it is self-signed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub certificate: Option<PathBuf>,
+    /// File of the keys that open the admin API, when those of the archive are not kept here.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub operator: Option<PathBuf>,
+}
+
+fn server_path(data: &Path) -> PathBuf {
+    data.join("server.json")
+}
+
+fn operator_path(data: &Path) -> PathBuf {
+    data.join("operator.toml")
+}
+
+/// Makes keys for the admin API of the server that starts now, and the file that has them.
+pub fn make_operator(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
+    let (keys, path) = (KeyPair::generate()?, operator_path(data));
+    write_private(&path, toml::to_string(&keys)?.as_bytes())
+        .with_context(|| format!("cannot write \"{}\"", path.display()))?;
+    let path = path.canonicalize().unwrap_or(path);
+    Ok((keys, path))
+}
+
+/// Removes the file of keys that a server leaves behind; they open nothing without it.
+pub fn forget_operator(data: &Path) {
+    match std::fs::remove_file(operator_path(data)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "operator.toml could not be removed; its keys open nothing");
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+impl ServerFile {
+    /// Says that a server of `data` listens.
+    pub fn write(&self, data: &Path) -> anyhow::Result<()> {
+        let path = server_path(data);
+        let text = serde_json::to_string_pretty(self).context("cannot write JSON")?;
+        write_private(&path, text.as_bytes())
+            .with_context(|| format!("cannot write \"{}\"", path.display()))
+    }
+
+    /// The server of `data`.
+    pub fn read(data: &Path) -> anyhow::Result<Self> {
+        let path = server_path(data);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let data = data.display();
+                let message = format!(
+                    "no server runs on \"{data}\": start one with fulgurite serve --data {data}"
+                );
+                return Err(Coded::new(Exit::Unavailable, message).into());
+            }
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read \"{}\"", path.display()));
+            }
+        };
+        serde_json::from_str(&text).with_context(|| format!("\"{}\" is wrong", path.display()))
+    }
+
+    /// Says that no server of `data` listens any more.
+    pub fn remove(data: &Path) {
+        if let Err(error) = std::fs::remove_file(server_path(data)) {
+            tracing::warn!(%error, "server.json could not be removed");
+        }
+        forget_operator(data);
+    }
+}

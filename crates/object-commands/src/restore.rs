@@ -1,0 +1,298 @@
+//! `restore s3://bucket/key`: asks for readable copies of archived objects, and waits for them.
+
+use std::time::Instant;
+
+use fulgurite_client::names::S3Url;
+use fulgurite_client::remote::RemoteArgs;
+use fulgurite_client::s3::{Client, RestoreAnswer, S3Error, is_archived_class};
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::{self, Output, counted};
+use fulgurite_terminal::progress::count_bar;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use serde_json::json;
+
+use super::status::{State, state_of};
+use super::{
+    ADD_RECURSIVE, Failures, add_restore_states, for_each, list_covered, missing, must_exist,
+    parse_transfers,
+};
+use crate::limits;
+
+/// Flags of `restore`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RestoreArgs {
+    /// Object, or folder with --recursive: s3://bucket/key
+    #[arg(value_name = "S3-URL")]
+    url: S3Url,
+    /// Every archived object in the folder; at a bucket, all of it
+    #[arg(long, short)]
+    recursive: bool,
+    /// Days the copies stay
+    #[arg(long, value_name = "N", default_value_t = 7,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    days: u32,
+    /// How fast
+    #[arg(long, value_enum, default_value_t = RestoreTier::Standard)]
+    tier: RestoreTier,
+    /// Return when every copy is there
+    #[arg(long)]
+    wait: bool,
+    /// Requests sent at one time
+    #[arg(long, value_name = "N", default_value_t = limits::TRANSFERS_DEFAULT,
+          value_parser = parse_transfers)]
+    transfers: usize,
+}
+
+/// How fast a restore is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum RestoreTier {
+    /// Slowest and cheapest.
+    Bulk,
+    /// The default.
+    Standard,
+    /// Fastest; most endpoints refuse it for DEEP_ARCHIVE.
+    Expedited,
+}
+
+impl RestoreTier {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "Bulk",
+            Self::Standard => "Standard",
+            Self::Expedited => "Expedited",
+        }
+    }
+}
+
+/// How the requests of a run were taken.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct RestoreCounts {
+    /// Copies that will be made.
+    pub accepted: u64,
+    /// Copies that are there and stay longer.
+    pub extended: u64,
+    /// Restores that were running already.
+    pub in_progress: u64,
+    /// Objects that need none.
+    pub not_archived: u64,
+}
+
+impl RestoreCounts {
+    /// All requests that were taken.
+    pub const fn total(self) -> u64 {
+        self.accepted + self.extended + self.in_progress + self.not_archived
+    }
+}
+
+/// Everything a restore needs but the list.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreJob<'a> {
+    /// Client.
+    pub client: &'a Client,
+    /// Bucket.
+    pub bucket: &'a str,
+    /// Days the copies stay.
+    pub days: u32,
+    /// How fast.
+    pub tier: RestoreTier,
+    /// Requests at one time.
+    pub transfers: usize,
+    /// Results.
+    pub out: &'a Output,
+}
+
+/// Runs `restore`.
+pub async fn restore(args: &RestoreArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+    let client = remote.client()?;
+    let url = &args.url;
+    let (keys, plain) = find(&client, args).await?;
+    let started = Instant::now();
+    let job = RestoreJob {
+        client: &client,
+        bucket: &url.bucket,
+        days: args.days,
+        tier: args.tier,
+        transfers: args.transfers,
+        out,
+    };
+    let (mut counts, failures) = restore_all(&job, &keys).await?;
+    counts.not_archived += plain;
+    if args.wait && failures.count() == 0 {
+        wait_for_restore(&client, url, args.recursive, out.is_json()).await?;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    out.json(&json!({
+        "type": "summary", "accepted": counts.accepted, "extended": counts.extended,
+        "in_progress": counts.in_progress, "not_archived": counts.not_archived,
+        "failed": failures.count(), "waited": args.wait, "seconds": seconds,
+    }))?;
+    out.text(format_args!(
+        "{} accepted, {} extended, {} already running, {} not archived",
+        counts.accepted, counts.extended, counts.in_progress, counts.not_archived
+    ))?;
+    if args.wait && failures.count() == 0 {
+        out.text(format_args!("all copies are there after {}", output::seconds(seconds)))?;
+    }
+    failures.into_result("restored", counts.total())
+}
+
+/// The archived keys meant, and how many objects need no restore.
+async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<(Vec<String>, u64)> {
+    let url = &args.url;
+    if !args.recursive {
+        if url.key.is_empty() {
+            let message = format!("{url} is a bucket: add --recursive");
+            return Err(Coded::new(Exit::Usage, message).into());
+        }
+        must_exist(client, url, ADD_RECURSIVE).await?;
+        return Ok((vec![url.key.clone()], 0));
+    }
+    let objects = list_covered(client, url).await?;
+    if objects.is_empty() && !url.key.is_empty() {
+        return Err(missing(url));
+    }
+    let total = objects.len();
+    let archived = objects.into_iter().filter(|object| is_archived_class(&object.class));
+    let keys: Vec<String> = archived.map(|object| object.key).collect();
+    let plain = (total - keys.len()) as u64;
+    Ok((keys, plain))
+}
+
+/// Requests a restore of every key.
+pub async fn restore_all(
+    job: &RestoreJob<'_>,
+    keys: &[String],
+) -> anyhow::Result<(RestoreCounts, Failures)> {
+    let bar = count_bar("request", keys.len() as u64, job.out.is_json());
+    let mut counts = RestoreCounts::default();
+    let mut failures = Failures::default();
+    let work = |key| request(job, key);
+    for_each(keys.iter().map(String::as_str), job.transfers, work, |(key, answer)| {
+        bar.inc(1);
+        let state = match answer {
+            Ok(RestoreAnswer::Accepted) => {
+                counts.accepted += 1;
+                "accepted"
+            }
+            Ok(RestoreAnswer::Extended) => {
+                counts.extended += 1;
+                "extended"
+            }
+            Ok(RestoreAnswer::InProgress) => {
+                counts.in_progress += 1;
+                "in_progress"
+            }
+            Ok(RestoreAnswer::NotArchived) => {
+                counts.not_archived += 1;
+                "not_archived"
+            }
+            Err(error) => {
+                failures.add(&bar, key, &error.into());
+                return Ok(());
+            }
+        };
+        job.out.json(&json!({"type": "object", "key": key, "state": state}))
+    })
+    .await?;
+    bar.finish_and_clear();
+    Ok((counts, failures))
+}
+
+async fn request<'k>(
+    job: &RestoreJob<'_>,
+    key: &'k str,
+) -> (&'k str, Result<RestoreAnswer, S3Error>) {
+    (key, job.client.restore(job.bucket, key, job.days, job.tier.name()).await)
+}
+
+/// Looks, less and less often, until no object meant is archived without a copy.
+pub async fn wait_for_restore(
+    client: &Client,
+    url: &S3Url,
+    is_recursive: bool,
+    is_quiet: bool,
+) -> anyhow::Result<()> {
+    wait(is_quiet, async || states(client, url, is_recursive).await).await
+}
+
+/// The same for `keys` of a bucket.
+pub(crate) async fn wait_for_keys(
+    client: &Client,
+    bucket: &str,
+    keys: &[String],
+    is_quiet: bool,
+) -> anyhow::Result<()> {
+    let mut waiting: Vec<String> = keys.to_vec();
+    let total = waiting.len();
+    let look = async || {
+        let head = |key: String| async move {
+            let head = client.head(bucket, &key).await;
+            (key, head)
+        };
+        let (mut states, mut left) = (Vec::new(), Vec::new());
+        for_each(std::mem::take(&mut waiting), limits::TRANSFERS_DEFAULT, head, |(key, head)| {
+            let state = state_of(&head?.into_listed(&key));
+            if matches!(state, State::Restoring | State::Archived) {
+                left.push(key);
+            }
+            states.push(state);
+            Ok(())
+        })
+        .await?;
+        waiting = left;
+        // Those that are there are not asked again, and count.
+        states.resize(total, State::Restored);
+        Ok(states)
+    };
+    wait(is_quiet, look).await
+}
+
+async fn wait(
+    is_quiet: bool,
+    mut look: impl AsyncFnMut() -> anyhow::Result<Vec<State>>,
+) -> anyhow::Result<()> {
+    let bar = count_bar("restore", 0, is_quiet);
+    let mut pause = limits::POLL_FIRST;
+    let mut was_stuck = false;
+    loop {
+        let states = look().await?;
+        let count = |state| states.iter().filter(|s| **s == state).count();
+        let (running, lost) = (count(State::Restoring), count(State::Archived));
+        show(&bar, states.len(), running + lost);
+        if running + lost == 0 {
+            bar.finish_and_clear();
+            return Ok(());
+        }
+        // A listing may lag behind by one look; two in a row without a running restore is the end.
+        let is_stuck = running == 0;
+        if is_stuck && was_stuck {
+            bar.finish_and_clear();
+            let objects = counted(lost as u64, "restore");
+            let message = format!("{objects} ended without a copy; see the server's log");
+            return Err(Coded::new(Exit::Failure, message).into());
+        }
+        was_stuck = is_stuck;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 3 / 2).min(limits::POLL_MAX);
+    }
+}
+
+/// The state of every archived object meant.
+async fn states(client: &Client, url: &S3Url, is_recursive: bool) -> anyhow::Result<Vec<State>> {
+    let objects = if is_recursive {
+        let mut objects = list_covered(client, url).await?;
+        add_restore_states(client, &url.bucket, &mut objects).await?;
+        objects
+    } else {
+        let head = client.head(&url.bucket, &url.key).await?;
+        vec![head.into_listed(&url.key)]
+    };
+    Ok(objects.iter().map(state_of).filter(|state| *state != State::Online).collect())
+}
+
+fn show(bar: &ProgressBar, total: usize, left: usize) {
+    bar.set_length(total as u64);
+    bar.set_position((total - left) as u64);
+    bar.set_message(format!("{} to come", counted(left as u64, "object")));
+}

@@ -1,0 +1,91 @@
+//! The folder of a sync: listed by key, compared with checksums, and rid of files that shall go.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use fulgurite_client::names::S3Url;
+use fulgurite_client::s3::Verifier;
+use fulgurite_terminal::exit::{Coded, Exit};
+
+use super::super::put::{PlannedPut, plan};
+
+/// The files and empty folders below `folder` by the keys they have or would have, and how many
+/// entries are neither.
+pub(super) fn list(
+    folder: &Path,
+    url: &S3Url,
+    prefix: &str,
+    must_exist: bool,
+) -> anyhow::Result<(BTreeMap<String, PlannedPut>, u64)> {
+    match std::fs::metadata(folder) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => {
+            let message = format!("\"{}\" is not a folder", folder.display());
+            return Err(Coded::new(Exit::Usage, message).into());
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => {
+            return Ok((BTreeMap::new(), 0));
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read \"{}\"", folder.display()));
+        }
+    }
+    // With a slash at its end only what is in the folder is meant.
+    let url = S3Url { bucket: url.bucket.clone(), key: prefix.to_owned() };
+    let (planned, mut skipped) = plan(&[folder.join("")], &url)?;
+    if planned.is_empty() && prefix.is_empty() {
+        // An empty folder has no key at the top of a bucket, and is nothing that was left out.
+        skipped = 0;
+    }
+    let files = planned.into_iter().filter(|file| file.key() != prefix && !is_part(file.path()));
+    Ok((files.map(|file| (file.key().to_owned(), file)).collect(), skipped))
+}
+
+/// What a get that was killed left behind.
+fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with(fulgurite_client::limits::PART_PREFIX)
+        && name.ends_with(fulgurite_client::limits::PART_SUFFIX)
+}
+
+/// Whether the bytes of `path` are those that `verifier` knows of.
+pub(super) fn has_checksum(path: &Path, mut verifier: Verifier) -> anyhow::Result<bool> {
+    let shown = || format!("cannot read \"{}\"", path.display());
+    let mut file = File::open(path).with_context(shown)?;
+    let mut buffer = vec![0; fulgurite_client::limits::WRITE_BUFFER_BYTES];
+    loop {
+        match file.read(&mut buffer).with_context(shown)? {
+            0 => return Ok(verifier.finish("").is_ok()),
+            count => verifier.update(&buffer[..count]),
+        }
+    }
+}
+
+/// Removes a file, or an empty folder, and then the folders above it below `root` that it leaves
+/// empty; those that `is_marked` (by their path below `root`) stay.
+pub(super) fn remove(
+    root: &Path,
+    file: &PlannedPut,
+    is_marked: &dyn Fn(&Path) -> bool,
+) -> anyhow::Result<()> {
+    let path = file.path();
+    let removed =
+        if file.is_folder() { std::fs::remove_dir(path) } else { std::fs::remove_file(path) };
+    removed.with_context(|| format!("cannot delete \"{}\"", path.display()))?;
+    let mut parent = path.parent();
+    while let Some(folder) = parent {
+        let Ok(relative) = folder.strip_prefix(root) else { break };
+        // A folder that is not empty cannot be removed, and neither can those above it.
+        if relative.as_os_str().is_empty()
+            || is_marked(relative)
+            || std::fs::remove_dir(folder).is_err()
+        {
+            break;
+        }
+        parent = folder.parent();
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Exit codes: the one table, and how an error finds its row.
+//!
+//! Scripts depend on these numbers; they are documented in `--help` and in docs/operating.md and
+//! never change their meaning.
+
+use std::fmt;
+
+/// How a run of the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything asked for was done.
+    Success = 0,
+    /// Something failed that no other code names.
+    Failure = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The configuration or the credentials are wrong or missing.
+    Config = 3,
+    /// A bucket, object, platter or file does not exist.
+    NotFound = 4,
+    /// An object is archived and must be restored first.
+    Archived = 5,
+    /// The server refused the credentials.
+    Denied = 6,
+    /// The server cannot be reached, or asked to try later until patience ended.
+    Unavailable = 7,
+    /// Bytes are not what was written: damage, a wrong checksum, a difference.
+    Corrupt = 8,
+    /// Another process serves this data directory.
+    Locked = 9,
+    /// Some objects were done and some were not; each failure was named.
+    Partial = 10,
+    /// The server ended itself: what its disk holds of the key table is not known.
+    KeysFailed = 11,
+}
+
+/// The table as `--help` and the manual show it.
+pub const EXIT_CODES_HELP: &str = "\
+Exit codes:
+   0  success (also when the reader of a pipe went away)
+   1  failure that no other code names
+   2  wrong command line
+   3  wrong configuration or missing credentials
+   4  bucket, object, platter or file not found
+   5  object is archived: run `fulgurite restore` first
+   6  access denied
+   7  server unreachable or overloaded
+   8  damaged bytes: a checksum or a comparison failed
+   9  data directory is in use by another process
+  10  some objects failed, the others were done
+  11  `serve` ended itself: the key table could not be synced";
+
+/// An error that knows its exit code.
+#[derive(Debug)]
+pub struct Coded {
+    exit: Exit,
+    message: String,
+}
+
+impl Coded {
+    /// An error shown as `message`, ending the program with `exit`.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+}
+
+impl fmt::Display for Coded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Coded {}
+
+/// The exit code of `error`: the first of its causes that has one decides. Of causes that are not
+/// known here `known` says it.
+pub fn exit_of(
+    error: &anyhow::Error,
+    known: impl Fn(&(dyn std::error::Error + 'static)) -> Option<Exit>,
+) -> Exit {
+    let exit_of_cause = |cause: &(dyn std::error::Error + 'static)| {
+        if let Some(coded) = cause.downcast_ref::<Coded>() {
+            return Some(coded.exit);
+        }
+        known(cause).or_else(|| exit_of_io(cause.downcast_ref()?))
+    };
+    error.chain().find_map(exit_of_cause).unwrap_or(Exit::Failure)
+}
+
+fn exit_of_io(error: &std::io::Error) -> Option<Exit> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind is non-exhaustive")]
+    match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Some(Exit::Success),
+        std::io::ErrorKind::NotFound => Some(Exit::NotFound),
+        std::io::ErrorKind::PermissionDenied => Some(Exit::Denied),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

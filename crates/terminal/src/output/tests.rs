@@ -1,0 +1,21 @@
+//! Numbers for people.
+
+use super::*;
+
+#[test]
+fn a_number_and_its_unit_stand_apart() {
+    let shown: Vec<String> = [0, 1, 1023, 1024, 1536, 70 << 20, 3 << 40].map(bytes).into();
+    assert_eq!(shown, ["0 B", "1 B", "1023 B", "1 KiB", "1.5 KiB", "70 MiB", "3 TiB"]);
+    assert_eq!(rate(3 << 20, 2.0), "1.5 MiB/s");
+    let shown: Vec<String> = [0.0, 0.84, 1.0, 119.94, 270.0, 10_260.0].map(seconds).into();
+    assert_eq!(shown, ["0 ms", "840 ms", "1.0 s", "119.9 s", "4.5 min", "2.85 h"]);
+    assert_eq!(grouped(1_234_567), "1,234,567");
+}
+
+#[test]
+fn nouns_have_their_plurals() {
+    let shown = ["object", "copy", "body", "key", "entry"].map(|noun| counted(2, noun));
+    assert_eq!(shown, ["2 objects", "2 copies", "2 bodies", "2 keys", "2 entries"]);
+    assert_eq!(counted(1, "key"), "1 key");
+    assert_eq!(counted(1_000, "body part"), "1,000 body parts");
+}

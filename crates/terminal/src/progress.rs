@@ -1,0 +1,128 @@
+//! Progress bars on standard error, for people who watch; silent otherwise.
+//!
+//! Bytes and rates look as they do in results.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fulgurite_units::ByteCount;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::output::{bytes, is_watched, rate};
+
+/// How often a bar is moved of work that tells how far it is.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A bar that counts bytes, names what is done and says how long it will take.
+pub fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar {
+    let template = "{prefix} {bar:32} {done} of {all}  {elapsed}  {rate}  {left} {msg}";
+    bar(what, Some(bytes), template, is_quiet)
+}
+
+/// A bar of bytes of which a server tells now and then; it moves by itself meanwhile.
+pub fn told_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
+    ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
+}
+
+/// Has work done, which is handed what it says by how far it is, and shows that: bytes that are
+/// done, and of how many.
+pub async fn followed<P: Default, T>(
+    what: &'static str,
+    is_quiet: bool,
+    told: impl Fn(&P) -> (ByteCount, ByteCount),
+    work: impl AsyncFnOnce(Arc<P>) -> T,
+) -> T {
+    let (bar, progress) = (told_bar(what, is_quiet), Arc::<P>::default());
+    let mut work = std::pin::pin!(work(Arc::clone(&progress)));
+    let mut ticks = tokio::time::interval(LOOK);
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done,
+            _ = ticks.tick() => {
+                let (done, total) = told(&progress);
+                bar.set_length(total.get());
+                bar.set_position(done.get());
+                bar.set_message("");
+            }
+        }
+    };
+    bar.finish_and_clear();
+    done
+}
+
+/// Counts bytes of which nobody knows how many come.
+pub fn stream_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
+    ticking(bar(what, None, "{prefix} {spinner} {done}  {rate}  {elapsed} {msg}", is_quiet))
+}
+
+/// A bar that counts things.
+pub fn count_bar(what: &'static str, count: u64, is_quiet: bool) -> ProgressBar {
+    bar(what, Some(count), "{prefix} {bar:32} {pos}/{len} {elapsed} {msg}", is_quiet)
+}
+
+/// A sign of life for work of unknown length.
+pub fn spinner(what: &'static str, is_quiet: bool) -> ProgressBar {
+    ticking(bar(what, None, SPINNER, is_quiet))
+}
+
+const SPINNER: &str = "{prefix} {spinner} {elapsed} {msg}";
+
+/// Lets a bar move when nothing else does.
+fn ticking(bar: ProgressBar) -> ProgressBar {
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(120));
+    }
+    bar
+}
+
+fn bar(what: &'static str, length: Option<u64>, template: &str, is_quiet: bool) -> ProgressBar {
+    let target = if is_watched() && !is_quiet {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(length, target).with_prefix(what);
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(with_units(style)),
+        Err(_) => bar,
+    }
+}
+
+/// Bytes, rates and times in our words; a library's bars have another style.
+fn with_units(style: ProgressStyle) -> ProgressStyle {
+    let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+        let left = state.eta();
+        // Before anything is done there is nothing to go by.
+        if state.pos() > 0 && !left.is_zero() {
+            let _ = write!(text, "{} left", whole_seconds(left.as_secs()));
+        }
+    };
+    style
+        .progress_chars("=> ")
+        .with_key("done", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = text.write_str(&bytes(state.pos()));
+        })
+        .with_key("all", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = text.write_str(&bytes(state.len().unwrap_or(0)));
+        })
+        .with_key("rate", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let seconds = state.elapsed().as_secs_f64();
+            let _ = text.write_str(&rate(state.pos(), seconds));
+        })
+        .with_key("elapsed", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = text.write_str(&whole_seconds(state.elapsed().as_secs()));
+        })
+        .with_key("left", left)
+}
+
+/// Time that went or is left, which nobody wants to the tenth: `40 s`, `3 min 20 s`, `2 h 5 min`.
+fn whole_seconds(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests;

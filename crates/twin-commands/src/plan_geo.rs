@@ -1,0 +1,156 @@
+//! `twin plan-geo`: the cheapest sites, fragments and quorums for objects that must last, be
+//! written and be read in time.
+//!
+//! The search is `fulgurite_twin::giza::plan`; here are its file, threads for its runs, and its
+//! answer as `twin plan` gives it: a table, JSON and, with `--out`, `plan.json` and `plan.svg`.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::Output;
+use fulgurite_terminal::progress::spinner;
+use fulgurite_twin::giza::plan::{Plan, PlanRequest, Trial, picture, plan_watched};
+
+use super::plan::{write, wrong};
+use super::plan_table::Columns;
+use super::pool::{Threads, thread_count};
+use super::{located, read_toml};
+
+/// Exit codes of `twin plan-geo`, from the one table of the program.
+const EXITS: &str = "\
+Exit codes:
+  0  a plan was found
+  1  nothing in the space is enough; what came nearest is printed
+  2  wrong command line
+  3  wrong file
+  4  the file was not found";
+
+/// What a plan cannot say.
+const UNSAID: &str = "\
+not asked about: nodes, healing, versions that are kept, and what takes two sites at a time.";
+
+/// Flags of `twin plan-geo`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXITS)]
+pub(crate) struct PlanGeoArgs {
+    /// Sites with prices, rates and round trips, demand and objective (TOML); docs/twin.md has one
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Runs at one time; by default as many as there are processors
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZero<usize>>,
+    /// Folder for plan.json and plan.svg
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Plans.
+pub(crate) fn run(args: &PlanGeoArgs, out: &Output) -> anyhow::Result<()> {
+    let request: PlanRequest = read_toml(&args.file)?;
+    request.validate().map_err(|error| {
+        let message = format!("{}: {error}", located(&args.file, &error.to_string()));
+        Coded::new(Exit::Config, message)
+    })?;
+    let bar = spinner("planning", out.is_json());
+    let mut tried = 0;
+    let mut tell = |trial: &Trial| {
+        tried += 1;
+        bar.set_message(format!("{tried} tried; {}", summary(trial)));
+    };
+    let threads = Threads(thread_count(args.threads));
+    let plan = plan_watched(&request, &threads, &mut tell).map_err(wrong)?;
+    bar.finish_and_clear();
+    if let Some(folder) = &args.out {
+        write_plan(folder, &plan)?;
+    }
+    out.json(&plan)?;
+    show(&plan, out)?;
+    if plan.best.is_none() {
+        let message = "nothing in the space is enough: allow more sites, or a longer objective";
+        return Err(Coded::new(Exit::Failure, message).into());
+    }
+    Ok(())
+}
+
+fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
+    let picture = || picture(plan).map_err(wrong);
+    let picture = if plan.tried.is_empty() { None } else { Some(picture()?) };
+    write(folder, serde_json::to_string_pretty(plan)?, picture)
+}
+
+/// How much of an objective a trial takes, of that of which it takes the most.
+fn taken(plan: &Plan, trial: &Trial) -> f64 {
+    (trial.put_s / plan.put_s).max(trial.get_s / plan.get_s)
+}
+
+fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
+    let nearest = || plan.tried.iter().min_by(|a, b| taken(plan, a).total_cmp(&taken(plan, b)));
+    let found = (plan.best.as_ref(), plan.runner_up.as_ref());
+    let columns = Columns::print(found, nearest, 18, out)?;
+    let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
+    let ms = |seconds: f64| format!("{:.0}", seconds * 1e3);
+    line(&format!("cost a month, {}", plan.currency), &|trial| format!("{:.2}", trial.cost))?;
+    line("  of it bytes that lie there", &|trial| format!("{:.2}", trial.of.stored))?;
+    line("  requests", &|trial| format!("{:.2}", trial.of.requests))?;
+    line("  bytes between sites", &|trial| format!("{:.2}", trial.of.sent))?;
+    line("fragments, data + parity", &|trial| {
+        format!("{} + {}", trial.candidate.data, trial.candidate.parity)
+    })?;
+    line("sites that vote", &|trial| trial.candidate.voters.len().to_string())?;
+    line("sizes of quorums", &|trial| format!("{:?}", trial.candidate.sizes.get()).to_lowercase())?;
+    line("sites away, and all goes on", &|trial| trial.goes_with_away.to_string())?;
+    line("  and a put is one round", &|trial| trial.fast_with_away.to_string())?;
+    line("stored for each byte", &|trial| format!("{:.2}", trial.stored))?;
+    line("crossed, a byte put", &|trial| format!("{:.2}", trial.put_crossed))?;
+    line("crossed, a byte got", &|trial| format!("{:.2}", trial.get_crossed))?;
+    line("losses a year", &|trial| format!("{:.1e}", trial.losses_a_year))?;
+    line("put, median, ms", &|trial| ms(trial.put_median_s))?;
+    line("put, 99th percentile, ms", &|trial| ms(trial.put_s))?;
+    line("get, median, ms", &|trial| ms(trial.get_median_s))?;
+    line("get, 99th percentile, ms", &|trial| ms(trial.get_s))?;
+    for (head, trial) in columns.trials() {
+        out.text(format_args!("{head}: fragments at {}", names(plan, &trial.candidate.holders)))?;
+        out.text(format_args!("{head}: rows vote at {}", names(plan, &trial.candidate.voters)))?;
+    }
+    close(plan, out)
+}
+
+fn names(plan: &Plan, places: &[u8]) -> String {
+    let name = |place: &u8| plan.sites.get(usize::from(*place)).cloned().unwrap_or_default();
+    places.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// What the table does not say.
+fn close(plan: &Plan, out: &Output) -> anyhow::Result<()> {
+    let excluded = plan.excluded;
+    out.text(format_args!(
+        "\n{} runs for {} of {} candidates, {} seeds each{}",
+        plan.runs,
+        plan.tried.len(),
+        plan.candidates,
+        plan.seeds,
+        if plan.is_cut_short { "; ended at the limit of runs" } else { "" }
+    ))?;
+    out.text(format_args!(
+        "not worth a run: {} are lost too often, {} stand too few sites away, {} are late by \
+         arithmetic",
+        excluded.lost, excluded.away, excluded.late
+    ))?;
+    out.text(UNSAID)?;
+    out.text("Simulated: nothing here was sent or stored. Prices and rates are those of the file.")
+}
+
+fn summary(trial: &Trial) -> String {
+    let of = &trial.candidate;
+    format!(
+        "{} + {}, {} vote, {:.2} a month: put {:.0} ms, get {:.0} ms, {}",
+        of.data,
+        of.parity,
+        of.voters.len(),
+        trial.cost,
+        trial.put_s * 1e3,
+        trial.get_s * 1e3,
+        if trial.is_enough { "enough" } else { "not enough" }
+    )
+}

@@ -1,0 +1,237 @@
+//! `twin plan-rack`: the cheapest racks of cold disks that take an ingest and have first bytes in
+//! time.
+//!
+//! The search is `fulgurite_twin::rack::plan`; here are its inputs as flags, threads for its runs,
+//! and its answer as `twin plan` gives it: a table, JSON and, with `--out`, `plan.json` and
+//! `plan.svg`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::Output;
+use fulgurite_terminal::progress::spinner;
+use fulgurite_twin::rack::plan::{
+    CostTable, Plan, PlanRequest, Provision, Trial, picture, plan_watched,
+};
+use fulgurite_units::{ByteCount, Duration};
+
+use super::plan::{bytes, per_day, write, wrong};
+use super::plan_table::Columns;
+use super::pool::{Threads, thread_count};
+
+/// Exit codes of `twin plan-rack`, from the one table of the program.
+const EXITS: &str = "\
+Exit codes:
+  0  a plan was found
+  1  nothing in the space is enough; what came nearest is printed
+  2  wrong command line
+  3  wrong cost table or parameter
+  4  the cost table was not found";
+
+/// What a plan cannot say.
+const UNSAID: &str = "\
+not asked about: how writes delay reads (they wait for an idle rack), and disks that are replaced.";
+
+/// Flags of `twin plan-rack`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXITS)]
+pub(crate) struct PlanRackArgs {
+    /// User bytes a day, like 50TB/day (TB is 10^12 bytes, TiB is 2^40)
+    #[arg(long, value_name = "BYTES/day", value_parser = per_day)]
+    ingest: ByteCount,
+    /// Reads a second of all racks together, at random
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    rate: f64,
+    /// Bytes of a blob that is read
+    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = bytes)]
+    blob: ByteCount,
+    /// Objective: 99 of 100 reads have their first byte within this
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    slo: Duration,
+    /// Bound: the most that the disks of a rack may draw, in kW
+    #[arg(long, value_name = "KW")]
+    power_kw: Option<f64>,
+    /// Budget: spin-ups of a disk in a day, on average
+    #[arg(long, value_name = "COUNT")]
+    spin_ups_per_day: Option<f64>,
+    /// Days of ingest there must be room for
+    #[arg(long, value_name = "DAYS", default_value_t = 365)]
+    growth_days: u32,
+    /// User bytes that are there already
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
+    stored: ByteCount,
+    /// Seeds that must all meet everything
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    seeds: u32,
+    /// Racks, at most
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    racks: u32,
+    /// Sizes of disks to choose from
+    #[arg(
+        long,
+        value_name = "BYTES,...",
+        value_delimiter = ',',
+        default_value = "4TB,8TB,12TB,16TB,20TB,24TB",
+        value_parser = bytes
+    )]
+    disks: Vec<ByteCount>,
+    /// Prices instead of the assumed ones (TOML)
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// Runs of the twin after which the search ends
+    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
+    runs: u32,
+    /// Folder for plan.json and plan.svg
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Plans.
+pub(crate) fn run(args: &PlanRackArgs, out: &Output) -> anyhow::Result<()> {
+    let request = request(args)?;
+    let bar = spinner("planning", out.is_json());
+    let mut tried = 0;
+    let mut tell = |trial: &Trial| {
+        tried += 1;
+        bar.set_message(format!("{tried} tried; {}", summary(trial)));
+    };
+    let plan = plan_watched(&request, &Threads(thread_count(None)), &mut tell).map_err(wrong)?;
+    bar.finish_and_clear();
+    if let Some(folder) = &args.out {
+        write_plan(folder, &plan)?;
+    }
+    out.json(&plan)?;
+    show(&plan, &request, out)?;
+    if plan.best.is_none() {
+        let message = "nothing in the space is enough: allow more racks, or a longer objective";
+        return Err(Coded::new(Exit::Failure, message).into());
+    }
+    Ok(())
+}
+
+fn request(args: &PlanRackArgs) -> anyhow::Result<PlanRequest> {
+    let mut request = PlanRequest::new(args.ingest, args.rate);
+    request.blob = args.blob;
+    request.objective = args.slo;
+    request.power_w_max = args.power_kw.map(|kilowatts| kilowatts * 1e3);
+    request.spin_ups_a_day_max = args.spin_ups_per_day;
+    request.growth_days = args.growth_days;
+    request.stored = args.stored;
+    request.seeds = args.seeds;
+    request.runs_max = args.runs;
+    request.space.racks_max = args.racks;
+    request.space.disks.clone_from(&args.disks);
+    if let Some(path) = &args.costs {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        request.costs = CostTable::from_toml(&text).map_err(wrong)?;
+    }
+    request.validate().map_err(wrong)?;
+    Ok(request)
+}
+
+fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
+    let picture = || picture(plan).map_err(wrong);
+    let picture = if plan.tried.is_empty() { None } else { Some(picture()?) };
+    write(folder, serde_json::to_string_pretty(plan)?, picture)
+}
+
+fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
+    let nearest = || plan.tried.iter().min_by(|a, b| a.tail_s.total_cmp(&b.tail_s));
+    let found = (plan.best.as_ref(), plan.runner_up.as_ref());
+    let columns = Columns::print(found, nearest, 18, out)?;
+    let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
+    line(&format!("cost, million {}", plan.currency), &|trial| format!("{:.3}", trial.cost / 1e6))?;
+    line("  of it machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;
+    line("racks", &|trial| trial.candidate.racks.to_string())?;
+    line("disks", &|trial| trial.candidate.disks().to_string())?;
+    line("  each, TB", &|trial| format!("{:.1}", terabytes(trial.candidate.disk)))?;
+    line("turning at once, of a rack", &|trial| trial.candidate.provision.awake().to_string())?;
+    line("  of a tray and a column", &|trial| domains(trial).to_owned())?;
+    line("servers x Gbit/s, of a rack", &|trial| {
+        format!("{} x {}", trial.candidate.servers, trial.candidate.nic_gbps)
+    })?;
+    line("supplied and cooled, kW of a rack", &|trial| format!("{:.2}", trial.supplied_w / 1e3))?;
+    line("most that its disks drew, kW", &|trial| format!("{:.2}", trial.power_w_max / 1e3))?;
+    line("energy, kWh a day", &|trial| format!("{:.1}", trial.kwh_per_day))?;
+    line("room used at that age", &|trial| format!("{:.1} %", trial.used * 100.0))?;
+    line("first byte, mean, s", &|trial| format!("{:.2}", trial.mean_s))?;
+    line("first byte, 99th percentile, s", &|trial| format!("{:.2}", trial.tail_s))?;
+    line("  left of the objective", &|trial| format!("{:.1} %", trial.margin * 100.0))?;
+    line("reads refused", &|trial| format!("{:.2} %", trial.refused * 100.0))?;
+    line("spin-ups of a disk and day", &|trial| format!("{:.1}", trial.spin_ups_a_day))?;
+    line("constraints", &|trial| {
+        if trial.constraints.is_held() { "held" } else { "not held" }.to_owned()
+    })?;
+    for (head, trial) in columns.trials() {
+        if let Some(missed) = trial.constraints.missed() {
+            out.text(format_args!("{head}: {missed}"))?;
+        }
+    }
+    close(plan, request, out)
+}
+
+/// Spin-ups of a day that come to the least that data sheets give a disk, 300,000, in five years.
+const RATED_A_DAY: f64 = 164.0;
+
+/// What the table does not say.
+fn close(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
+    let bounds = match (request.power_w_max, request.spin_ups_a_day_max) {
+        (None, None) => "no bound of power and no budget of spin-ups was given",
+        (Some(_), None) => "no budget of spin-ups was given",
+        (None, Some(_)) => "no bound of power was given",
+        (Some(_), Some(_)) => "power and spin-ups are bounded",
+    };
+    out.text(format_args!(
+        "constraints: no read refused, room for all, a network that takes in what comes; {bounds}"
+    ))?;
+    let best = plan.best.as_ref().filter(|_| request.spin_ups_a_day_max.is_none());
+    if let Some(best) = best.filter(|best| best.spin_ups_a_day > RATED_A_DAY) {
+        out.text(format_args!(
+            "spin-ups: {:.0} of a disk in a year, where data sheets have 300,000 to 1,000,000 for \
+             its life: bound them with --spin-ups-per-day",
+            best.spin_ups_a_day * 365.25
+        ))?;
+    }
+    out.text(UNSAID)?;
+    out.text(format_args!(
+        "\n{:.2} PB of blobs are {:.2} PB on disks; {} runs for {} candidates, {} seeds each{}",
+        plan.user_bytes / 1e15,
+        plan.raw_bytes / 1e15,
+        plan.runs,
+        plan.candidates,
+        plan.seeds,
+        if plan.is_cut_short { "; ended at the limit of runs" } else { "" }
+    ))?;
+    if !plan.assumed.is_empty() {
+        out.text(format_args!("assumed, not known (--costs): {}", plan.assumed.join(", ")))?;
+    }
+    out.text("Simulated: nothing here was measured on machines.")
+}
+
+const fn domains(trial: &Trial) -> &'static str {
+    match trial.candidate.provision {
+        Provision::Sleeping => "2 of 16, 1 of 12",
+        Provision::All => "all, all",
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a disk is below 2^53 bytes")]
+fn terabytes(of: ByteCount) -> f64 {
+    of.get() as f64 / 1e12
+}
+
+fn summary(trial: &Trial) -> String {
+    let of = &trial.candidate;
+    format!(
+        "{} x (disks of {:.1} TB, {} turn, {} x {} Gbit/s): {:.1} s, {}",
+        of.racks,
+        terabytes(of.disk),
+        of.provision.awake(),
+        of.servers,
+        of.nic_gbps,
+        trial.tail_s,
+        if trial.is_enough() { "enough" } else { "not enough" }
+    )
+}

@@ -1,0 +1,155 @@
+//! `twin served`: what a served library was asked, asked of the twin.
+
+use std::path::PathBuf;
+
+use fulgurite_library::log::LogError;
+use fulgurite_library::{Mechanics, Throughput};
+use fulgurite_restore::log as restore_log;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::{Output, grouped, seconds};
+use fulgurite_twin::glass::served::{Compared, RestoresCompared, Served, ServedResult};
+use fulgurite_units::ByteCount;
+use serde_json::json;
+
+use super::{open, percent, wrong};
+
+/// Flags of `twin served`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ServedArgs {
+    /// Log of a library (`[library] log`, or `twin run --log`)
+    #[arg(value_name = "LOG")]
+    log: PathBuf,
+    /// Log of the archive's restores (`[restore] log`): what clients asked is asked of the twin,
+    /// and not the reads that became of it
+    #[arg(long, value_name = "LOG")]
+    restores: Option<PathBuf>,
+    /// Seconds that machines need for each second of the paper's: `[library] time_scale`
+    #[arg(long, value_name = "SCALE", default_value_t = 1.0)]
+    time_scale: f64,
+    /// User bytes of a track
+    #[arg(long, value_name = "BYTES", default_value = "20000000B")]
+    track_size: ByteCount,
+    /// How many seeds, from 1 on
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Exit code 1 if the tails of all restores (without --restores: of all reads) differ by more
+    /// than this
+    #[arg(long, value_name = "PERCENT")]
+    within: Option<f64>,
+}
+
+/// Runs `twin served`.
+pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
+    let shown = format!("\"{}\"", args.log.display());
+    if !(args.time_scale > 0.0 && args.time_scale <= 1e6) {
+        let message = format!("--time-scale {}: above 0, at most 1000000", args.time_scale);
+        return Err(Coded::new(Exit::Config, message).into());
+    }
+    let served = Served::read(open(&args.log)?).map_err(|error| {
+        let is_read = matches!(error, LogError::Read { .. });
+        wrong(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
+    })?;
+    let served = match &args.restores {
+        Some(path) => served.with_restores(open(path)?, args.track_size).map_err(|error| {
+            let is_read = matches!(error, restore_log::LogError::Read { .. });
+            let exit = if is_read { Exit::Failure } else { Exit::Corrupt };
+            wrong(&format!("\"{}\"", path.display()), &error, exit)
+        })?,
+        None => served,
+    };
+    let mechanics =
+        Mechanics::new(Throughput::PAPER, args.track_size).with_time_scale(args.time_scale);
+    let mut worst: f64 = 0.0;
+    for seed in 1..=args.seeds {
+        let result =
+            served.run(mechanics, seed).map_err(|error| wrong(&shown, &error, Exit::Config))?;
+        out.json(&json!({ "type": "served", "served": result }))?;
+        print(&result, out)?;
+        let held = result.restores.map_or(result.reads, |restores| restores.all);
+        worst = worst.max(differs(&held).abs());
+    }
+    match args.within.filter(|within| worst > *within) {
+        Some(within) => {
+            let message = format!("the tails differ by {worst:.1} %, more than {within} %");
+            Err(Coded::new(Exit::Failure, message).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// How much longer the twin's tail is, in percent.
+fn differs(compared: &Compared) -> f64 {
+    let (served, twin) = (compared.served.p999, compared.twin.p999);
+    if served > 0.0 { (twin / served - 1.0) * 100.0 } else { 0.0 }
+}
+
+fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
+    let mut kinds = Vec::new();
+    if let Some(of) = &result.restores {
+        kinds.extend([
+            ("all restores", &of.all),
+            ("Expedited", &of.expedited),
+            ("Standard", &of.standard),
+            ("Bulk", &of.bulk),
+        ]);
+    }
+    kinds.extend([
+        ("all reads", &result.reads),
+        ("due in minutes", &result.due_in_minutes),
+        ("due in hours", &result.due_in_hours),
+        ("due later", &result.due_later),
+        ("verifications", &result.verifications),
+    ]);
+    out.text(format!("seed {}: served, twin", result.seed))?;
+    for (name, compared) in kinds.into_iter().filter(|(_, compared)| compared.served.count > 0) {
+        let Compared { served, twin } = compared;
+        let pair = |of: fn(&fulgurite_twin::engine::histogram::Quantiles) -> f64| {
+            format!("{}, {}", seconds(of(served)), seconds(of(twin)))
+        };
+        out.text(format!(
+            "{name:<16}{:>6}{}  median {:<18} p99 {:<18} p99.9 {:<18} ({:+.1} %)",
+            served.count,
+            if twin.count == served.count { String::new() } else { format!("/{}", twin.count) },
+            pair(|of| of.p50),
+            pair(|of| of.p99),
+            pair(|of| of.p999),
+            differs(compared)
+        ))?;
+    }
+    if let Some(of) = &result.restores {
+        print_restores(of, out)?;
+    }
+    if result.ended_otherwise + result.unended > 0 {
+        out.text(format!(
+            "{} ended otherwise in the twin, {} have no end in the log",
+            result.ended_otherwise, result.unended
+        ))?;
+    }
+    Ok(())
+}
+
+fn print_restores(of: &RestoresCompared, out: &Output) -> anyhow::Result<()> {
+    let order = &of.order;
+    let (served, twin) = (grouped(order.visits_served), grouped(order.visits_twin));
+    out.text(format!("{:<22}{served}, {twin}", "visits of platters"))?;
+    out.text(format!(
+        "{:<22}{} of {} pairs of fetches in another order by timing, {} for no reason known",
+        "order",
+        grouped(order.by_timing),
+        grouped(order.pairs),
+        grouped(order.unexplained)
+    ))?;
+    let (served, twin) = (percent(of.busy_served), percent(of.busy_twin));
+    out.text(format!("{:<22}{served}, {twin}", "drives busy"))?;
+    let (served, twin) = (percent(of.shuttles_busy_served), percent(of.shuttles_busy_twin));
+    out.text(format!("{:<22}{served}, {twin}", "shuttles busy"))?;
+    if of.platters_of_no_use > 0 {
+        let count = of.platters_of_no_use;
+        out.text(format!("{:<22}{count}", "platters of no use"))?;
+    }
+    if of.unended_twin > 0 {
+        out.text(format!("{} restores have no end in the twin", of.unended_twin))?;
+    }
+    Ok(())
+}

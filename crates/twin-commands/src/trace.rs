@@ -1,0 +1,185 @@
+//! `twin trace`: reads over time, drawn or imported.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::output::{Output, grouped};
+use fulgurite_terminal::progress::spinner;
+use fulgurite_twin::Error;
+use fulgurite_twin::import::{CsvImport, Imported, Malformed, S3LogImport, S3Size, TimeFormat};
+use fulgurite_twin::trace::write_trace;
+use fulgurite_units::Seed;
+use serde_json::json;
+
+use super::{create, open, workload, wrong};
+
+/// What is done with traces.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Draw a trace from a workload
+    Generate(GenerateArgs),
+    /// Make a trace of what another system logged
+    Import(ImportArgs),
+}
+
+/// Flags of `twin trace generate`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct GenerateArgs {
+    /// Workload: typical, iops, volume, six-months, or a file (TOML)
+    #[arg(value_name = "WORKLOAD")]
+    workload: String,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// Flags of `twin trace import`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// File to import
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// What it is: csv with a header, or Amazon S3 server access logs
+    #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
+    format: Form,
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Column of times (csv)
+    #[arg(long, value_name = "NAME", default_value = "time")]
+    time: String,
+    /// Column of sizes (csv)
+    #[arg(long, value_name = "NAME", default_value = "size")]
+    size: String,
+    /// Column of keys (csv)
+    #[arg(long, value_name = "NAME", default_value = "key")]
+    key: String,
+    /// Times: rfc3339, unix-seconds or unix-nanos (csv)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        default_value = "rfc3339",
+        hide_possible_values = true
+    )]
+    time_format: Times,
+    /// Take the size of the whole object instead of the bytes sent (s3)
+    #[arg(long)]
+    object_size: bool,
+    /// Leave out and count lines that are not sound (s3)
+    #[arg(long)]
+    skip_malformed: bool,
+}
+
+/// What a file to import is.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Form {
+    /// CSV with a header.
+    Csv,
+    /// Amazon S3 server access logs.
+    S3,
+}
+
+/// What times look like.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Times {
+    /// Calendar times.
+    Rfc3339,
+    /// Seconds.
+    UnixSeconds,
+    /// Nanoseconds.
+    UnixNanos,
+}
+
+/// Runs `twin trace`.
+pub(super) fn trace(command: &TraceCommand, out: &Output) -> anyhow::Result<()> {
+    match command {
+        TraceCommand::Generate(args) => generate(args, out),
+        TraceCommand::Import(args) => import(args, out),
+    }
+}
+
+fn generate(args: &GenerateArgs, out: &Output) -> anyhow::Result<()> {
+    let workload = workload(&args.workload)?;
+    let refuse = |error: &Error| wrong(&args.workload, error, Exit::Config);
+    let reads = workload.reads(Seed::new(args.seed)).map_err(|error| refuse(&error))?;
+    let bar = spinner("drawing", false);
+    let (mut count, mut bytes) = (0_u64, 0_u64);
+    let counted = reads.inspect(|read| {
+        count += 1;
+        bytes = bytes.saturating_add(read.size.get());
+    });
+    write(&args.out, |sink| write_trace(sink, counted))?;
+    bar.finish_and_clear();
+    out.json(&json!({ "type": "trace", "reads": count, "bytes": bytes, "file": args.out }))?;
+    out.text(format!("{} reads of {} bytes", grouped(count), grouped(bytes)))
+}
+
+fn import(args: &ImportArgs, out: &Output) -> anyhow::Result<()> {
+    let source = open(&args.file)?;
+    let bar = spinner("importing", false);
+    let imported = match args.format {
+        Form::Csv => args.csv().import(source),
+        Form::S3 => args.s3_logs().import(source),
+    };
+    let Imported { trace, begin, lines, skipped, .. } = imported
+        .map_err(|error| wrong(&format!("\"{}\"", args.file.display()), &error, Exit::Corrupt))?;
+    write(&args.out, |sink| trace.write(sink))?;
+    bar.finish_and_clear();
+    let reads = trace.reads().len();
+    let begin = begin.as_millis();
+    out.json(&json!({
+        "type": "trace", "reads": reads, "lines": lines, "skipped": skipped,
+        "begin_ms": begin, "file": args.out,
+    }))?;
+    out.text(format!("{} reads from {} lines", grouped(reads as u64), grouped(lines)))?;
+    for (reason, count) in skipped {
+        out.text(format!("left out {} lines: {reason:?}", grouped(count)))?;
+    }
+    Ok(())
+}
+
+impl ImportArgs {
+    fn csv(&self) -> CsvImport {
+        CsvImport {
+            time: self.time.clone(),
+            size: self.size.clone(),
+            key: self.key.clone(),
+            time_format: match self.time_format {
+                Times::Rfc3339 => TimeFormat::Rfc3339,
+                Times::UnixSeconds => TimeFormat::UnixSeconds,
+                Times::UnixNanos => TimeFormat::UnixNanos,
+            },
+            ..CsvImport::default()
+        }
+    }
+
+    fn s3_logs(&self) -> S3LogImport {
+        S3LogImport {
+            size: if self.object_size { S3Size::ObjectSize } else { S3Size::BytesSent },
+            malformed: if self.skip_malformed { Malformed::Skip } else { Malformed::Refuse },
+            ..S3LogImport::default()
+        }
+    }
+}
+
+fn write(
+    path: &Path,
+    write: impl FnOnce(&mut dyn std::io::Write) -> Result<(), Error>,
+) -> anyhow::Result<()> {
+    let mut sink = create(path)?;
+    let shown = || format!("cannot write \"{}\"", path.display());
+    write(&mut sink).map_err(|error| {
+        if let Error::Write { source } = error {
+            return anyhow::Error::from(source).context(shown());
+        }
+        Coded::new(Exit::Config, error.to_string()).into()
+    })?;
+    sink.flush().with_context(shown)
+}
