@@ -14,6 +14,7 @@ use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrac
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_gateway::WholeStatus;
+use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
 use fulgurite_terminal::output::counted;
 use fulgurite_terminal::output::timestamp;
@@ -97,7 +98,11 @@ enum AdminAction {
 }
 
 /// Runs `admin`.
-pub async fn admin(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
+pub fn admin<'a>(args: &'a AdminCommand, out: &'a Output) -> Work<'a> {
+    Box::pin(run(args, out))
+}
+
+async fn run(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
     match &args.command {
         AdminAction::Seal { remote } => {
             seal(&AdminClient::new(&remote.resolve_operator()?)?, out).await

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use fulgurite_archive::config::QueueAddress;
 use fulgurite_archive::{DecodeWorker, WorkerOptions, WorkerTotals};
 use fulgurite_decode::{Model, standard_model};
+use fulgurite_terminal::Work;
 use fulgurite_terminal::output::counted;
 use fulgurite_terminal::output::{Output, grouped};
 use fulgurite_units::Duration as Span;
@@ -57,7 +58,11 @@ pub fn with_credentials(address: QueueAddress) -> QueueAddress {
 }
 
 /// Works until it is told to stop; then it says what it did.
-pub async fn decode_worker(args: &DecodeWorkerArgs, out: &Output) -> anyhow::Result<()> {
+pub fn decode_worker<'a>(args: &'a DecodeWorkerArgs, out: &'a Output) -> Work<'a> {
+    Box::pin(run(args, out))
+}
+
+async fn run(args: &DecodeWorkerArgs, out: &Output) -> anyhow::Result<()> {
     let mut models = vec![standard_model()?];
     for path in &args.model {
         models.push(Arc::new(Model::open(path)?));

@@ -21,6 +21,7 @@ use fulgurite_archive::config::{
 use fulgurite_client::credentials::{self, KeyOrigin, KeyPair};
 use fulgurite_client::server_file::{ServerFile, forget_operator, make_operator};
 use fulgurite_gateway::{ColdTiers, Credentials, Limits, ServerConfig, TlsConfig};
+use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
 use fulgurite_terminal::output::{Output, note};
 use fulgurite_units::{ByteCount, Ratio};
@@ -74,7 +75,11 @@ pub struct Running {
 }
 
 /// Runs `serve`.
-pub async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
+pub fn serve<'a>(args: &'a ServeArgs, out: &'a Output) -> Work<'a> {
+    Box::pin(run(args, out))
+}
+
+async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     keep_private();
     let config = args.config.load()?;
     let data = &args.data;
@@ -169,8 +174,8 @@ async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
 }
 
 /// Opens the archive in `data`.
-pub async fn open(config: &Config, data: &Path, cold: &ColdTiers) -> anyhow::Result<Archive> {
-    Ok(Archive::open(archive_config(config, data, cold)?).await?)
+pub fn open<'a>(config: &'a Config, data: &'a Path, cold: &'a ColdTiers) -> Work<'a, Archive> {
+    Box::pin(async move { Ok(Archive::open(archive_config(config, data, cold)?).await?) })
 }
 
 /// Rack, tomes and sites first: they are tiers of the archive.
@@ -202,7 +207,17 @@ pub async fn close(cold: ColdTiers) {
 }
 
 /// Binds the gateway to `archive` and lets it answer.
-pub async fn listen(
+pub fn listen<'a>(
+    config: &'a Config,
+    data: &'a Path,
+    keys: &'a KeyPair,
+    operator: Option<&'a KeyPair>,
+    opened: (Archive, ColdTiers),
+) -> Work<'a, Running> {
+    Box::pin(bind_and_serve(config, data, keys, operator, opened))
+}
+
+async fn bind_and_serve(
     config: &Config,
     data: &Path,
     keys: &KeyPair,
@@ -255,7 +270,11 @@ impl Running {
     }
 
     /// Lets running requests finish, then the archive, then puts the disks of rack and tomes down.
-    pub async fn stop(self) -> anyhow::Result<()> {
+    pub fn stop(self) -> Work<'static> {
+        Box::pin(self.stop_all())
+    }
+
+    async fn stop_all(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
         // A body on its way to tomes may wait an hour for parities: it is staged, and goes later.

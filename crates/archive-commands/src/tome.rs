@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{Backend, LinuxDisk, LinuxDisks, PlaceId, Simulated, Times};
+use fulgurite_terminal::Work;
 use fulgurite_terminal::output::Output;
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::Entropy;
@@ -61,7 +62,11 @@ pub struct TomeServeArgs {
 }
 
 /// Runs it.
-pub async fn tome(args: &TomeCommand, out: &Output) -> anyhow::Result<()> {
+pub fn tome<'a>(args: &'a TomeCommand, out: &'a Output) -> Work<'a> {
+    Box::pin(run(args, out))
+}
+
+async fn run(args: &TomeCommand, out: &Output) -> anyhow::Result<()> {
     match &args.command {
         TomeAction::Serve(args) => serve_tome(args, out).await,
     }

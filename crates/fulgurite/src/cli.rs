@@ -1,9 +1,8 @@
 //! The command line: what can be said, and how each run ends.
 
-use std::pin::Pin;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use fulgurite_archive_commands::admin::{AdminCommand, admin};
 use fulgurite_archive_commands::bench::{BenchCommand, bench};
 use fulgurite_archive_commands::config::ConfigArgs;
@@ -17,8 +16,8 @@ use fulgurite_archive_commands::recover::{RecoverArgs, recover};
 use fulgurite_archive_commands::serve::{ServeArgs, serve};
 use fulgurite_archive_commands::tome::{TomeCommand, tome};
 use fulgurite_archive_commands::tomes::{TomesCommand, tomes};
-use fulgurite_client::remote::RemoteArgs;
-use fulgurite_object_commands as objects;
+use fulgurite_object_commands::{ObjectCommand, object};
+use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, EXIT_CODES_HELP, Exit};
 use fulgurite_terminal::output::{Output, note};
 use fulgurite_terminal::style::{self, ColorChoice, Tone};
@@ -70,30 +69,8 @@ enum Command {
     /// Show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Store files, folders or standard input as objects
-    Put(WithRemote<objects::PutArgs>),
-    /// Fetch an object, or a folder of them
-    Get(WithRemote<objects::GetArgs>),
-    /// Print objects
-    Cat(WithRemote<objects::CatArgs>),
-    /// Copy objects on the server
-    Cp(WithRemote<objects::CopyArgs>),
-    /// Give objects other names on the server
-    Mv(WithRemote<objects::CopyArgs>),
-    /// Make a prefix of a bucket like a folder, or a folder like it
-    Sync(WithRemote<objects::SyncArgs>),
-    /// List buckets or objects
-    Ls(WithRemote<objects::LsArgs>),
-    /// Delete objects
-    Rm(WithRemote<objects::RmArgs>),
-    /// Make a bucket
-    Mb(WithRemote<objects::BucketArgs>),
-    /// Delete an empty bucket
-    Rb(WithRemote<objects::BucketArgs>),
-    /// Ask for readable copies of archived objects
-    Restore(WithRemote<objects::RestoreArgs>),
-    /// Show class and restore state of objects
-    Status(WithRemote<objects::StatusArgs>),
+    #[command(flatten)]
+    Objects(ObjectCommand),
     /// Seal, verify and watch a running archive
     Admin(AdminCommand),
     /// Make, watch and mend the rack of cold disks
@@ -130,16 +107,8 @@ impl Command {
     /// Whether the command does its work even if nobody reads what it says.
     const fn outlives_reader(&self) -> bool {
         match self {
+            Self::Objects(command) => command.outlives_reader(),
             Self::Serve(_)
-            | Self::Put(_)
-            | Self::Get(_)
-            | Self::Cp(_)
-            | Self::Mv(_)
-            | Self::Sync(_)
-            | Self::Rm(_)
-            | Self::Mb(_)
-            | Self::Rb(_)
-            | Self::Restore(_)
             | Self::Recover(_)
             | Self::Demo(_)
             | Self::DecodeWorker(_)
@@ -150,9 +119,6 @@ impl Command {
             | Self::Tomes(_)
             | Self::Admin(_) => true,
             Self::Config(_)
-            | Self::Cat(_)
-            | Self::Ls(_)
-            | Self::Status(_)
             | Self::Inspect(_)
             | Self::Durability(_)
             | Self::Bench(_)
@@ -161,15 +127,6 @@ impl Command {
             | Self::Completions(_) => false,
         }
     }
-}
-
-/// A command's own flags and those of the server.
-#[derive(Debug, Args)]
-struct WithRemote<A: Args> {
-    #[command(flatten)]
-    own: A,
-    #[command(flatten)]
-    remote: RemoteArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -260,37 +217,20 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Recover(args) => recover(args, out),
         Command::Completions(args) => completions(args, command_line(), out),
         Command::Man(args) => man(args, command_line(), out),
-        Command::Serve(args) => block_on(Box::pin(serve(args, out))),
-        Command::Admin(command) => block_on(Box::pin(admin(command, out))),
-        Command::Rack(command) => block_on(Box::pin(rack(command, out))),
-        Command::Geo(command) => block_on(Box::pin(geo(command, out))),
-        Command::Tome(command) => block_on(Box::pin(tome(command, out))),
-        Command::Tomes(command) => block_on(Box::pin(tomes(command, out))),
-        Command::DecodeWorker(args) => block_on(Box::pin(decode_worker(args, out))),
+        Command::Serve(args) => block_on(serve(args, out)),
+        Command::Admin(command) => block_on(admin(command, out)),
+        Command::Rack(command) => block_on(rack(command, out)),
+        Command::Geo(command) => block_on(geo(command, out)),
+        Command::Tome(command) => block_on(tome(command, out)),
+        Command::Tomes(command) => block_on(tomes(command, out)),
+        Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
         Command::Demo(args) => block_on(Box::pin(demo(args, out))),
-        Command::Put(args) => block_on(Box::pin(objects::put(&args.own, &args.remote, out))),
-        Command::Get(args) => block_on(Box::pin(objects::get(&args.own, &args.remote, out))),
-        Command::Cat(args) => block_on(Box::pin(objects::cat(&args.own, &args.remote, out))),
-        Command::Cp(args) => block_on(Box::pin(objects::copy(&args.own, &args.remote, out))),
-        Command::Mv(args) => {
-            block_on(Box::pin(objects::move_objects(&args.own, &args.remote, out)))
-        }
-        Command::Sync(args) => block_on(Box::pin(objects::sync(&args.own, &args.remote, out))),
-        Command::Ls(args) => block_on(Box::pin(objects::ls(&args.own, &args.remote, out))),
-        Command::Rm(args) => block_on(Box::pin(objects::rm(&args.own, &args.remote, out))),
-        Command::Mb(args) => block_on(Box::pin(objects::make_bucket(&args.own, &args.remote, out))),
-        Command::Rb(args) => {
-            block_on(Box::pin(objects::remove_bucket(&args.own, &args.remote, out)))
-        }
-        Command::Restore(args) => {
-            block_on(Box::pin(objects::restore(&args.own, &args.remote, out)))
-        }
-        Command::Status(args) => block_on(Box::pin(objects::status(&args.own, &args.remote, out))),
+        Command::Objects(command) => block_on(object(command, out)),
     }
 }
 
-/// Runs a command that waits. It is boxed, so that the runtime is compiled once and not for each.
-fn block_on(work: Pin<Box<dyn Future<Output = anyhow::Result<()>> + '_>>) -> anyhow::Result<()> {
+/// Runs a command that waits.
+fn block_on(work: Work<'_>) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 
@@ -310,20 +250,9 @@ fn start_log(cli: &Cli) {
         Command::Tome(_) => "info,fjall=warn,lsm_tree=warn",
         Command::Demo(_) => "error,s3s=off",
         Command::Config(_)
-        | Command::Put(_)
-        | Command::Get(_)
-        | Command::Cat(_)
-        | Command::Cp(_)
-        | Command::Mv(_)
-        | Command::Sync(_)
+        | Command::Objects(_)
         | Command::Completions(_)
         | Command::Man(_)
-        | Command::Ls(_)
-        | Command::Rm(_)
-        | Command::Mb(_)
-        | Command::Rb(_)
-        | Command::Restore(_)
-        | Command::Status(_)
         | Command::Admin(_)
         | Command::Geo(_)
         | Command::Rack(_)

@@ -28,7 +28,7 @@ pub struct CatArgs {
 }
 
 /// Runs `cat`.
-pub async fn cat(args: &CatArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn cat(args: &CatArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let client = remote.client()?;
     for url in &args.urls {
         print_object(&client, url, out).await?;

@@ -66,12 +66,12 @@ struct PlannedCopy {
 }
 
 /// Runs `cp`.
-pub async fn copy(args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn copy(args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     run(Verb::Copy, args, remote, out).await
 }
 
 /// Runs `mv`.
-pub async fn move_objects(
+pub(crate) async fn move_objects(
     args: &CopyArgs,
     remote: &RemoteArgs,
     out: &Output,

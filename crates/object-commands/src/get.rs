@@ -69,7 +69,7 @@ pub struct GetJob<'a> {
 }
 
 /// Runs `get`.
-pub async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let client = remote.client()?;
     if args.path.as_os_str() == "-" {
         return print_object(&client, &args.url, out).await;
@@ -167,7 +167,7 @@ async fn find(client: &Client, url: &S3Url) -> anyhow::Result<Vec<ListedObject>>
 }
 
 /// Fetches every object that is readable now.
-pub async fn get_all(
+pub(crate) async fn get_all(
     job: &GetJob<'_>,
     objects: &[ListedObject],
 ) -> anyhow::Result<(GetSummary, Failures)> {

@@ -20,7 +20,7 @@ pub struct LsArgs {
 }
 
 /// Runs `ls`.
-pub async fn ls(args: &LsArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn ls(args: &LsArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let client = remote.client()?;
     let Some(url) = &args.url else { return list_buckets(&client, out).await };
     let scope = ListScope { bucket: &url.bucket, prefix: &url.key, by_folder: !args.recursive };

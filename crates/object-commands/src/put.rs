@@ -68,7 +68,7 @@ pub struct PutSummary {
 }
 
 /// Runs `put`.
-pub async fn put(args: &PutArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn put(args: &PutArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let url = &args.url;
     let client = remote.client()?;
     if args.make_bucket {
@@ -144,7 +144,7 @@ pub struct PutJob<'a> {
 }
 
 /// Puts everything planned.
-pub async fn put_all(
+pub(crate) async fn put_all(
     job: &PutJob<'_>,
     planned: &[PlannedPut],
 ) -> anyhow::Result<(PutSummary, Failures)> {

@@ -103,7 +103,11 @@ pub struct RestoreJob<'a> {
 }
 
 /// Runs `restore`.
-pub async fn restore(args: &RestoreArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn restore(
+    args: &RestoreArgs,
+    remote: &RemoteArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
     let client = remote.client()?;
     let url = &args.url;
     let (keys, plain) = find(&client, args).await?;
@@ -160,7 +164,7 @@ async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<(Vec<String
 }
 
 /// Requests a restore of every key.
-pub async fn restore_all(
+pub(crate) async fn restore_all(
     job: &RestoreJob<'_>,
     keys: &[String],
 ) -> anyhow::Result<(RestoreCounts, Failures)> {
@@ -207,7 +211,7 @@ async fn request<'k>(
 }
 
 /// Looks, less and less often, until no object meant is archived without a copy.
-pub async fn wait_for_restore(
+pub(crate) async fn wait_for_restore(
     client: &Client,
     url: &S3Url,
     is_recursive: bool,

@@ -30,7 +30,7 @@ pub struct BucketArgs {
 }
 
 /// Runs `rm`.
-pub async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let client = remote.client()?;
     let url = &args.url;
     if args.recursive {
@@ -81,7 +81,7 @@ async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Re
 }
 
 /// Runs `mb`.
-pub async fn make_bucket(
+pub(crate) async fn make_bucket(
     args: &BucketArgs,
     remote: &RemoteArgs,
     out: &Output,
@@ -93,7 +93,7 @@ pub async fn make_bucket(
 }
 
 /// Runs `rb`.
-pub async fn remove_bucket(
+pub(crate) async fn remove_bucket(
     args: &BucketArgs,
     remote: &RemoteArgs,
     out: &Output,

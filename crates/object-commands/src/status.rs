@@ -69,7 +69,11 @@ pub(crate) fn state_of(object: &ListedObject) -> State {
 }
 
 /// Runs `status`.
-pub async fn status(args: &StatusArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn status(
+    args: &StatusArgs,
+    remote: &RemoteArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
     let client = remote.client()?;
     let url = &args.url;
     let scope = ListScope { bucket: &url.bucket, prefix: &url.key, by_folder: false };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use fulgurite_archive::Verification;
 use fulgurite_archive::status::{
     MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
@@ -14,6 +14,7 @@ use fulgurite_client::server_file::ServerFile;
 use fulgurite_disks::{PlaceId, Wake};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
 use fulgurite_stacks::Snapshot;
+use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
 use fulgurite_terminal::progress::told_bar;
 use fulgurite_units::{PlatterId, settings};
@@ -232,10 +233,14 @@ impl AdminClient {
         call: &str,
         query: &[(&str, String)],
     ) -> anyhow::Result<T> {
+        let bytes: Work<'_, _> = Box::pin(self.answer(call, query));
+        read_json(&bytes.await?)
+    }
+
+    async fn answer(&self, call: &str, query: &[(&str, String)]) -> anyhow::Result<Bytes> {
         let request = self.request(Method::GET, call, query)?;
         let response = self.checked(request).await?;
-        let bytes = response.bytes().await.map_err(|error| self.lost(error))?;
-        read_json(&bytes)
+        response.bytes().await.map_err(|error| self.lost(error))
     }
 
     /// Sends a long call and follows it to its report.
@@ -246,6 +251,17 @@ impl AdminClient {
         query: &[(&str, String)],
         is_quiet: bool,
     ) -> anyhow::Result<T> {
+        let report: Work<'_, _> = Box::pin(self.report(call, what, query, is_quiet));
+        read_value(&report.await?)
+    }
+
+    async fn report(
+        &self,
+        call: &str,
+        what: &'static str,
+        query: &[(&str, String)],
+        is_quiet: bool,
+    ) -> anyhow::Result<settings::Value> {
         let is_seal = call == "seal";
         let bar = told_bar(what, is_quiet);
         let request = self.request(Method::POST, call, query)?;
@@ -259,7 +275,7 @@ impl AdminClient {
                     Line::Progress(progress) => progress.show(&bar, is_seal),
                     Line::Report(report) => {
                         bar.finish_and_clear();
-                        return read_value(&report);
+                        return Ok(report);
                     }
                     Line::Error(failure) => {
                         bar.finish_and_clear();

@@ -23,6 +23,7 @@ mod verify;
 use std::path::PathBuf;
 
 use fulgurite_geo_store::{GeoStore, Kept, SiteEntry, Waiting};
+use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
 use fulgurite_terminal::output::counted;
 use fulgurite_terminal::output::{Output, hint, note};
@@ -133,7 +134,11 @@ impl GeoArgs {
 }
 
 /// Runs `geo`.
-pub async fn geo(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
+pub fn geo<'a>(args: &'a GeoCommand, out: &'a Output) -> Work<'a> {
+    Box::pin(run(args, out))
+}
+
+async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
     keep_private();
     match &args.command {
         GeoAction::Init(args) => init(&args.named()?, out).await,

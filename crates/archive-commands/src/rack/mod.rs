@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_disks::PlaceId;
 use fulgurite_stacks::{Found, Report};
+use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
 use fulgurite_terminal::output::counted;
 use fulgurite_terminal::output::{Output, bytes, hint, note};
@@ -95,7 +96,11 @@ impl RackArgs {
 }
 
 /// Runs `rack`.
-pub async fn rack(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
+pub fn rack<'a>(args: &'a RackCommand, out: &'a Output) -> Work<'a> {
+    Box::pin(run(args, out))
+}
+
+async fn run(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
     keep_private();
     match &args.command {
         RackAction::Init(args) => init(args, out).await,

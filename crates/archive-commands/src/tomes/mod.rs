@@ -13,6 +13,7 @@ mod show;
 use std::path::PathBuf;
 
 use fulgurite_client::remote::RemoteArgs;
+use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
 use fulgurite_terminal::output::counted;
 use fulgurite_terminal::output::{Output, hint, note};
@@ -114,7 +115,11 @@ impl TomesArgs {
 }
 
 /// Runs `tomes`.
-pub async fn tomes(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
+pub fn tomes<'a>(args: &'a TomesCommand, out: &'a Output) -> Work<'a> {
+    Box::pin(run(args, out))
+}
+
+async fn run(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
     keep_private();
     match &args.command {
         TomesAction::Init(args) => init(args, out).await,

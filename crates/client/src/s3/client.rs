@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_credential_types::Credentials;
 use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, Url};
 
@@ -299,7 +300,14 @@ impl Client {
     }
 
     /// Sends `call` and reads the XML document of the answer.
-    pub(super) async fn document(&self, call: &Call<'_>) -> Result<String, S3Error> {
+    pub(super) fn document<'a>(
+        &'a self,
+        call: &'a Call<'_>,
+    ) -> BoxFuture<'a, Result<String, S3Error>> {
+        Box::pin(self.read_text(call))
+    }
+
+    async fn read_text(&self, call: &Call<'_>) -> Result<String, S3Error> {
         let response = self.send(call).await?;
         let lost = |source| self.unreachable(call, source);
         let bytes = read_document(call.operation, response, lost).await?;
@@ -309,8 +317,16 @@ impl Client {
         })
     }
 
-    /// Sends `call`, again while it fails for a reason that passes, and returns a good answer.
-    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Response, S3Error> {
+    /// Sends `call`, again while it fails for a reason that passes, and returns a good answer. It is
+    /// boxed so that HTTP is compiled here, and not again wherever a call is awaited.
+    pub(super) fn send<'a>(
+        &'a self,
+        call: &'a Call<'_>,
+    ) -> BoxFuture<'a, Result<Response, S3Error>> {
+        Box::pin(self.send_until_answered(call))
+    }
+
+    async fn send_until_answered(&self, call: &Call<'_>) -> Result<Response, S3Error> {
         let mut attempt = 1;
         loop {
             match self.send_once(call).await {

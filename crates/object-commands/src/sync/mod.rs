@@ -139,7 +139,7 @@ struct Done {
 }
 
 /// Runs `sync`.
-pub async fn sync(args: &SyncArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+pub(crate) async fn sync(args: &SyncArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let (direction, folder, url) = match (&args.from, &args.to) {
         (Place::Folder(folder), Place::Bucket(url)) => (Direction::Up, folder, url),
         (Place::Bucket(url), Place::Folder(folder)) => (Direction::Down, folder, url),

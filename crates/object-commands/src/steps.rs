@@ -1,0 +1,53 @@
+//! Steps of commands, for whoever does several of them in a run of its own.
+
+use fulgurite_client::names::S3Url;
+use fulgurite_client::s3::{Client, ListedObject};
+use fulgurite_terminal::Work;
+
+use crate::get::{self, GetJob, GetSummary};
+use crate::put::{self, PlannedPut, PutJob, PutSummary};
+use crate::restore::{self, RestoreCounts, RestoreJob};
+use crate::{Failures, listing};
+
+/// Puts everything planned.
+pub fn put_all<'a>(
+    job: &'a PutJob<'a>,
+    planned: &'a [PlannedPut],
+) -> Work<'a, (PutSummary, Failures)> {
+    Box::pin(put::put_all(job, planned))
+}
+
+/// Fetches every object that is readable now.
+pub fn get_all<'a>(
+    job: &'a GetJob<'a>,
+    objects: &'a [ListedObject],
+) -> Work<'a, (GetSummary, Failures)> {
+    Box::pin(get::get_all(job, objects))
+}
+
+/// Requests a restore of every key.
+pub fn restore_all<'a>(
+    job: &'a RestoreJob<'a>,
+    keys: &'a [String],
+) -> Work<'a, (RestoreCounts, Failures)> {
+    Box::pin(restore::restore_all(job, keys))
+}
+
+/// Looks, less and less often, until no object meant is archived without a copy.
+pub fn wait_for_restore<'a>(
+    client: &'a Client,
+    url: &'a S3Url,
+    is_recursive: bool,
+    is_quiet: bool,
+) -> Work<'a> {
+    Box::pin(restore::wait_for_restore(client, url, is_recursive, is_quiet))
+}
+
+/// Every object whose key begins with `prefix`, in key order.
+pub fn list_all<'a>(
+    client: &'a Client,
+    bucket: &'a str,
+    prefix: &'a str,
+) -> Work<'a, Vec<ListedObject>> {
+    Box::pin(async move { Ok(listing::list_all(client, bucket, prefix).await?) })
+}

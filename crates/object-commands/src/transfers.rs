@@ -1,0 +1,100 @@
+//! Many objects in one run: so many at a time, each failure named, one exit code at the end.
+
+use std::fmt::Display;
+use std::future::Future;
+
+use fulgurite_client::s3::S3Error;
+use fulgurite_terminal::exit::{Coded, Exit, exit_of};
+use fulgurite_terminal::output::{self, Output, counted, note};
+use futures::StreamExt as _;
+use indicatif::ProgressBar;
+
+use crate::limits;
+
+/// The failures of a run: each is named once, and the last word is the exit code.
+#[derive(Debug, Default)]
+pub struct Failures {
+    count: u64,
+    exit: Option<Exit>,
+}
+
+impl Failures {
+    /// Names one failure on standard error, as long as people can take it.
+    pub fn add(&mut self, bar: &ProgressBar, what: impl Display, error: &anyhow::Error) {
+        self.count += 1;
+        let exit = exit_of(error, |cause| Some(cause.downcast_ref::<S3Error>()?.kind().exit()));
+        self.exit = Some(match self.exit {
+            None => exit,
+            Some(before) if before == exit => exit,
+            Some(_) => Exit::Failure,
+        });
+        if self.count <= limits::FAILURES_SHOWN_MAX as u64 {
+            bar.suspend(|| note(format_args!("{what}: {error:#}")));
+        }
+    }
+
+    /// Takes those of another step of the same run.
+    pub fn join(&mut self, other: Self) {
+        self.count += other.count;
+        self.exit = match (self.exit, other.exit) {
+            (None, exit) | (exit, None) => exit,
+            (Some(one), Some(two)) if one == two => Some(one),
+            (Some(_), Some(_)) => Some(Exit::Failure),
+        };
+    }
+
+    /// How many.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The error that ends the run, if any object failed; `done` objects did not.
+    pub fn into_result(self, verb: &str, done: u64) -> anyhow::Result<()> {
+        let Some(exit) = self.exit else { return Ok(()) };
+        let exit = if done > 0 { Exit::Partial } else { exit };
+        let count = self.count;
+        let message = format!("{count} of {} objects could not be {verb}", done + count);
+        Err(Coded::new(exit, message).into())
+    }
+}
+
+/// Runs `work` on all `items`, at most `at_once` at one time, and hands each result to `done`.
+pub(crate) async fn for_each<I, T, F>(
+    items: impl IntoIterator<Item = I>,
+    at_once: usize,
+    work: impl Fn(I) -> F,
+    mut done: impl FnMut(T) -> anyhow::Result<()>,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = T>,
+{
+    let mut results = futures::stream::iter(items).map(work).buffer_unordered(at_once);
+    while let Some(result) = results.next().await {
+        done(result)?;
+    }
+    Ok(())
+}
+
+/// Reads `--transfers`.
+pub(crate) fn parse_transfers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=limits::TRANSFERS_MAX).contains(&count) => Ok(count),
+        _ => Err(format!("write a number from 1 to {}", limits::TRANSFERS_MAX)),
+    }
+}
+
+/// Says what was moved, how long it took and how fast that was.
+pub(crate) fn show_rate(
+    objects: u64,
+    bytes: u64,
+    seconds: f64,
+    out: &Output,
+) -> anyhow::Result<()> {
+    out.text(format_args!(
+        "{}, {} in {} ({})",
+        counted(objects, "object"),
+        output::bytes(bytes),
+        output::seconds(seconds),
+        output::rate(bytes, seconds)
+    ))
+}
