@@ -256,10 +256,10 @@ async fn bind_and_serve(
     let is_self_signed = config.tls == TlsChoice::Auto;
     let certificate = server.certificate().filter(|_| is_self_signed).map(absolute);
     let (shutdown, stop) = oneshot::channel::<()>();
-    let gateway = tokio::spawn(server.serve(async move {
+    let gateway = tokio::spawn(server.serve(Box::pin(async move {
         // A dropped sender asks for a stop just as a message does.
         let _ = stop.await;
-    }));
+    })));
     Ok(Running { archive, cold, endpoint, certificate, shutdown, gateway })
 }
 

@@ -105,7 +105,7 @@ async fn serve_tome(args: &TomeServeArgs, out: &Output) -> anyhow::Result<()> {
         args.tome, file.set
     ))?;
     out.flush()?;
-    Ok(serve(&file, options, stop).await?)
+    Ok(serve(&file, options, Box::pin(stop)).await?)
 }
 
 /// What turns the disk. One that is simulated takes no time.

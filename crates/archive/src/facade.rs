@@ -1,5 +1,6 @@
 //! The archive as its front ends see it.
 
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -52,8 +53,8 @@ impl Archive {
     ///
     /// # Errors
     /// When the directory is in use, damaged, or the master key is wrong.
-    pub async fn open(config: ArchiveConfig) -> Result<Self> {
-        Self::open_with_clock(config, clock::system()).await
+    pub fn open(config: ArchiveConfig) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move { Self::open_with_clock(config, clock::system()).await })
     }
 
     /// The same, with another clock than the system's: it says when copies expire, when jobs look
@@ -61,42 +62,49 @@ impl Archive {
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub async fn open_with_clock(config: ArchiveConfig, clock: Clock) -> Result<Self> {
-        let open = move || {
-            let ground = Arc::new(Ground::open(config, clock)?);
-            crate::bodies::key_files::note_named(&*ground.kv, &ground.committer)?;
-            Ok(ground)
-        };
-        let ground = blocking(open).await?;
-        let shared = Arc::new(SharedBuckets::open(&ground).await?);
-        let of = Arc::clone(&ground);
-        let workers = blocking(move || Ok(Arc::new(Workers::start(&of)?))).await?;
-        Ok(Self { ground, workers, shared, is_ready: Arc::new(AtomicBool::new(true)) })
+    pub fn open_with_clock(
+        config: ArchiveConfig,
+        clock: Clock,
+    ) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let open = move || {
+                let ground = Arc::new(Ground::open(config, clock)?);
+                crate::bodies::key_files::note_named(&*ground.kv, &ground.committer)?;
+                Ok(ground)
+            };
+            let ground = blocking(open).await?;
+            let shared = Arc::new(SharedBuckets::open(&ground).await?);
+            let of = Arc::clone(&ground);
+            let workers = blocking(move || Ok(Arc::new(Workers::start(&of)?))).await?;
+            Ok(Self { ground, workers, shared, is_ready: Arc::new(AtomicBool::new(true)) })
+        })
     }
 
     /// Stops the background work at its next safe point and waits for it.
     ///
     /// # Errors
     /// When a worker died.
-    pub async fn stop(&self) -> Result<()> {
-        self.is_ready.store(false, Ordering::SeqCst);
-        let (workers, ground) = (Arc::clone(&self.workers), Arc::clone(&self.ground));
-        blocking(move || {
-            let stopped = workers.stop();
-            ground.close_logs();
-            if let Err(error) = ground.note_settled() {
-                tracing::warn!(%error, "the next start reads more of the logs than it need");
-            }
-            ground.mark.note_or_warn(true);
-            stopped
+    pub fn stop(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.is_ready.store(false, Ordering::SeqCst);
+            let (workers, ground) = (Arc::clone(&self.workers), Arc::clone(&self.ground));
+            blocking(move || {
+                let stopped = workers.stop();
+                ground.close_logs();
+                if let Err(error) = ground.note_settled() {
+                    tracing::warn!(%error, "the next start reads more of the logs than it need");
+                }
+                ground.mark.note_or_warn(true);
+                stopped
+            })
+            .await
         })
-        .await
     }
 
     /// Returns when the archive has failed for good and its process should end: a sync of the key
     /// table failed, so that nobody knows which keys the disk holds. Says why.
-    pub async fn failed(&self) -> String {
-        self.ground.keys.failed().await
+    pub fn failed(&self) -> BoxFuture<'_, String> {
+        Box::pin(async move { self.ground.keys.failed().await })
     }
 
     /// Whether requests can be served now.
@@ -115,235 +123,276 @@ impl Archive {
     ///
     /// # Errors
     /// `BucketAlreadyOwnedByYou` when it exists.
-    pub async fn create_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
-        list::create_bucket(&self.ground, bucket).await
+    pub fn create_bucket<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+    ) -> BoxFuture<'a, Result<BucketInfo>> {
+        Box::pin(async move { list::create_bucket(&self.ground, bucket).await })
     }
 
     /// Removes an empty bucket.
     ///
     /// # Errors
     /// `BucketNotEmpty` when objects or uploads are in it.
-    pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
-        if !self.shared.is_forgotten(bucket) {
-            let what = "take it out of geo.shared first; its objects stay for the others";
-            self.shared.refuse(bucket, what)?;
-        }
-        list::delete_bucket(&self.ground, bucket).await?;
-        self.shared.forget(bucket);
-        Ok(())
+    pub fn delete_bucket<'a>(&'a self, bucket: &'a BucketName) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if !self.shared.is_forgotten(bucket) {
+                let what = "take it out of geo.shared first; its objects stay for the others";
+                self.shared.refuse(bucket, what)?;
+            }
+            list::delete_bucket(&self.ground, bucket).await?;
+            self.shared.forget(bucket);
+            Ok(())
+        })
     }
 
     /// Looks a bucket up.
     ///
     /// # Errors
     /// `NoSuchBucket`.
-    pub async fn head_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
-        self.shared.of(bucket)?;
-        let row = crate::objects::commit::require_bucket(&*self.ground.kv, bucket)?;
-        Ok(BucketInfo { name: bucket.to_string(), created: row.created })
+    pub fn head_bucket<'a>(&'a self, bucket: &'a BucketName) -> BoxFuture<'a, Result<BucketInfo>> {
+        Box::pin(async move {
+            self.shared.of(bucket)?;
+            let row = crate::objects::commit::require_bucket(&*self.ground.kv, bucket)?;
+            Ok(BucketInfo { name: bucket.to_string(), created: row.created })
+        })
     }
 
     /// All buckets by name.
     ///
     /// # Errors
     /// When the catalog fails.
-    pub async fn list_buckets(&self) -> Result<Vec<BucketInfo>> {
-        list::list_buckets(&self.ground)
+    pub fn list_buckets(&self) -> BoxFuture<'_, Result<Vec<BucketInfo>>> {
+        Box::pin(async move { list::list_buckets(&self.ground) })
     }
 
     /// Begins a PUT; bucket, metadata, length and conditions are checked before any byte is taken.
     ///
     /// # Errors
     /// When one of them does not hold, or the archive is full.
-    pub async fn put(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn put<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         options: PutOptions,
-    ) -> Result<ObjectWriter> {
-        match self.shared.of(bucket)? {
-            Some(shared) => Ok(shared.put(key, options, self.ground.now()).await?.into()),
-            None => Ok(OwnWriter::begin(&self.ground, bucket, key, options)?.into()),
-        }
+    ) -> BoxFuture<'a, Result<ObjectWriter>> {
+        Box::pin(async move {
+            match self.shared.of(bucket)? {
+                Some(shared) => Ok(shared.put(key, options, self.ground.now()).await?.into()),
+                None => Ok(OwnWriter::begin(&self.ground, bucket, key, options)?.into()),
+            }
+        })
     }
 
     /// What is known of an object.
     ///
     /// # Errors
     /// `NoSuchKey`, `NoSuchBucket`.
-    pub async fn head(&self, bucket: &BucketName, key: &ObjectKey) -> Result<ObjectInfo> {
-        if let Some(shared) = self.shared.of(bucket)? {
-            return shared.head(key).await;
-        }
-        let row = crate::objects::commit::require_object(&*self.ground.kv, bucket, key)?;
-        Ok(row.info(key.as_str(), self.ground.now()))
+    pub fn head<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<ObjectInfo>> {
+        Box::pin(async move {
+            if let Some(shared) = self.shared.of(bucket)? {
+                return shared.head(key).await;
+            }
+            let row = crate::objects::commit::require_object(&*self.ground.kv, bucket, key)?;
+            Ok(row.info(key.as_str(), self.ground.now()))
+        })
     }
 
     /// Opens an object for reading.
     ///
     /// # Errors
     /// `NotRestored` when it is archived without a restored copy, `InvalidRange`, `NoSuchKey`.
-    pub async fn get(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn get<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         range: Option<ByteRange>,
-    ) -> Result<ObjectReader> {
-        match self.shared.of(bucket)? {
-            Some(shared) => Ok(shared.get(key, range).await?.into()),
-            None => Ok(read::open(&self.ground, bucket, key, range)?.into()),
-        }
+    ) -> BoxFuture<'a, Result<ObjectReader>> {
+        Box::pin(async move {
+            match self.shared.of(bucket)? {
+                Some(shared) => Ok(shared.get(key, range).await?.into()),
+                None => Ok(read::open(&self.ground, bucket, key, range)?.into()),
+            }
+        })
     }
 
     /// One page of a bucket's objects.
     ///
     /// # Errors
     /// `NoSuchBucket`.
-    pub async fn list(&self, bucket: &BucketName, query: ListQuery) -> Result<ListPage> {
-        if let Some(shared) = self.shared.of(bucket)? {
-            return shared.list(&query).await;
-        }
-        let (ground, bucket) = (Arc::clone(&self.ground), bucket.clone());
-        blocking(move || list::list(&ground, &bucket, &query)).await
+    pub fn list<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        query: ListQuery,
+    ) -> BoxFuture<'a, Result<ListPage>> {
+        Box::pin(async move {
+            if let Some(shared) = self.shared.of(bucket)? {
+                return shared.list(&query).await;
+            }
+            let (ground, bucket) = (Arc::clone(&self.ground), bucket.clone());
+            blocking(move || list::list(&ground, &bucket, &query)).await
+        })
     }
 
     /// Deletes an object and destroys its keys. A missing object is no error: `false`.
     ///
     /// # Errors
     /// `NoSuchBucket`, or when the key table cannot be written.
-    pub async fn delete(&self, bucket: &BucketName, key: &ObjectKey) -> Result<bool> {
-        match self.shared.of(bucket)? {
-            Some(shared) => shared.delete(key).await,
-            None => put::delete(&self.ground, bucket, key).await,
-        }
+    pub fn delete<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            match self.shared.of(bucket)? {
+                Some(shared) => shared.delete(key).await,
+                None => put::delete(&self.ground, bucket, key).await,
+            }
+        })
     }
 
     /// CopyObject: a new body under a new key. `options.meta` is used as given.
     ///
     /// # Errors
     /// As for reading the source and writing the target.
-    pub async fn copy(
-        &self,
-        from: (&BucketName, &ObjectKey),
-        to: (&BucketName, &ObjectKey),
+    pub fn copy<'a>(
+        &'a self,
+        from: (&'a BucketName, &'a ObjectKey),
+        to: (&'a BucketName, &'a ObjectKey),
         mut options: PutOptions,
-    ) -> Result<ObjectInfo> {
-        let shared = self.shared.of(to.0)?;
-        if shared.is_none() && self.shared.of(from.0)?.is_none() {
-            return put::copy(&self.ground, from, to, options).await;
-        }
-        let mut reader = self.get(from.0, from.1, None).await?;
-        put::describe_copy(&mut options, &reader.info, reader.bytes);
-        let mut writer = self.put(to.0, to.1, options).await?;
-        while let Some(bytes) = reader.next().await {
-            self.ground.check_stopping()?;
-            writer.write(bytes?).await?;
-        }
-        let info = writer.finish(None).await?;
-        let Some(shared) = shared else { return Ok(info) };
-        // When it was written is known where it is.
-        let there = shared.head(to.1).await;
-        Ok(there.ok().filter(|there| there.object_id == info.object_id).unwrap_or(info))
+    ) -> BoxFuture<'a, Result<ObjectInfo>> {
+        Box::pin(async move {
+            let shared = self.shared.of(to.0)?;
+            if shared.is_none() && self.shared.of(from.0)?.is_none() {
+                return put::copy(&self.ground, from, to, options).await;
+            }
+            let mut reader = self.get(from.0, from.1, None).await?;
+            put::describe_copy(&mut options, &reader.info, reader.bytes);
+            let mut writer = self.put(to.0, to.1, options).await?;
+            while let Some(bytes) = reader.next().await {
+                self.ground.check_stopping()?;
+                writer.write(bytes?).await?;
+            }
+            let info = writer.finish(None).await?;
+            let Some(shared) = shared else { return Ok(info) };
+            // When it was written is known where it is.
+            let there = shared.head(to.1).await;
+            Ok(there.ok().filter(|there| there.object_id == info.object_id).unwrap_or(info))
+        })
     }
 
     /// RestoreObject. On return the request is on stable storage.
     ///
     /// # Errors
     /// `NotArchived`, `RestoreAlreadyInProgress`, `ExpeditedNotAvailable`.
-    pub async fn restore(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn restore<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         request: RestoreRequest,
-    ) -> Result<RestoreOutcome> {
-        if let Some(shared) = self.shared.of(bucket)? {
-            let class = shared.head(key).await?.class.name();
-            return Err(ArchiveError::NotArchived { class });
-        }
-        restore::request(&self.ground, bucket, key, request).await
+    ) -> BoxFuture<'a, Result<RestoreOutcome>> {
+        Box::pin(async move {
+            if let Some(shared) = self.shared.of(bucket)? {
+                let class = shared.head(key).await?.class.name();
+                return Err(ArchiveError::NotArchived { class });
+            }
+            restore::request(&self.ground, bucket, key, request).await
+        })
     }
 
     /// Begins a multipart upload.
     ///
     /// # Errors
     /// `NoSuchBucket`, `MetadataTooLarge`.
-    pub async fn create_upload(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn create_upload<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         options: UploadOptions,
-    ) -> Result<UploadInfo> {
-        if let Some(shared) = self.shared.of(bucket)? {
-            shared.check(key, options.class)?;
-        }
-        multipart::create(&self.ground, bucket, key, options).await
+    ) -> BoxFuture<'a, Result<UploadInfo>> {
+        Box::pin(async move {
+            if let Some(shared) = self.shared.of(bucket)? {
+                shared.check(key, options.class)?;
+            }
+            multipart::create(&self.ground, bucket, key, options).await
+        })
     }
 
     /// Begins a part.
     ///
     /// # Errors
     /// `NoSuchUpload`, `InvalidArgument` for a number outside 1 to 10,000.
-    pub async fn put_part(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn put_part<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         upload: UploadId,
         number: u32,
         claim: BodyClaim,
-    ) -> Result<PartWriter> {
-        PartWriter::begin(&self.ground, name(bucket, key, upload), number, claim)
+    ) -> BoxFuture<'a, Result<PartWriter>> {
+        Box::pin(async move {
+            PartWriter::begin(&self.ground, name(bucket, key, upload), number, claim)
+        })
     }
 
     /// UploadPartCopy from a readable object.
     ///
     /// # Errors
     /// As for reading the source and writing the part.
-    pub async fn copy_part(
-        &self,
-        from: (&BucketName, &ObjectKey),
+    pub fn copy_part<'a>(
+        &'a self,
+        from: (&'a BucketName, &'a ObjectKey),
         range: Option<ByteRange>,
-        bucket: &BucketName,
-        key: &ObjectKey,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         upload: UploadId,
         number: u32,
-    ) -> Result<PartInfo> {
-        let name = name(bucket, key, upload);
-        let reader = self.get(from.0, from.1, range).await?;
-        multipart::copy_part(&self.ground, reader, name, number).await
+    ) -> BoxFuture<'a, Result<PartInfo>> {
+        Box::pin(async move {
+            let name = name(bucket, key, upload);
+            let reader = self.get(from.0, from.1, range).await?;
+            multipart::copy_part(&self.ground, reader, name, number).await
+        })
     }
 
     /// Joins parts to an object. Asked again after it was done, it answers the same.
     ///
     /// # Errors
     /// `InvalidPart`, `InvalidPartOrder`, `EntityTooSmall`, `BadDigest`, `PreconditionFailed`.
-    pub async fn complete_upload(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn complete_upload<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         upload: UploadId,
         parts: Vec<CompletedPart>,
         condition: WriteCondition,
         checksum: Option<Checksum>,
-    ) -> Result<ObjectInfo> {
-        let name = name(bucket, key, upload);
-        let completion = Completion { name, listed: parts, condition, checksum };
-        if let Some(shared) = self.shared.of(bucket)? {
-            return shared::complete(&self.ground, &shared, completion).await;
-        }
-        multipart::complete(&self.ground, completion).await
+    ) -> BoxFuture<'a, Result<ObjectInfo>> {
+        Box::pin(async move {
+            let name = name(bucket, key, upload);
+            let completion = Completion { name, listed: parts, condition, checksum };
+            if let Some(shared) = self.shared.of(bucket)? {
+                return shared::complete(&self.ground, &shared, completion).await;
+            }
+            multipart::complete(&self.ground, completion).await
+        })
     }
 
     /// Drops an upload and its parts.
     ///
     /// # Errors
     /// `NoSuchUpload`.
-    pub async fn abort_upload(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn abort_upload<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         upload: UploadId,
-    ) -> Result<()> {
-        multipart::abort(&self.ground, name(bucket, key, upload)).await
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { multipart::abort(&self.ground, name(bucket, key, upload)).await })
     }
 
     /// Uploads in progress, ordered by key and id, after the marker pair, at most `limit`; `true`
@@ -351,29 +400,31 @@ impl Archive {
     ///
     /// # Errors
     /// `NoSuchBucket`.
-    pub async fn list_uploads(
-        &self,
-        bucket: &BucketName,
-        prefix: &str,
+    pub fn list_uploads<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        prefix: &'a str,
         after: Option<(String, Option<UploadId>)>,
         limit: usize,
-    ) -> Result<(Vec<UploadInfo>, bool)> {
-        multipart::list_uploads(&self.ground, bucket, prefix, after, limit)
+    ) -> BoxFuture<'a, Result<(Vec<UploadInfo>, bool)>> {
+        Box::pin(async move { multipart::list_uploads(&self.ground, bucket, prefix, after, limit) })
     }
 
     /// Parts of an upload after number `after`, at most `limit`; `true` when more follow.
     ///
     /// # Errors
     /// `NoSuchUpload`.
-    pub async fn list_parts(
-        &self,
-        bucket: &BucketName,
-        key: &ObjectKey,
+    pub fn list_parts<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
         upload: UploadId,
         after: u32,
         limit: usize,
-    ) -> Result<(UploadInfo, Vec<PartInfo>, bool)> {
-        multipart::list_parts(&self.ground, &name(bucket, key, upload), after, limit)
+    ) -> BoxFuture<'a, Result<(UploadInfo, Vec<PartInfo>, bool)>> {
+        Box::pin(async move {
+            multipart::list_parts(&self.ground, &name(bucket, key, upload), after, limit)
+        })
     }
 
     /// Seals everything staged now: returns when it is written, verified, stored and released. What
@@ -381,8 +432,8 @@ impl Archive {
     ///
     /// # Errors
     /// When a set cannot be written or read back.
-    pub async fn seal(&self) -> Result<SealReport> {
-        self.workers.seal().await
+    pub fn seal(&self) -> BoxFuture<'_, Result<SealReport>> {
+        Box::pin(async move { self.workers.seal().await })
     }
 
     /// How far the sealing is that is under way, whoever asked for it.
@@ -397,12 +448,12 @@ impl Archive {
     ///
     /// # Errors
     /// When a platter is not known. What cannot be read is in the report.
-    pub async fn verify(
-        &self,
+    pub fn verify<'a>(
+        &'a self,
         platter: Option<PlatterId>,
-        progress: &Arc<Progress>,
-    ) -> Result<VerifyReport> {
-        self.workers.verify(platter, progress).await
+        progress: &'a Arc<Progress>,
+    ) -> BoxFuture<'a, Result<VerifyReport>> {
+        Box::pin(async move { self.workers.verify(platter, progress).await })
     }
 
     /// Gives objects of a bucket another class: each is copied onto itself, and goes where objects
@@ -412,57 +463,67 @@ impl Archive {
     /// When there is no such object or class, or something is in the way of all that is left; given
     /// again it goes on. What cannot be read, as what is archived without a restored copy, is in
     /// the report.
-    pub async fn reclassify(
-        &self,
-        bucket: &BucketName,
+    pub fn reclassify<'a>(
+        &'a self,
+        bucket: &'a BucketName,
         chosen: Chosen,
         class: StorageClass,
-        progress: &Arc<Progress>,
-    ) -> Result<MoveReport> {
-        let what = "none of its objects is given another class; put it anew";
-        self.shared.refuse(bucket, what)?;
-        self.workers.reclassify(bucket.clone(), chosen, class, progress).await
+        progress: &'a Arc<Progress>,
+    ) -> BoxFuture<'a, Result<MoveReport>> {
+        Box::pin(async move {
+            let what = "none of its objects is given another class; put it anew";
+            self.shared.refuse(bucket, what)?;
+            self.workers.reclassify(bucket.clone(), chosen, class, progress).await
+        })
     }
 
     /// What the last verification of a platter found, sector by sector; nothing if there was none.
     ///
     /// # Errors
     /// When the catalog fails.
-    pub async fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
-        let ground = Arc::clone(&self.ground);
-        blocking(move || Ok(ground.platters.verification(platter)?)).await
+    pub fn verification(&self, platter: PlatterId) -> BoxFuture<'_, Result<Option<Verification>>> {
+        Box::pin(async move {
+            let ground = Arc::clone(&self.ground);
+            blocking(move || Ok(ground.platters.verification(platter)?)).await
+        })
     }
 
     /// Segments that the catalog does not name, with what is in them.
     ///
     /// # Errors
     /// When they cannot be listed. One that cannot be read is in the list.
-    pub async fn orphans(&self) -> Result<Vec<OrphanedSegment>> {
-        let ground = Arc::clone(&self.ground);
-        blocking(move || orphan_report::orphans(&ground)).await
+    pub fn orphans(&self) -> BoxFuture<'_, Result<Vec<OrphanedSegment>>> {
+        Box::pin(async move {
+            let ground = Arc::clone(&self.ground);
+            blocking(move || orphan_report::orphans(&ground)).await
+        })
     }
 
     /// Removes the orphaned segment in the file `name`. Nothing brings it back.
     ///
     /// # Errors
     /// `InvalidArgument` when there is none of that name.
-    pub async fn discard_orphan(&self, name: String) -> Result<()> {
-        let ground = Arc::clone(&self.ground);
-        blocking(move || orphan_report::discard_orphan(&ground, &name)).await
+    pub fn discard_orphan(&self, name: String) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let ground = Arc::clone(&self.ground);
+            blocking(move || orphan_report::discard_orphan(&ground, &name)).await
+        })
     }
 
     /// Counts and states for operators.
     ///
     /// # Errors
     /// When the catalog fails.
-    pub async fn status(&self) -> Result<Status> {
-        let (ground, workers) = (Arc::clone(&self.ground), Arc::clone(&self.workers));
-        blocking(move || {
-            let mut status = status::status(&ground)?;
-            workers.show(&mut status);
-            Ok(status)
+    pub fn status(&self) -> BoxFuture<'_, Result<Status>> {
+        Box::pin(async move {
+            let (ground, workers) = (Arc::clone(&self.ground), Arc::clone(&self.workers));
+            blocking(move || {
+                let mut status = status::status(&ground)?;
+                workers.show(&mut status);
+                Ok(status)
+            })
+            .await
         })
-        .await
     }
 
     /// What does not go as it should though requests are served, a line each; nothing in good
@@ -476,9 +537,11 @@ impl Archive {
     ///
     /// # Errors
     /// When the archive is stopping.
-    pub async fn watch_library(&self) -> Result<LibraryWatch> {
-        let ground = Arc::clone(&self.ground);
-        blocking(move || Ok(ground.platters.watch()?)).await
+    pub fn watch_library(&self) -> BoxFuture<'_, Result<LibraryWatch>> {
+        Box::pin(async move {
+            let ground = Arc::clone(&self.ground);
+            blocking(move || Ok(ground.platters.watch()?)).await
+        })
     }
 
     /// Lets an emulated machine of the library break: it stops where it is until it is repaired.
@@ -502,11 +565,17 @@ impl Archive {
     ///
     /// # Errors
     /// `NoSuchKey`.
-    pub async fn locate(&self, bucket: &BucketName, key: &ObjectKey) -> Result<Vec<ShardPlace>> {
-        if let Some(shared) = self.shared.of(bucket)? {
-            return shared.head(key).await.map(|_| Vec::new());
-        }
-        status::locate(&self.ground, bucket, key)
+    pub fn locate<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Vec<ShardPlace>>> {
+        Box::pin(async move {
+            if let Some(shared) = self.shared.of(bucket)? {
+                return shared.head(key).await.map(|_| Vec::new());
+            }
+            status::locate(&self.ground, bucket, key)
+        })
     }
 }
 

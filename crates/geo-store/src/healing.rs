@@ -8,6 +8,7 @@
 //!
 //! Not here: hints, and what a lost site takes (`keeper`).
 
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,16 +29,22 @@ impl GeoStore {
     ///
     /// # Errors
     /// When the objects cannot be listed.
-    pub async fn heal(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        self.heal_all(false, told).await
+    pub fn heal<'a>(
+        &'a self,
+        told: &'a (dyn Fn(u64) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Kept>> {
+        Box::pin(async move { self.heal_all(false, told).await })
     }
 
     /// The same, and reads all fragments whole: damaged ones are made again.
     ///
     /// # Errors
     /// When the objects cannot be listed.
-    pub async fn verify(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        self.heal_all(true, told).await
+    pub fn verify<'a>(
+        &'a self,
+        told: &'a (dyn Fn(u64) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Kept>> {
+        Box::pin(async move { self.heal_all(true, told).await })
     }
 
     async fn heal_all(&self, deep: bool, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {

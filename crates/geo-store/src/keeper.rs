@@ -9,6 +9,7 @@
 //! replace  a site that is lost: the map, every row, every fragment
 //! ```
 
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -167,34 +168,39 @@ impl GeoStore {
     ///
     /// # Errors
     /// When the objects cannot be listed.
-    pub async fn collect(&self, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        let live = self.0.live().await?;
-        let (inner, of) = (&self.0, &live);
-        let mut kept = Kept::default();
-        let mut collected = std::pin::pin!(
-            keys(of, None)?
-                .map(|key| async move {
-                    let key = key?;
-                    let collected = inner.collect_one(of, &key).await;
-                    Ok::<_, GeoError>((key, collected))
-                })
-                .buffer_unordered(OBJECTS_AT_ONCE)
-        );
-        while let Some((key, collected)) = collected.try_next().await? {
-            kept.objects += 1;
-            if let Err(error) = inner.drop_stripe(of, &key).await {
-                kept.problem(&key, &error);
-            }
-            match collected {
-                Ok(collected) => {
-                    kept.collected += collected.gone.len() as u64;
-                    kept.left += collected.left.len() as u64;
+    pub fn collect<'a>(
+        &'a self,
+        told: &'a (dyn Fn(u64) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Kept>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            let (inner, of) = (&self.0, &live);
+            let mut kept = Kept::default();
+            let mut collected = std::pin::pin!(
+                keys(of, None)?
+                    .map(|key| async move {
+                        let key = key?;
+                        let collected = inner.collect_one(of, &key).await;
+                        Ok::<_, GeoError>((key, collected))
+                    })
+                    .buffer_unordered(OBJECTS_AT_ONCE)
+            );
+            while let Some((key, collected)) = collected.try_next().await? {
+                kept.objects += 1;
+                if let Err(error) = inner.drop_stripe(of, &key).await {
+                    kept.problem(&key, &error);
                 }
-                Err(error) => kept.problem(&key, &error),
+                match collected {
+                    Ok(collected) => {
+                        kept.collected += collected.gone.len() as u64;
+                        kept.left += collected.left.len() as u64;
+                    }
+                    Err(error) => kept.problem(&key, &error),
+                }
+                told(kept.objects);
             }
-            told(kept.objects);
-        }
-        Ok(kept)
+            Ok(kept)
+        })
     }
 
     /// Removes fragments of no version that are older than `age`, which has to be longer than any
@@ -202,37 +208,43 @@ impl GeoStore {
     ///
     /// # Errors
     /// When `age` is too short.
-    pub async fn sweep(&self, age: Duration, told: &(dyn Fn(u64) + Send + Sync)) -> Result<Kept> {
-        let live = self.0.live().await?;
-        let least = Duration::from_nanos(live.map.lease.as_nanos() * 2);
-        if age < least {
-            let what = format!("fragments are looked at when they are {least} old at least");
-            return Err(GeoError::Invalid { what });
-        }
-        let before = self.0.clock.now().as_millis().saturating_sub(age.as_nanos() / 1_000_000);
-        let mut kept = Kept::default();
-        let mut seen = 0;
-        for index in live.map.holders() {
-            let Some((site, blobs)) = live.blobs(index) else {
-                let name = live.map.sites[index.index()].name.clone();
-                kept.problems.push(format!("site {name} cannot be asked now"));
-                continue;
-            };
-            let mut found = blobs.list(Some(&names::blobs()?), UnixTime::from_millis(before));
-            while let Some(meta) = found.next().await {
-                seen += 1;
-                told(seen);
-                match meta {
-                    Ok(meta) => self.sweep_blob(&live, (index, blobs), &meta, &mut kept).await,
-                    Err(error) => {
-                        kept.problems.push(format!("site {}: {error}", site.name));
-                        break;
+    pub fn sweep<'a>(
+        &'a self,
+        age: Duration,
+        told: &'a (dyn Fn(u64) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Kept>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            let least = Duration::from_nanos(live.map.lease.as_nanos() * 2);
+            if age < least {
+                let what = format!("fragments are looked at when they are {least} old at least");
+                return Err(GeoError::Invalid { what });
+            }
+            let before = self.0.clock.now().as_millis().saturating_sub(age.as_nanos() / 1_000_000);
+            let mut kept = Kept::default();
+            let mut seen = 0;
+            for index in live.map.holders() {
+                let Some((site, blobs)) = live.blobs(index) else {
+                    let name = live.map.sites[index.index()].name.clone();
+                    kept.problems.push(format!("site {name} cannot be asked now"));
+                    continue;
+                };
+                let mut found = blobs.list(Some(&names::blobs()?), UnixTime::from_millis(before));
+                while let Some(meta) = found.next().await {
+                    seen += 1;
+                    told(seen);
+                    match meta {
+                        Ok(meta) => self.sweep_blob(&live, (index, blobs), &meta, &mut kept).await,
+                        Err(error) => {
+                            kept.problems.push(format!("site {}: {error}", site.name));
+                            break;
+                        }
                     }
                 }
             }
-        }
-        self.0.tally.swept.fetch_add(kept.swept, Ordering::Relaxed);
-        Ok(kept)
+            self.0.tally.swept.fetch_add(kept.swept, Ordering::Relaxed);
+            Ok(kept)
+        })
     }
 
     async fn sweep_blob(
@@ -275,35 +287,37 @@ impl GeoStore {
     ///
     /// # Errors
     /// When the map does not hold.
-    pub async fn work_off_hints(&self) -> Result<Kept> {
-        let live = self.0.live().await?;
-        let mut kept = Kept::default();
-        for site in live.voters() {
-            let Some(site) = live.shared(site) else { continue };
-            let Some(table) = &site.table else { continue };
-            let prefix = names::hints()?;
-            let mut hints = table.scan(Some(&prefix), None);
-            while let Some(hint) = hints.next().await {
-                let Ok((key, row)) = hint else { break };
-                let Ok(object) = String::from_utf8(row.bytes.to_vec()) else { continue };
-                match self.0.heal_one(&live, &object).await {
-                    Ok(healed) => {
-                        kept.healed(&object, &healed);
-                        // What is not whole yet is looked at again.
-                        if healed.whole && table.erase(&key).await.is_ok() {
-                            let one = |hints: u64| hints.checked_sub(1);
-                            let _ = self.0.hints.fetch_update(
-                                Ordering::Relaxed,
-                                Ordering::Relaxed,
-                                one,
-                            );
+    pub fn work_off_hints(&self) -> BoxFuture<'_, Result<Kept>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            let mut kept = Kept::default();
+            for site in live.voters() {
+                let Some(site) = live.shared(site) else { continue };
+                let Some(table) = &site.table else { continue };
+                let prefix = names::hints()?;
+                let mut hints = table.scan(Some(&prefix), None);
+                while let Some(hint) = hints.next().await {
+                    let Ok((key, row)) = hint else { break };
+                    let Ok(object) = String::from_utf8(row.bytes.to_vec()) else { continue };
+                    match self.0.heal_one(&live, &object).await {
+                        Ok(healed) => {
+                            kept.healed(&object, &healed);
+                            // What is not whole yet is looked at again.
+                            if healed.whole && table.erase(&key).await.is_ok() {
+                                let one = |hints: u64| hints.checked_sub(1);
+                                let _ = self.0.hints.fetch_update(
+                                    Ordering::Relaxed,
+                                    Ordering::Relaxed,
+                                    one,
+                                );
+                            }
                         }
+                        Err(error) => kept.problem(&object, &error),
                     }
-                    Err(error) => kept.problem(&object, &error),
                 }
             }
-        }
-        Ok(kept)
+            Ok(kept)
+        })
     }
 
     /// Heals objects with a version that was met undecided, so long ago that whoever proposed it is
@@ -327,51 +341,54 @@ impl GeoStore {
     ///
     /// # Errors
     /// When too few other sites answer, or somebody else changes the map.
-    pub async fn replace_site(
-        &self,
-        name: &str,
+    pub fn replace_site<'a>(
+        &'a self,
+        name: &'a str,
         place: SiteEntry,
-        told: &(dyn Fn(&'static str, u64) + Send + Sync),
-    ) -> Result<Kept> {
-        let live = self.0.live().await?;
-        let none = || GeoError::Invalid { what: format!("the map has no site {name:?}") };
-        let index = live.map.site(name).ok_or_else(none)?;
-        let mut map = live.map.clone();
-        let wanted = SiteEntry { name: name.to_owned(), rebuilding: true, ..place };
-        let there = &mut map.sites[index.index()];
-        if (wanted.table.is_some(), wanted.blobs.is_some())
-            != (there.table.is_some(), there.blobs.is_some())
-        {
-            let what = "the new place has a table where the old one had one, and blobs likewise";
-            return Err(GeoError::Invalid { what: what.to_owned() });
-        }
-        if *there != wanted {
-            *there = wanted.clone();
-            self.open_place(&map, &wanted).await?;
-            self.0.change_map(map).await?;
-            told("waiting until every program has the new map", 0);
-            let lease = live.map.lease.as_nanos();
-            tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
-        }
-        let (mut kept, lacking) = self.rebuild_site(index, told).await?;
-        if lacking > 0 {
-            kept.problems.push(format!(
+        told: &'a (dyn Fn(&'static str, u64) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Kept>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            let none = || GeoError::Invalid { what: format!("the map has no site {name:?}") };
+            let index = live.map.site(name).ok_or_else(none)?;
+            let mut map = live.map.clone();
+            let wanted = SiteEntry { name: name.to_owned(), rebuilding: true, ..place };
+            let there = &mut map.sites[index.index()];
+            if (wanted.table.is_some(), wanted.blobs.is_some())
+                != (there.table.is_some(), there.blobs.is_some())
+            {
+                let what =
+                    "the new place has a table where the old one had one, and blobs likewise";
+                return Err(GeoError::Invalid { what: what.to_owned() });
+            }
+            if *there != wanted {
+                *there = wanted.clone();
+                self.open_place(&map, &wanted).await?;
+                self.0.change_map(map).await?;
+                told("waiting until every program has the new map", 0);
+                let lease = live.map.lease.as_nanos();
+                tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
+            }
+            let (mut kept, lacking) = self.rebuild_site(index, told).await?;
+            if lacking > 0 {
+                kept.problems.push(format!(
                 "site {name:?} is not made again: {lacking} of its fragments are missing; replace \
                  it once more with the same place when other sites and its blobs answer"
             ));
-        }
-        if kept.problems.is_empty() && kept.lost.is_empty() {
-            let mut map = self.0.any_live().map.clone();
-            let lease = map.lease.as_nanos();
-            map.sites[index.index()].rebuilding = false;
-            self.0.change_map(map).await?;
-            // Until then programs make rows there that do not vote: of objects that came meanwhile.
-            // And they could not go on if another site were lost.
-            told("waiting until every program knows that it is done", kept.objects);
-            tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
-            kept.add(self.let_vote(index).await?);
-        }
-        Ok(kept)
+            }
+            if kept.problems.is_empty() && kept.lost.is_empty() {
+                let mut map = self.0.any_live().map.clone();
+                let lease = map.lease.as_nanos();
+                map.sites[index.index()].rebuilding = false;
+                self.0.change_map(map).await?;
+                // Until then programs make rows there that do not vote: of objects that came meanwhile.
+                // And they could not go on if another site were lost.
+                told("waiting until every program knows that it is done", kept.objects);
+                tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
+                kept.add(self.let_vote(index).await?);
+            }
+            Ok(kept)
+        })
     }
 
     /// Makes the stores of a new place, before anybody is told of it.

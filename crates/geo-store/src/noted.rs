@@ -4,6 +4,7 @@
 //! Not here: `object_store`'s trait, whose puts say everything before the first byte, and whose
 //! listings tell no attributes ([`crate::objects`]).
 
+use futures::future::BoxFuture;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,80 +60,87 @@ impl GeoStore {
     ///
     /// # Errors
     /// [`GeoError`]; of a condition that is not met, [`GeoError::Exists`] or [`GeoError::Changed`].
-    pub async fn put_noted(
-        &self,
-        key: &str,
-        (size, bytes): (u64, impl Stream<Item = Result<Bytes>> + Send),
-        note: impl Future<Output = Option<String>> + Send,
+    pub fn put_noted<'a>(
+        &'a self,
+        key: &'a str,
+        (size, mut bytes): (u64, BoxStream<'a, Result<Bytes>>),
+        note: BoxFuture<'a, Option<String>>,
         mode: Mode,
-    ) -> Result<Version> {
-        let attributes = async {
-            let given_up =
-                || GeoError::Invalid { what: format!("the put of {key:?} was given up") };
-            let note = note.await.ok_or_else(given_up)?;
-            Ok(vec![(NOTE.to_owned(), note)])
-        };
-        let live = self.0.live().await?;
-        if size > live.map.chunk.get() {
-            return self.0.put_described(key, (size, bytes), attributes, mode).await;
-        }
-        let mut all = BytesMut::new();
-        let mut bytes = std::pin::pin!(bytes);
-        while let Some(some) = bytes.try_next().await? {
-            all.extend_from_slice(&some);
-            if all.len() as u64 > size {
-                break;
+    ) -> BoxFuture<'a, Result<Version>> {
+        Box::pin(async move {
+            let attributes = async {
+                let given_up =
+                    || GeoError::Invalid { what: format!("the put of {key:?} was given up") };
+                let note = note.await.ok_or_else(given_up)?;
+                Ok(vec![(NOTE.to_owned(), note)])
+            };
+            let live = self.0.live().await?;
+            if size > live.map.chunk.get() {
+                return self.0.put_described(key, (size, bytes), attributes, mode).await;
             }
-        }
-        if all.len() as u64 != size {
-            let what = format!("{key:?} has other than the {size} bytes that were said");
-            return Err(GeoError::Invalid { what });
-        }
-        let object = Inner::named(key, attributes.await?)?;
-        self.0.put(object, all.freeze(), mode).await
+            let mut all = BytesMut::new();
+            while let Some(some) = bytes.try_next().await? {
+                all.extend_from_slice(&some);
+                if all.len() as u64 > size {
+                    break;
+                }
+            }
+            if all.len() as u64 != size {
+                let what = format!("{key:?} has other than the {size} bytes that were said");
+                return Err(GeoError::Invalid { what });
+            }
+            let object = Inner::named(key, attributes.await?)?;
+            self.0.put(object, all.freeze(), mode).await
+        })
     }
 
     /// What is under a key, if anything is.
     ///
     /// # Errors
     /// When too few sites answer, or what was acknowledged is lost.
-    pub async fn find_noted(&self, key: &str) -> Result<Option<Noted>> {
-        let live = self.0.live().await?;
-        let (found, _) = self.0.look(&live, key, (Wanted::Facts, None)).await?;
-        Ok(found.map(|found| Noted::of(key.to_owned(), &found)))
+    pub fn find_noted<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Noted>>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            let (found, _) = self.0.look(&live, key, (Wanted::Facts, None)).await?;
+            Ok(found.map(|found| Noted::of(key.to_owned(), &found)))
+        })
     }
 
     /// The same with its bytes, those of `range` as far as there are so many.
     ///
     /// # Errors
     /// As [`Self::find_noted`]; the stream ends with one when bytes cannot be had.
-    pub async fn get_noted(
-        &self,
-        key: &str,
+    pub fn get_noted<'a>(
+        &'a self,
+        key: &'a str,
         range: Range<u64>,
-    ) -> Result<Option<(Noted, BoxStream<'static, Result<Bytes>>)>> {
-        let live = self.0.live().await?;
-        let wanted = (Wanted::Latest, Some(GetRange::Bounded(range.clone())));
-        let (found, _) = self.0.look(&live, key, wanted).await?;
-        let Some(found) = found else { return Ok(None) };
-        let noted = Noted::of(key.to_owned(), &found);
-        let range = range.start.min(noted.size)..range.end.min(noted.size);
-        if range.is_empty() {
-            return Ok(Some((noted, futures::stream::empty().boxed())));
-        }
-        Ok(Some((noted, body(live, key.to_owned(), found, range))))
+    ) -> BoxFuture<'a, Result<Option<(Noted, BoxStream<'static, Result<Bytes>>)>>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            let wanted = (Wanted::Latest, Some(GetRange::Bounded(range.clone())));
+            let (found, _) = self.0.look(&live, key, wanted).await?;
+            let Some(found) = found else { return Ok(None) };
+            let noted = Noted::of(key.to_owned(), &found);
+            let range = range.start.min(noted.size)..range.end.min(noted.size);
+            if range.is_empty() {
+                return Ok(Some((noted, futures::stream::empty().boxed())));
+            }
+            Ok(Some((noted, body(live, key.to_owned(), found, range))))
+        })
     }
 
     /// Hides all versions of what is under a key; whether there was anything.
     ///
     /// # Errors
     /// When too few sites answer.
-    pub async fn remove_noted(&self, key: &str) -> Result<bool> {
-        match self.0.delete(key).await {
-            Ok(()) => Ok(true),
-            Err(GeoError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+    pub fn remove_noted<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            match self.0.delete(key).await {
+                Ok(()) => Ok(true),
+                Err(GeoError::NotFound { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
     }
 
     /// Objects below a folder with their notes, in the order of what their keys are called in rows

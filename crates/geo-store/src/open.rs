@@ -9,6 +9,7 @@
 //! change    version e + 1, if the map is still version e; after that, a lease is waited for
 //! ```
 
+use futures::future::BoxFuture;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
@@ -27,47 +28,52 @@ impl GeoStore {
     ///
     /// # Errors
     /// When a site cannot be opened, or the sites have a map already.
-    pub async fn init(mut options: GeoOptions) -> Result<Self> {
-        options.map.epoch = 1;
-        let live = Live::open(
-            options.map.clone(),
-            options.near.as_deref(),
-            &*options.opener,
-            (true, true),
-        );
-        let inner = Inner::new(live.await?, &options);
-        let live = inner.any_live();
-        match inner.write_map(&live, &options.map, Condition::Absent).await? {
-            Some(Version(1)) => {}
-            Some(version) => {
-                let what = format!("the sites had maps before: this is number {version}");
-                return Err(GeoError::Invalid { what });
+    pub fn init(mut options: GeoOptions) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            options.map.epoch = 1;
+            let live = Live::open(
+                options.map.clone(),
+                options.near.as_deref(),
+                &*options.opener,
+                (true, true),
+            );
+            let inner = Inner::new(live.await?, &options);
+            let live = inner.any_live();
+            match inner.write_map(&live, &options.map, Condition::Absent).await? {
+                Some(Version(1)) => {}
+                Some(version) => {
+                    let what = format!("the sites had maps before: this is number {version}");
+                    return Err(GeoError::Invalid { what });
+                }
+                None => {
+                    let what =
+                        "the sites have a map already; open it, or name other places".to_owned();
+                    return Err(GeoError::Invalid { what });
+                }
             }
-            None => {
-                let what = "the sites have a map already; open it, or name other places".to_owned();
-                return Err(GeoError::Invalid { what });
-            }
-        }
-        inner.keep_map(&options.map)?;
-        watch(&inner);
-        Ok(Self(inner))
+            inner.keep_map(&options.map)?;
+            watch(&inner);
+            Ok(Self(inner))
+        })
     }
 
     /// Opens a namespace by its map, or by a later one that its sites have.
     ///
     /// # Errors
     /// When too few sites answer, or they have no map, or one of another namespace.
-    pub async fn open(options: GeoOptions) -> Result<Self> {
-        let live = Live::open(
-            options.map.clone(),
-            options.near.as_deref(),
-            &*options.opener,
-            (false, false),
-        );
-        let inner = Inner::new(live.await?, &options);
-        inner.confirm().await?;
-        watch(&inner);
-        Ok(Self(inner))
+    pub fn open(options: GeoOptions) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let live = Live::open(
+                options.map.clone(),
+                options.near.as_deref(),
+                &*options.opener,
+                (false, false),
+            );
+            let inner = Inner::new(live.await?, &options);
+            inner.confirm().await?;
+            watch(&inner);
+            Ok(Self(inner))
+        })
     }
 
     /// The map as it is.

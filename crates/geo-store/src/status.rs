@@ -1,5 +1,6 @@
 //! What a namespace over sites says of itself.
 
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,22 +116,24 @@ impl GeoStore {
     ///
     /// # Errors
     /// When the objects cannot be listed.
-    pub async fn waiting(&self) -> Result<Waiting> {
-        let live = self.0.live().await?;
-        let (mut all, mut waiting) = (std::pin::pin!(all(&live, None)?), Waiting::default());
-        while let Some(row) = all.try_next().await? {
-            let last = row.known.last();
-            self.0.means.undecided.note(&row.key, row.open, last);
-            let Some(open) = row.open.filter(|open| open.version > last) else { continue };
-            let now = self.0.clock.now();
-            let seconds = now.since(open.since(now)).as_nanos() / 1_000_000_000;
-            waiting.versions += 1;
-            waiting.oldest_seconds = waiting.oldest_seconds.max(seconds);
-            if waiting.objects.len() < WAITING_NAMED {
-                waiting.objects.push(row.key);
+    pub fn waiting(&self) -> BoxFuture<'_, Result<Waiting>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            let (mut all, mut waiting) = (std::pin::pin!(all(&live, None)?), Waiting::default());
+            while let Some(row) = all.try_next().await? {
+                let last = row.known.last();
+                self.0.means.undecided.note(&row.key, row.open, last);
+                let Some(open) = row.open.filter(|open| open.version > last) else { continue };
+                let now = self.0.clock.now();
+                let seconds = now.since(open.since(now)).as_nanos() / 1_000_000_000;
+                waiting.versions += 1;
+                waiting.oldest_seconds = waiting.oldest_seconds.max(seconds);
+                if waiting.objects.len() < WAITING_NAMED {
+                    waiting.objects.push(row.key);
+                }
             }
-        }
-        Ok(waiting)
+            Ok(waiting)
+        })
     }
 
     /// What it says of itself.

@@ -4,6 +4,7 @@
 //! calls are taken, and those under way have a while to end. Not here: what is answered
 //! ([`crate::served`]).
 
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -101,15 +102,17 @@ impl Node {
     }
 
     /// Takes no more calls, has those under way end, and closes all connections.
-    pub async fn stop(self) {
-        // Nobody else has the other end.
-        let _ = self.stop.send(true);
-        for task in self.tasks {
-            let abort = task.abort_handle();
-            if tokio::time::timeout(STOP_WITHIN, task).await.is_err() {
-                abort.abort();
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            // Nobody else has the other end.
+            let _ = self.stop.send(true);
+            for task in self.tasks {
+                let abort = task.abort_handle();
+                if tokio::time::timeout(STOP_WITHIN, task).await.is_err() {
+                    abort.abort();
+                }
             }
-        }
+        })
     }
 }
 

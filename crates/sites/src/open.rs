@@ -4,6 +4,7 @@
 //! read (`AWS_...`, `GOOGLE_...`, `AZURE_...`, `PGPASSWORD`, `ETCD_PASSWORD`). The environment is
 //! handed in. A table and blobs of one address do not meet: they are below `table` and `blobs`.
 
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path as FilePath, PathBuf};
@@ -61,37 +62,41 @@ impl Opener {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn table(
-        &self,
-        address: &Address,
+    pub fn table<'a>(
+        &'a self,
+        address: &'a Address,
         may_create: bool,
-    ) -> Result<Arc<dyn Table>, OpenError> {
-        let place = address.to_string();
-        let failed = |source| OpenError::Table { place: place.clone(), source };
-        Ok(match address.scheme {
-            Scheme::Memory => Arc::new(self.memory(&address.host).0),
-            Scheme::Directory => {
-                let (folder, entropy) =
-                    (FilePath::new(&address.path).join("table"), self.entropy.clone());
-                let opened = tokio::task::spawn_blocking(move || {
-                    DirectoryTable::open(folder, may_create, entropy)
-                });
-                let opened = opened.await.map_err(|error| OpenError::Stranger {
-                    place: place.clone(),
-                    what: error.to_string(),
-                })?;
-                Arc::new(opened?)
-            }
-            Scheme::S3 | Scheme::Google | Scheme::Azure => {
-                Arc::new(BucketTable::new(self.bucket(address, false)?, prefix(address, "table")))
-            }
-            Scheme::Postgres => {
-                let options = self.postgres(address, may_create)?;
-                let opened = PostgresTable::open(options, self.entropy.clone()).await;
-                Arc::new(opened.map_err(failed)?)
-            }
-            Scheme::Etcd => Arc::new(EtcdTable::open(self.etcd(address)?).map_err(failed)?),
-            Scheme::Node => self.nodes()?.table(node(address)?, may_create).await?,
+    ) -> BoxFuture<'a, Result<Arc<dyn Table>, OpenError>> {
+        Box::pin(async move {
+            let place = address.to_string();
+            let failed = |source| OpenError::Table { place: place.clone(), source };
+            let table: Arc<dyn Table> = match address.scheme {
+                Scheme::Memory => Arc::new(self.memory(&address.host).0),
+                Scheme::Directory => {
+                    let (folder, entropy) =
+                        (FilePath::new(&address.path).join("table"), self.entropy.clone());
+                    let opened = tokio::task::spawn_blocking(move || {
+                        DirectoryTable::open(folder, may_create, entropy)
+                    });
+                    let opened = opened.await.map_err(|error| OpenError::Stranger {
+                        place: place.clone(),
+                        what: error.to_string(),
+                    })?;
+                    Arc::new(opened?)
+                }
+                Scheme::S3 | Scheme::Google | Scheme::Azure => Arc::new(BucketTable::new(
+                    self.bucket(address, false)?,
+                    prefix(address, "table"),
+                )),
+                Scheme::Postgres => {
+                    let options = self.postgres(address, may_create)?;
+                    let opened = PostgresTable::open(options, self.entropy.clone()).await;
+                    Arc::new(opened.map_err(failed)?)
+                }
+                Scheme::Etcd => Arc::new(EtcdTable::open(self.etcd(address)?).map_err(failed)?),
+                Scheme::Node => self.nodes()?.table(node(address)?, may_create).await?,
+            };
+            Ok(table)
         })
     }
 
@@ -99,24 +104,28 @@ impl Opener {
     ///
     /// # Errors
     /// [`OpenError`]; databases have no blobs.
-    pub async fn blobs(
-        &self,
-        address: &Address,
+    pub fn blobs<'a>(
+        &'a self,
+        address: &'a Address,
         may_create: bool,
-    ) -> Result<Arc<dyn Blob>, OpenError> {
-        Ok(match address.scheme {
-            Scheme::Memory => {
-                Arc::new(BucketBlobs::new(self.memory(&address.host).1, Path::default()))
-            }
-            Scheme::Directory => Arc::new(directory(address, may_create).await?),
-            Scheme::S3 | Scheme::Google | Scheme::Azure => {
-                Arc::new(BucketBlobs::new(self.bucket(address, true)?, prefix(address, "blobs")))
-            }
-            Scheme::Node => self.nodes()?.blobs(node(address)?, may_create).await?,
-            Scheme::Postgres | Scheme::Etcd => {
-                let remedy = "name a bucket or a directory for blobs";
-                return Err(refuse("the scheme", "a database has no blobs", remedy).into());
-            }
+    ) -> BoxFuture<'a, Result<Arc<dyn Blob>, OpenError>> {
+        Box::pin(async move {
+            let blobs: Arc<dyn Blob> = match address.scheme {
+                Scheme::Memory => {
+                    Arc::new(BucketBlobs::new(self.memory(&address.host).1, Path::default()))
+                }
+                Scheme::Directory => Arc::new(directory(address, may_create).await?),
+                Scheme::S3 | Scheme::Google | Scheme::Azure => Arc::new(BucketBlobs::new(
+                    self.bucket(address, true)?,
+                    prefix(address, "blobs"),
+                )),
+                Scheme::Node => self.nodes()?.blobs(node(address)?, may_create).await?,
+                Scheme::Postgres | Scheme::Etcd => {
+                    let remedy = "name a bucket or a directory for blobs";
+                    return Err(refuse("the scheme", "a database has no blobs", remedy).into());
+                }
+            };
+            Ok(blobs)
         })
     }
 

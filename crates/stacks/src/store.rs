@@ -20,6 +20,7 @@ mod repair;
 mod staging;
 mod upload;
 
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -92,8 +93,8 @@ impl RackStore {
     ///
     /// # Errors
     /// When it is stopping.
-    pub async fn status(&self) -> Result<Snapshot> {
-        self.0.driver.snapshot().await
+    pub fn status(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        Box::pin(async move { self.0.driver.snapshot().await })
     }
 
     /// Whether nobody reads from it, or waits to. Asks nobody.

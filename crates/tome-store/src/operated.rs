@@ -3,6 +3,7 @@
 //!
 //! Who stops waiting stops nothing that was begun. Not here: how it is done ([`fulgurite_tomes`]).
 
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -86,18 +87,22 @@ impl TomeStore {
     ///
     /// # Errors
     /// As [`fulgurite_tomes::TomeSet::rebuild`].
-    pub async fn rebuild(&self, tome: TomeId, work: &Work) -> Result<Rebuilt> {
-        let planned = self.set().rebuild(tome).await?;
-        Ok(self.follow(tome, planned, work).await)
+    pub fn rebuild<'a>(&'a self, tome: TomeId, work: &'a Work) -> BoxFuture<'a, Result<Rebuilt>> {
+        Box::pin(async move {
+            let planned = self.set().rebuild(tome).await?;
+            Ok(self.follow(tome, planned, work).await)
+        })
     }
 
     /// Takes a tome out that is here, and returns when its seats have moved or wait for room.
     ///
     /// # Errors
     /// As [`fulgurite_tomes::TomeSet::retire`].
-    pub async fn retire(&self, tome: TomeId, work: &Work) -> Result<Rebuilt> {
-        let planned = self.set().retire(tome).await?;
-        Ok(self.follow(tome, planned, work).await)
+    pub fn retire<'a>(&'a self, tome: TomeId, work: &'a Work) -> BoxFuture<'a, Result<Rebuilt>> {
+        Box::pin(async move {
+            let planned = self.set().retire(tome).await?;
+            Ok(self.follow(tome, planned, work).await)
+        })
     }
 
     /// Waits until no seat of a tome moves.
@@ -129,73 +134,81 @@ impl TomeStore {
     ///
     /// # Errors
     /// Kind `NotFound` when there is none of that number.
-    pub async fn scrub(&self, tome: Option<TomeId>, work: &Work) -> Result<Scrubbed> {
-        let (before, block) = (self.status().await.tomes, self.set().layout().block_bytes());
-        let wanted: BTreeSet<TomeId> = match tome {
-            Some(tome) => BTreeSet::from([tome]),
-            None => before.iter().map(|status| status.tome).collect(),
-        };
-        let out = self.set().moves().out;
-        let mut asked: FuturesUnordered<_> = wanted
-            .iter()
-            .filter(|tome| !out.contains(tome))
-            .map(|tome| async { (*tome, self.set().scrub(*tome).await) })
-            .collect();
-        let mut scrubbed = Scrubbed::default();
-        let mut ticks = tokio::time::interval(LOOK);
-        loop {
-            tokio::select! {
-                done = asked.next() => match done {
-                    None => break,
-                    Some((_, Ok(()))) => scrubbed.tomes += 1,
-                    Some((_, Err(error))) if tome.is_some() => return Err(error.into()),
-                    Some((_, Err(error))) => scrubbed.problems.push(error_chain(&error)),
-                },
-                _ = ticks.tick() => {
-                    let now = self.status().await.tomes;
-                    let own = || now.iter().filter(|status| wanted.contains(&status.tome));
-                    let total: u64 = own().map(|status| status.blocks * block).sum();
-                    let left: u64 = own().map(|status| status.to_scrub * block).sum();
-                    work.tell(total.saturating_sub(left), total);
+    pub fn scrub<'a>(
+        &'a self,
+        tome: Option<TomeId>,
+        work: &'a Work,
+    ) -> BoxFuture<'a, Result<Scrubbed>> {
+        Box::pin(async move {
+            let (before, block) = (self.status().await.tomes, self.set().layout().block_bytes());
+            let wanted: BTreeSet<TomeId> = match tome {
+                Some(tome) => BTreeSet::from([tome]),
+                None => before.iter().map(|status| status.tome).collect(),
+            };
+            let out = self.set().moves().out;
+            let mut asked: FuturesUnordered<_> = wanted
+                .iter()
+                .filter(|tome| !out.contains(tome))
+                .map(|tome| async { (*tome, self.set().scrub(*tome).await) })
+                .collect();
+            let mut scrubbed = Scrubbed::default();
+            let mut ticks = tokio::time::interval(LOOK);
+            loop {
+                tokio::select! {
+                    done = asked.next() => match done {
+                        None => break,
+                        Some((_, Ok(()))) => scrubbed.tomes += 1,
+                        Some((_, Err(error))) if tome.is_some() => return Err(error.into()),
+                        Some((_, Err(error))) => scrubbed.problems.push(error_chain(&error)),
+                    },
+                    _ = ticks.tick() => {
+                        let now = self.status().await.tomes;
+                        let own = || now.iter().filter(|status| wanted.contains(&status.tome));
+                        let total: u64 = own().map(|status| status.blocks * block).sum();
+                        let left: u64 = own().map(|status| status.to_scrub * block).sum();
+                        work.tell(total.saturating_sub(left), total);
+                    }
                 }
             }
-        }
-        drop(asked);
-        for after in self.status().await.tomes {
-            let same = |status: &&TomeStatus| status.tome == after.tome;
-            let Some(before) = before.iter().find(same) else { continue };
-            if wanted.contains(&after.tome) {
-                scrubbed.healed += after.healed.saturating_sub(before.healed);
-                let new = after.alarms.iter().filter(|alarm| !before.alarms.contains(alarm));
-                scrubbed.problems.extend(new.map(|why| format!("tome {}: {why}", after.tome)));
+            drop(asked);
+            for after in self.status().await.tomes {
+                let same = |status: &&TomeStatus| status.tome == after.tome;
+                let Some(before) = before.iter().find(same) else { continue };
+                if wanted.contains(&after.tome) {
+                    scrubbed.healed += after.healed.saturating_sub(before.healed);
+                    let new = after.alarms.iter().filter(|alarm| !before.alarms.contains(alarm));
+                    scrubbed.problems.extend(new.map(|why| format!("tome {}: {why}", after.tome)));
+                }
             }
-        }
-        Ok(scrubbed)
+            Ok(scrubbed)
+        })
     }
 
     /// Compares the members of all groups by what they keep awake; no disk is woken.
     ///
     /// # Errors
     /// When groups cannot be read.
-    pub async fn compare(&self, work: &Work) -> Result<Compared> {
-        let (region, groups) = (self.region_bytes(), self.set().groups()? as u64);
-        let mut compared = Compared::default();
-        let tell = |checked: GroupChecked| {
-            compared.groups += 1;
-            compared.signatures += checked.exchanged;
-            let problems = problems_of(&checked);
-            compared.agree += u64::from(problems.is_empty());
-            for problem in problems {
-                if compared.problems.len() < PROBLEMS_MAX {
-                    compared.problems.push(problem);
-                } else {
-                    compared.more_problems += 1;
+    pub fn compare<'a>(&'a self, work: &'a Work) -> BoxFuture<'a, Result<Compared>> {
+        Box::pin(async move {
+            let (region, groups) = (self.region_bytes(), self.set().groups()? as u64);
+            let mut compared = Compared::default();
+            let tell = |checked: GroupChecked| {
+                compared.groups += 1;
+                compared.signatures += checked.exchanged;
+                let problems = problems_of(&checked);
+                compared.agree += u64::from(problems.is_empty());
+                for problem in problems {
+                    if compared.problems.len() < PROBLEMS_MAX {
+                        compared.problems.push(problem);
+                    } else {
+                        compared.more_problems += 1;
+                    }
                 }
-            }
-            work.tell(compared.groups * region, groups * region);
-        };
-        self.set().verify(tell).await?;
-        Ok(compared)
+                work.tell(compared.groups * region, groups * region);
+            };
+            self.set().verify(tell).await?;
+            Ok(compared)
+        })
     }
 
     fn region_bytes(&self) -> u64 {
@@ -204,10 +217,12 @@ impl TomeStore {
     }
 
     /// The last wakes of tomes of this process, the latest first.
-    pub async fn ledger(&self) -> Vec<Wake> {
-        let mut wakes = self.set().wakes().await;
-        wakes.reverse();
-        wakes
+    pub fn ledger(&self) -> BoxFuture<'_, Vec<Wake>> {
+        Box::pin(async move {
+            let mut wakes = self.set().wakes().await;
+            wakes.reverse();
+            wakes
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Not here: how it is done ([`fulgurite_tomes`]).
 
+use futures::future::BoxFuture;
 use std::time::Duration;
 
 use fulgurite_tome::TomeId;
@@ -34,16 +35,18 @@ impl TomeStore {
     ///
     /// # Errors
     /// As [`fulgurite_tomes::TomeSet::survey`].
-    pub async fn survey(&self, tome: TomeId, work: &Work) -> Result<Surveyed> {
-        let slot = self.set().layout().block_bytes();
-        let mut surveyed = self.set().survey(tome)?;
-        while !surveyed.is_whole() && surveyed.trouble.is_none() {
-            work.tell(surveyed.read * slot, surveyed.of * slot);
-            tokio::time::sleep(LOOK).await;
-            surveyed = self.set().surveyed(tome).unwrap_or(surveyed);
-        }
-        let problems = surveyed.trouble.into_iter().collect();
-        Ok(Surveyed { tome: tome.get(), is_regained: false, pieces: 0, bad: 0, problems })
+    pub fn survey<'a>(&'a self, tome: TomeId, work: &'a Work) -> BoxFuture<'a, Result<Surveyed>> {
+        Box::pin(async move {
+            let slot = self.set().layout().block_bytes();
+            let mut surveyed = self.set().survey(tome)?;
+            while !surveyed.is_whole() && surveyed.trouble.is_none() {
+                work.tell(surveyed.read * slot, surveyed.of * slot);
+                tokio::time::sleep(LOOK).await;
+                surveyed = self.set().surveyed(tome).unwrap_or(surveyed);
+            }
+            let problems = surveyed.trouble.into_iter().collect();
+            Ok(Surveyed { tome: tome.get(), is_regained: false, pieces: 0, bad: 0, problems })
+        })
     }
 
     /// What this start has made again of a tome; nothing if it did not.

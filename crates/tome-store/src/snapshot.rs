@@ -5,6 +5,7 @@ use fulgurite_tome::Spending;
 use fulgurite_tome::limits::FULL_SCRUB;
 use fulgurite_tomes::{MoveStatus, TomeStatus};
 use fulgurite_units::{ByteCount, TomeSetId, UnixTime};
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::{Promise, Result, TomeStore};
@@ -162,33 +163,36 @@ impl TomeStore {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub async fn snapshot(&self) -> Result<Snapshot> {
-        let (status, totals) = (self.status().await, self.totals()?);
-        let block = self.set().layout().block_bytes();
-        let draw = |tome: &TomeStatus| match tome.away {
-            Some(_) => 0,
-            None => DRAW.of(tome.power),
-        };
-        let milliwatts: u64 = status.tomes.iter().map(draw).sum();
-        let ages = status.tomes.iter().map(|tome| tome.unprotected.age.as_secs_f64());
-        let unprotected: ByteCount = status.tomes.iter().map(|tome| tome.unprotected.bytes).sum();
-        Ok(Snapshot {
-            set: self.id(),
-            simulated: self.set().is_simulated(),
-            is_well: status.is_well(),
-            promise: self.promise(),
-            objects: totals.objects,
-            bytes: totals.bytes,
-            unprotected_bytes: unprotected.get(),
-            unprotected_seconds: ages.fold(0.0, f64::max),
-            watts: milliwatts as f64 / 1000.0,
-            tomes: status.tomes.into_iter().map(|tome| TomeSnapshot::of(tome, block)).collect(),
-            moves: status.moves.under_way.into_iter().map(MoveSnapshot::from).collect(),
-            leaving: status.moves.leaving.iter().map(|tome| tome.get()).collect(),
-            out: status.moves.out.iter().map(|tome| tome.get()).collect(),
-            read_without_lost: status.around.lost,
-            read_without_asleep: status.around.awake,
-            reasons: status.reasons,
+    pub fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        Box::pin(async move {
+            let (status, totals) = (self.status().await, self.totals()?);
+            let block = self.set().layout().block_bytes();
+            let draw = |tome: &TomeStatus| match tome.away {
+                Some(_) => 0,
+                None => DRAW.of(tome.power),
+            };
+            let milliwatts: u64 = status.tomes.iter().map(draw).sum();
+            let ages = status.tomes.iter().map(|tome| tome.unprotected.age.as_secs_f64());
+            let unprotected: ByteCount =
+                status.tomes.iter().map(|tome| tome.unprotected.bytes).sum();
+            Ok(Snapshot {
+                set: self.id(),
+                simulated: self.set().is_simulated(),
+                is_well: status.is_well(),
+                promise: self.promise(),
+                objects: totals.objects,
+                bytes: totals.bytes,
+                unprotected_bytes: unprotected.get(),
+                unprotected_seconds: ages.fold(0.0, f64::max),
+                watts: milliwatts as f64 / 1000.0,
+                tomes: status.tomes.into_iter().map(|tome| TomeSnapshot::of(tome, block)).collect(),
+                moves: status.moves.under_way.into_iter().map(MoveSnapshot::from).collect(),
+                leaving: status.moves.leaving.iter().map(|tome| tome.get()).collect(),
+                out: status.moves.out.iter().map(|tome| tome.get()).collect(),
+                read_without_lost: status.around.lost,
+                read_without_asleep: status.around.awake,
+                reasons: status.reasons,
+            })
         })
     }
 }

@@ -1,5 +1,6 @@
 //! A set of tomes with its index: how objects are put, removed, and found again.
 
+use futures::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -150,27 +151,31 @@ impl TomeStore {
     ///
     /// # Errors
     /// When the index cannot be written; what cannot be read is a problem, and the rest goes on.
-    pub async fn recover(&self) -> Result<Found> {
-        let mut found = Found::default();
-        for name in self.0.set.list() {
-            let Some(id) = pieces::id_of_head(&name) else { continue };
-            let read = async {
-                let bytes = self.0.get_piece(&name).await?;
-                let (key, row) = Header::read(id, &bytes)?;
-                self.0.lacking(&row.pieces)?;
-                Ok::<_, StoreError>((key, row))
-            };
-            match read.await {
-                Ok((key, row)) => match self.0.index.find(key, row).await? {
-                    true => found.objects += 1,
-                    false => found.known += 1,
-                },
-                Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
+    pub fn recover(&self) -> BoxFuture<'_, Result<Found>> {
+        Box::pin(async move {
+            let mut found = Found::default();
+            for name in self.0.set.list() {
+                let Some(id) = pieces::id_of_head(&name) else { continue };
+                let read = async {
+                    let bytes = self.0.get_piece(&name).await?;
+                    let (key, row) = Header::read(id, &bytes)?;
+                    self.0.lacking(&row.pieces)?;
+                    Ok::<_, StoreError>((key, row))
+                };
+                match read.await {
+                    Ok((key, row)) => match self.0.index.find(key, row).await? {
+                        true => found.objects += 1,
+                        false => found.known += 1,
+                    },
+                    Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
+                }
             }
-        }
-        let unknown = self.0.set.unknown().into_iter();
-        found.problems.extend(unknown.map(|tome| format!("tome {tome}: what it has is not known")));
-        Ok(found)
+            let unknown = self.0.set.unknown().into_iter();
+            found
+                .problems
+                .extend(unknown.map(|tome| format!("tome {tome}: what it has is not known")));
+            Ok(found)
+        })
     }
 
     /// Whoever waits for tomes, now or from now on, is told that the set is stopped. What was being

@@ -3,8 +3,8 @@
 //!
 //! Not here: command lines.
 
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -48,38 +48,40 @@ pub struct ServeOptions {
 ///
 /// # Errors
 /// When the file has no address of it, its certificate is another's, or nothing can listen there.
-pub async fn serve(
-    file: &TomesFile,
+pub fn serve<'a>(
+    file: &'a TomesFile,
     mut options: ServeOptions,
-    shutdown: impl Future<Output = ()>,
-) -> Result<()> {
-    let tome = options.tome;
-    let tls = Tls::read(&file.tls, file.set, Name::Tome(tome))?;
-    let others = file.addresses();
-    let own = others.get(&tome).ok_or_else(|| NetError::Refused {
-        what: format!("tome {tome} has no address in the file of its set"),
-    })?;
-    let listener = match options.listener.take() {
-        Some(listener) => listener,
-        None => TcpListener::bind(own).await.map_err(|source| {
-            let address = own.clone();
-            NetError::Listen { address, source }
-        })?,
-    };
-    let server = TomeServer::start(ServerOptions {
-        tome,
-        listener,
-        tls,
-        with_keeper: file.roots().into_keys().collect(),
-        others,
-        rests: Rests::default(),
-        open: Box::new(opening(file, options)),
+    shutdown: BoxFuture<'a, ()>,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        let tome = options.tome;
+        let tls = Tls::read(&file.tls, file.set, Name::Tome(tome))?;
+        let others = file.addresses();
+        let own = others.get(&tome).ok_or_else(|| NetError::Refused {
+            what: format!("tome {tome} has no address in the file of its set"),
+        })?;
+        let listener = match options.listener.take() {
+            Some(listener) => listener,
+            None => TcpListener::bind(own).await.map_err(|source| {
+                let address = own.clone();
+                NetError::Listen { address, source }
+            })?,
+        };
+        let server = TomeServer::start(ServerOptions {
+            tome,
+            listener,
+            tls,
+            with_keeper: file.roots().into_keys().collect(),
+            others,
+            rests: Rests::default(),
+            open: Box::new(opening(file, options)),
+        })
+        .await?;
+        tracing::info!(%tome, "answers at {}", server.address());
+        shutdown.await;
+        server.stop().await;
+        Ok(())
     })
-    .await?;
-    tracing::info!(%tome, "answers at {}", server.address());
-    shutdown.await;
-    server.stop().await;
-    Ok(())
 }
 
 fn opening(

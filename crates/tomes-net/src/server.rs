@@ -4,6 +4,7 @@
 //! calls end, the disk is put down, and connections are closed. Not here: what is answered
 //! ([`crate::served`]).
 
+use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
@@ -83,39 +84,41 @@ impl TomeServer {
     ///
     /// # Errors
     /// When it cannot be known where it answers.
-    pub async fn start(options: ServerOptions) -> Result<Self> {
-        let ServerOptions { tome, listener, tls, others, with_keeper, rests, open } = options;
-        let address = listener.local_addr();
-        let address = address.map_err(|source| {
-            let address = format!("the socket of tome {tome}");
-            NetError::Listen { address, source }
-        })?;
-        let route = |(to, at): (TomeId, String)| {
-            let route = Route::new(Name::Tome(to), at, tls.clone(), rests, &Handle::current());
-            (to, route)
-        };
-        let others = others.into_iter().filter(|(other, _)| *other != tome);
-        let post = Arc::new(Post::new(tls.set(), others.map(route).collect()));
-        let network = Arc::clone(&post) as Arc<dyn Network>;
-        let open: Arc<Open> = Arc::new(move |introduction: Option<&Introduction>| {
-            open(Arc::clone(&network), introduction)
-        });
-        let (stop, stopping) = watch::channel(false);
-        let served = Arc::new(Served {
-            set: tls.set(),
-            tome,
-            with_keeper,
-            post,
-            open,
-            lone: Mutex::default(),
-            opening: tokio::sync::Mutex::default(),
-            stopping: stopping.clone(),
-        });
-        open_early(&served).await;
-        let (accepted, incoming) = mpsc::channel(1);
-        let accept = tokio::spawn(accept(listener, tls, accepted, stopping.clone()));
-        let answer = tokio::spawn(answer(Calls(Arc::clone(&served)), incoming, stopping));
-        Ok(Self { address, served, stop, tasks: vec![accept, answer] })
+    pub fn start(options: ServerOptions) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let ServerOptions { tome, listener, tls, others, with_keeper, rests, open } = options;
+            let address = listener.local_addr();
+            let address = address.map_err(|source| {
+                let address = format!("the socket of tome {tome}");
+                NetError::Listen { address, source }
+            })?;
+            let route = |(to, at): (TomeId, String)| {
+                let route = Route::new(Name::Tome(to), at, tls.clone(), rests, &Handle::current());
+                (to, route)
+            };
+            let others = others.into_iter().filter(|(other, _)| *other != tome);
+            let post = Arc::new(Post::new(tls.set(), others.map(route).collect()));
+            let network = Arc::clone(&post) as Arc<dyn Network>;
+            let open: Arc<Open> = Arc::new(move |introduction: Option<&Introduction>| {
+                open(Arc::clone(&network), introduction)
+            });
+            let (stop, stopping) = watch::channel(false);
+            let served = Arc::new(Served {
+                set: tls.set(),
+                tome,
+                with_keeper,
+                post,
+                open,
+                lone: Mutex::default(),
+                opening: tokio::sync::Mutex::default(),
+                stopping: stopping.clone(),
+            });
+            open_early(&served).await;
+            let (accepted, incoming) = mpsc::channel(1);
+            let accept = tokio::spawn(accept(listener, tls, accepted, stopping.clone()));
+            let answer = tokio::spawn(answer(Calls(Arc::clone(&served)), incoming, stopping));
+            Ok(Self { address, served, stop, tasks: vec![accept, answer] })
+        })
     }
 
     /// Where it answers.
@@ -137,24 +140,26 @@ impl TomeServer {
     }
 
     /// Ends all calls, has the disk put down and closes all connections.
-    pub async fn stop(self) {
-        // Nobody else has the other end.
-        let _ = self.stop.send(true);
-        self.served.post.close();
-        // Whoever opens it now finds that it is to stop.
-        let _one = self.served.opening.lock().await;
-        if let Some(lone) = self.served.lone() {
-            let stopped = tokio::task::spawn_blocking(move || lone.stop()).await;
-            if let Err(error) = stopped {
-                tracing::error!("a tome was not stopped: {error}");
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            // Nobody else has the other end.
+            let _ = self.stop.send(true);
+            self.served.post.close();
+            // Whoever opens it now finds that it is to stop.
+            let _one = self.served.opening.lock().await;
+            if let Some(lone) = self.served.lone() {
+                let stopped = tokio::task::spawn_blocking(move || lone.stop()).await;
+                if let Err(error) = stopped {
+                    tracing::error!("a tome was not stopped: {error}");
+                }
             }
-        }
-        for task in self.tasks {
-            let abort = task.abort_handle();
-            if tokio::time::timeout(ANSWER_WITHIN, task).await.is_err() {
-                abort.abort();
+            for task in self.tasks {
+                let abort = task.abort_handle();
+                if tokio::time::timeout(ANSWER_WITHIN, task).await.is_err() {
+                    abort.abort();
+                }
             }
-        }
+        })
     }
 }
 

@@ -86,7 +86,7 @@ async fn tome(file: PathBuf) {
             (0..count).for_each(|_| clock.advance(STEP));
         }
     };
-    serve(&file, options, gone).await.unwrap();
+    serve(&file, options, Box::pin(gone)).await.unwrap();
 }
 
 #[expect(clippy::print_stdout, reason = "what the process of the set reads")]

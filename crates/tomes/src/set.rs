@@ -33,6 +33,7 @@ mod removal;
 mod start;
 mod surveying;
 
+use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -199,34 +200,41 @@ impl TomeSet {
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub async fn put_kin(&self, name: &str, bytes: Vec<u8>, kin: Option<Kin>) -> Result<TomeId> {
-        let block = self.layout.block_bytes();
-        let max = self.object_bytes_max().get();
-        let length = bytes.len() as u64;
-        if !(1..=max).contains(&length) {
-            let name = name.to_owned();
-            return Err(TomeError::ObjectBytes { name, bytes: length, max }.into());
-        }
-        if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
-            let what =
-                format!("a name of {} bytes is not one of 1 to {NAME_BYTES_MAX}", name.len());
-            return Err(TomesError::Invalid { what });
-        }
-        let blocks = length.div_ceil(block);
-        let (mut bytes, mut passed) = (bytes, Passed::default());
-        loop {
-            let chosen = self.choose((name, blocks), kin, &mut passed)?;
-            // An object lies in one region, and of those that may be the largest is too small.
-            let may_refuse = chosen.is_careful || self.may_be_narrow(chosen.tome, blocks);
-            let kept = may_refuse.then(|| bytes.clone());
-            match (self.put_to(&chosen, name, bytes).await, kept) {
-                (Err(error), Some(kept)) if error.is_narrow() => {
-                    passed.note(&chosen, error);
-                    bytes = kept;
-                }
-                (put, _) => return put.map(|()| chosen.tome),
+    pub fn put_kin<'a>(
+        &'a self,
+        name: &'a str,
+        bytes: Vec<u8>,
+        kin: Option<Kin>,
+    ) -> BoxFuture<'a, Result<TomeId>> {
+        Box::pin(async move {
+            let block = self.layout.block_bytes();
+            let max = self.object_bytes_max().get();
+            let length = bytes.len() as u64;
+            if !(1..=max).contains(&length) {
+                let name = name.to_owned();
+                return Err(TomeError::ObjectBytes { name, bytes: length, max }.into());
             }
-        }
+            if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
+                let what =
+                    format!("a name of {} bytes is not one of 1 to {NAME_BYTES_MAX}", name.len());
+                return Err(TomesError::Invalid { what });
+            }
+            let blocks = length.div_ceil(block);
+            let (mut bytes, mut passed) = (bytes, Passed::default());
+            loop {
+                let chosen = self.choose((name, blocks), kin, &mut passed)?;
+                // An object lies in one region, and of those that may be the largest is too small.
+                let may_refuse = chosen.is_careful || self.may_be_narrow(chosen.tome, blocks);
+                let kept = may_refuse.then(|| bytes.clone());
+                match (self.put_to(&chosen, name, bytes).await, kept) {
+                    (Err(error), Some(kept)) if error.is_narrow() => {
+                        passed.note(&chosen, error);
+                        bytes = kept;
+                    }
+                    (put, _) => return put.map(|()| chosen.tome),
+                }
+            }
+        })
     }
 
     /// Puts an object to a tome for which its name is taken.
@@ -270,16 +278,18 @@ impl TomeSet {
     /// # Errors
     /// Kind `NotFound`, `Unavailable` when its tome and too many of its group are lost, `Corrupt`
     /// when more of a segment is bad than its parity brings back.
-    pub async fn get(&self, name: &str) -> Result<Vec<u8>> {
-        let mut tome = self.tome_of(name)?;
-        loop {
-            let got = self.get_of(tome, name).await;
-            match self.tome_of(name) {
-                // Its seat has moved meanwhile.
-                Ok(now) if got.is_err() && now != tome => tome = now,
-                _ => return got,
+    pub fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<u8>>> {
+        Box::pin(async move {
+            let mut tome = self.tome_of(name)?;
+            loop {
+                let got = self.get_of(tome, name).await;
+                match self.tome_of(name) {
+                    // Its seat has moved meanwhile.
+                    Ok(now) if got.is_err() && now != tome => tome = now,
+                    _ => return got,
+                }
             }
-        }
+        })
     }
 
     /// The bytes of an object that a tome has, or had.
@@ -306,9 +316,11 @@ impl TomeSet {
     /// # Errors
     /// Kind `NotFound`, also when it is removed meanwhile, or `Unavailable` when its tome is given
     /// up.
-    pub async fn protected(&self, name: &str) -> Result<()> {
-        let of = name.to_owned();
-        self.asked(self.tome_of(name)?, |reply| Ask::Protected { name: of, reply }).await
+    pub fn protected<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let of = name.to_owned();
+            self.asked(self.tome_of(name)?, |reply| Ask::Protected { name: of, reply }).await
+        })
     }
 
     /// The tome that has an object; no disk is woken.
@@ -387,43 +399,45 @@ impl TomeSet {
     }
 
     /// What goes on; no disk is woken.
-    pub async fn status(&self) -> SetStatus {
-        let mut tomes = Vec::with_capacity(self.tomes.len());
-        for (tome, seat) in &*self.tomes {
-            tomes.push(match seat {
-                Seat::Live(driver) => status_of(*tome, driver).await,
-                Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
-                Seat::Lost(why) => TomeStatus::lost(*tome, self.surveyor.told(*tome, why)),
-            });
-        }
-        let moves = self.mover.moves();
-        let of_set = tomes.iter().filter(|tome| !moves.out.contains(&tome.tome));
-        let mut reasons: Vec<String> = of_set.flat_map(TomeStatus::reasons).collect();
-        for tome in tomes.iter().filter(|tome| tome.unprotected.age > UNPROTECTED_AGE_MAX) {
-            let bytes = tome.unprotected.bytes;
-            let age = tome.unprotected.age.as_secs_f64() / 3600.0;
-            reasons.push(format!("tome {}: {bytes} unprotected for {age:.0} h", tome.tome));
-        }
-        for tome in self.unnamed.difference(&moves.out) {
-            reasons.push(format!(
+    pub fn status(&self) -> BoxFuture<'_, SetStatus> {
+        Box::pin(async move {
+            let mut tomes = Vec::with_capacity(self.tomes.len());
+            for (tome, seat) in &*self.tomes {
+                tomes.push(match seat {
+                    Seat::Live(driver) => status_of(*tome, driver).await,
+                    Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
+                    Seat::Lost(why) => TomeStatus::lost(*tome, self.surveyor.told(*tome, why)),
+                });
+            }
+            let moves = self.mover.moves();
+            let of_set = tomes.iter().filter(|tome| !moves.out.contains(&tome.tome));
+            let mut reasons: Vec<String> = of_set.flat_map(TomeStatus::reasons).collect();
+            for tome in tomes.iter().filter(|tome| tome.unprotected.age > UNPROTECTED_AGE_MAX) {
+                let bytes = tome.unprotected.bytes;
+                let age = tome.unprotected.age.as_secs_f64() / 3600.0;
+                reasons.push(format!("tome {}: {bytes} unprotected for {age:.0} h", tome.tome));
+            }
+            for tome in self.unnamed.difference(&moves.out) {
+                reasons.push(format!(
                 "tome {tome}: which objects it had is not known for sure: what the set keeps of \
                  them is missing or an older copy"
             ));
-        }
-        for (tome, hidden) in lock(&self.names).hidden() {
-            let some: Vec<&str> = hidden.iter().take(NAMES_TOLD).map(String::as_str).collect();
-            reasons.push(format!(
-                "tome {tome}: {} objects are not read, since another tome has those of their \
+            }
+            for (tome, hidden) in lock(&self.names).hidden() {
+                let some: Vec<&str> = hidden.iter().take(NAMES_TOLD).map(String::as_str).collect();
+                reasons.push(format!(
+                    "tome {tome}: {} objects are not read, since another tome has those of their \
                  names: {}",
-                hidden.len(),
-                some.join(", ")
-            ));
-        }
-        reasons.extend(self.crowded());
-        reasons.extend(self.regained.iter().flat_map(RegainedTome::reasons));
-        reasons.extend(self.keeper.trouble());
-        reasons.extend(moves.reasons.iter().cloned());
-        SetStatus { tomes, reasons, moves, around: self.around.counts() }
+                    hidden.len(),
+                    some.join(", ")
+                ));
+            }
+            reasons.extend(self.crowded());
+            reasons.extend(self.regained.iter().flat_map(RegainedTome::reasons));
+            reasons.extend(self.keeper.trouble());
+            reasons.extend(moves.reasons.iter().cloned());
+            SetStatus { tomes, reasons, moves, around: self.around.counts() }
+        })
     }
 
     /// Has all disks put down, and returns when they are. Who waits is told so.

@@ -75,7 +75,7 @@ impl SharedStore for SharedSites {
             SharedCondition::Is(version) => Mode::Update(version),
         };
         let _room = self.room(&self.room_in, bytes).await;
-        let written = self.store.put_noted(&name, (bytes, body.map(Ok)), note, mode).await;
+        let written = self.store.put_noted(&name, (bytes, body.map(Ok).boxed()), note, mode).await;
         written.map(drop).map_err(told)
     }
 

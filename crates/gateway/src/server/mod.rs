@@ -8,8 +8,8 @@ mod gateway;
 mod outbound;
 mod tls;
 
+use futures::future::BoxFuture;
 use std::fmt;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,24 +121,26 @@ pub struct Server {
 ///
 /// # Errors
 /// When the address cannot be had, or TLS files, domain or credentials are not usable.
-pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
-    let ServerConfig { listen, credentials, operator, cold, tls, domain, limits } = config;
-    let failed = |source| GatewayError::Listen { address: listen, source };
-    let listener = TcpListener::bind(listen).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let (acceptor, certificate) = match tls {
-        Some(tls) => {
-            let (acceptor, certificate) = tls::acceptor(&tls, address)?;
-            (Some(acceptor), Some(certificate))
-        }
-        None => (None, None),
-    };
-    let connections = Connections::new(limits.connections);
-    let shown = Arc::clone(&connections);
-    let keys = (credentials, operator);
-    let behind = (&archive, cold);
-    let gateway = Arc::new(Gateway::new(behind, keys, domain.as_deref(), &limits, shown)?);
-    Ok(Server { listener, address, gateway, acceptor, certificate, connections, limits })
+pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result<Server>> {
+    Box::pin(async move {
+        let ServerConfig { listen, credentials, operator, cold, tls, domain, limits } = config;
+        let failed = |source| GatewayError::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (acceptor, certificate) = match tls {
+            Some(tls) => {
+                let (acceptor, certificate) = tls::acceptor(&tls, address)?;
+                (Some(acceptor), Some(certificate))
+            }
+            None => (None, None),
+        };
+        let connections = Connections::new(limits.connections);
+        let shown = Arc::clone(&connections);
+        let keys = (credentials, operator);
+        let behind = (&archive, cold);
+        let gateway = Arc::new(Gateway::new(behind, keys, domain.as_deref(), &limits, shown)?);
+        Ok(Server { listener, address, gateway, acceptor, certificate, connections, limits })
+    })
 }
 
 impl fmt::Debug for Server {
@@ -170,10 +172,13 @@ impl Server {
     ///
     /// # Errors
     /// None at present; a failing connection ends alone and is logged.
-    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+    pub fn serve(self, shutdown: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(self.accept_until(shutdown))
+    }
+
+    async fn accept_until(self, mut shutdown: BoxFuture<'static, ()>) -> Result<()> {
         let Self { listener, gateway, acceptor, connections, limits, .. } = self;
         let (stop, stopping) = watch::channel(false);
-        let mut shutdown = std::pin::pin!(shutdown);
         loop {
             let (socket, slot) = tokio::select! {
                 accepted = accept(&listener, &connections) => accepted,
@@ -212,6 +217,11 @@ async fn accept(listener: &TcpListener, connections: &Arc<Connections>) -> (TcpS
     }
 }
 
+/// Bytes from and to a client, with TLS or without. Behind a pointer, HTTP is compiled once for both.
+trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ClientStream for S {}
+
 struct Connection {
     gateway: Arc<Gateway>,
     limits: Limits,
@@ -226,7 +236,7 @@ impl Connection {
             tracing::debug!(%error, "connection was gone before it was served");
             return;
         }
-        let Some(acceptor) = acceptor else { return self.serve(socket).await };
+        let Some(acceptor) = acceptor else { return self.serve(Box::new(socket)).await };
         let handshake =
             tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(socket));
         let shaken = tokio::select! {
@@ -234,13 +244,13 @@ impl Connection {
             () = self.slot.told_to_end() => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Ok(stream)) => self.serve(Box::new(stream)).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
         }
     }
 
-    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    async fn serve(self, stream: Box<dyn ClientStream>) {
         let Self { gateway, limits, mut stopping, slot } = self;
         // Reads are bounded by the HTTP layer and by `s3::inbound`: to wait for an answer is no
         // fault, not to take it is.

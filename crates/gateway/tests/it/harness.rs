@@ -61,9 +61,9 @@ impl TestServer {
         let server = fulgurite_gateway::bind(config, archive.clone()).await.unwrap();
         let address = server.local_addr();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(server.serve(async {
+        let serving = tokio::spawn(server.serve(Box::pin(async {
             let _ = stopped.await;
-        }));
+        })));
         let this = Self { address, archive, data, stop, serving };
         assert_eq!(this.ask("PUT", "/vault").send().await.status, 200);
         this

@@ -30,7 +30,8 @@ async fn put(
 ) -> Result<u64> {
     let pieces: Vec<_> = body.chunks(10_000).map(|it| Ok(body.slice_ref(it))).collect();
     let note = std::future::ready(note.map(str::to_owned));
-    let put = store.put_noted(key, (said, stream::iter(pieces)), note, mode).await;
+    let put =
+        store.put_noted(key, (said, stream::iter(pieces).boxed()), Box::pin(note), mode).await;
     put.map(|version| version.0)
 }
 

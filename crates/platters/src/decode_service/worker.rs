@@ -1,5 +1,6 @@
 //! A worker on another machine: takes jobs, decodes, answers. It keeps nothing.
 
+use futures::future::BoxFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,18 +103,20 @@ impl DecodeWorker {
     ///
     /// # Errors
     /// When a thread of it dies other than over a job.
-    pub async fn run(self) -> Result<WorkerTotals, String> {
-        let worker = Arc::new(self);
-        let threads = (0..worker.options.threads.max(1)).map(|number| {
-            let worker = Arc::clone(&worker);
-            tokio::spawn(async move { worker.thread(number).await })
-        });
-        let threads: Vec<_> = threads.collect();
-        let mut totals = WorkerTotals::default();
-        for thread in threads {
-            totals.add(thread.await.map_err(|error| error.to_string())?);
-        }
-        Ok(totals)
+    pub fn run(self) -> BoxFuture<'static, Result<WorkerTotals, String>> {
+        Box::pin(async move {
+            let worker = Arc::new(self);
+            let threads = (0..worker.options.threads.max(1)).map(|number| {
+                let worker = Arc::clone(&worker);
+                tokio::spawn(async move { worker.thread(number).await })
+            });
+            let threads: Vec<_> = threads.collect();
+            let mut totals = WorkerTotals::default();
+            for thread in threads {
+                totals.add(thread.await.map_err(|error| error.to_string())?);
+            }
+            Ok(totals)
+        })
     }
 
     /// One job after the other.

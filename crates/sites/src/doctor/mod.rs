@@ -47,63 +47,67 @@ type Examination<'a> = (CheckName, BoxFuture<'a, Seen>);
 /// [`DoctorError::Occupied`] when there is something below `prefix`, and [`DoctorError::Table`]
 /// when the table cannot even be asked that. Checks that fail are in the report:
 /// [`Report::accept`].
-pub async fn examine(
-    store: &str,
-    table: &dyn Table,
-    second: &dyn Table,
-    prefix: &Key,
-    entropy: &Entropy,
-) -> Result<Report, DoctorError> {
-    if let Some(found) = table.scan(Some(prefix), None).next().await {
-        let (key, _) = found?;
-        return Err(DoctorError::Occupied { key });
-    }
-    let patient = Patient { table, second, prefix, entropy, used: Mutex::default() };
-    // What a scan does not tell, if it is a liar.
-    let first = patient.key("kept", 0);
-    if table.read(&first).await?.is_some() {
-        return Err(DoctorError::Occupied { key: first });
-    }
-    let checks: [Examination<'_>; 13] = [
-        (CheckName::Kept, Box::pin(singles::kept(&patient))),
-        (CheckName::CreateRace, Box::pin(races::create(&patient))),
-        (CheckName::UpdateRace, Box::pin(races::update(&patient))),
-        (CheckName::StaleTag, Box::pin(singles::stale_tag(&patient))),
-        (CheckName::TagOfNothing, Box::pin(singles::tag_of_nothing(&patient))),
-        (CheckName::Counter, Box::pin(races::counter(&patient))),
-        (CheckName::SecondConnection, Box::pin(singles::second_connection(&patient))),
-        (CheckName::LostReply, Box::pin(singles::lost_reply(&patient))),
-        (CheckName::ConditionalDelete, Box::pin(singles::conditional_delete(&patient))),
-        (CheckName::TagReuse, Box::pin(singles::tag_reuse(&patient))),
-        (CheckName::SizeLimit, Box::pin(singles::size_limit(&patient))),
-        (CheckName::ScanOrder, Box::pin(singles::scan_order(&patient))),
-        (CheckName::CleanUp, Box::pin(patient.clean_up())),
-    ];
-    Ok(Report { store: store.to_owned(), checks: run(checks).await })
+pub fn examine<'a>(
+    store: &'a str,
+    table: &'a dyn Table,
+    second: &'a dyn Table,
+    prefix: &'a Key,
+    entropy: &'a Entropy,
+) -> BoxFuture<'a, Result<Report, DoctorError>> {
+    Box::pin(async move {
+        if let Some(found) = table.scan(Some(prefix), None).next().await {
+            let (key, _) = found?;
+            return Err(DoctorError::Occupied { key });
+        }
+        let patient = Patient { table, second, prefix, entropy, used: Mutex::default() };
+        // What a scan does not tell, if it is a liar.
+        let first = patient.key("kept", 0);
+        if table.read(&first).await?.is_some() {
+            return Err(DoctorError::Occupied { key: first });
+        }
+        let checks: [Examination<'_>; 13] = [
+            (CheckName::Kept, Box::pin(singles::kept(&patient))),
+            (CheckName::CreateRace, Box::pin(races::create(&patient))),
+            (CheckName::UpdateRace, Box::pin(races::update(&patient))),
+            (CheckName::StaleTag, Box::pin(singles::stale_tag(&patient))),
+            (CheckName::TagOfNothing, Box::pin(singles::tag_of_nothing(&patient))),
+            (CheckName::Counter, Box::pin(races::counter(&patient))),
+            (CheckName::SecondConnection, Box::pin(singles::second_connection(&patient))),
+            (CheckName::LostReply, Box::pin(singles::lost_reply(&patient))),
+            (CheckName::ConditionalDelete, Box::pin(singles::conditional_delete(&patient))),
+            (CheckName::TagReuse, Box::pin(singles::tag_reuse(&patient))),
+            (CheckName::SizeLimit, Box::pin(singles::size_limit(&patient))),
+            (CheckName::ScanOrder, Box::pin(singles::scan_order(&patient))),
+            (CheckName::CleanUp, Box::pin(patient.clean_up())),
+        ];
+        Ok(Report { store: store.to_owned(), checks: run(checks).await })
+    })
 }
 
 /// Examines blobs below `prefix`, over two connections.
 ///
 /// # Errors
 /// As [`examine`].
-pub async fn examine_blobs(
-    store: &str,
-    blobs: &dyn Blob,
-    second: &dyn Blob,
-    prefix: &Key,
-    entropy: &Entropy,
-) -> Result<Report, DoctorError> {
-    let patient = blobs::Patient::new(blobs, second, prefix, entropy);
-    patient.check_empty().await?;
-    let checks: [Examination<'_>; 6] = [
-        (CheckName::Kept, Box::pin(patient.kept())),
-        (CheckName::CreateRace, Box::pin(patient.create_race())),
-        (CheckName::SecondConnection, Box::pin(patient.second_connection())),
-        (CheckName::Ranges, Box::pin(patient.ranges())),
-        (CheckName::Removal, Box::pin(patient.removal())),
-        (CheckName::CleanUp, Box::pin(patient.clean_up())),
-    ];
-    Ok(Report { store: store.to_owned(), checks: run(checks).await })
+pub fn examine_blobs<'a>(
+    store: &'a str,
+    blobs: &'a dyn Blob,
+    second: &'a dyn Blob,
+    prefix: &'a Key,
+    entropy: &'a Entropy,
+) -> BoxFuture<'a, Result<Report, DoctorError>> {
+    Box::pin(async move {
+        let patient = blobs::Patient::new(blobs, second, prefix, entropy);
+        patient.check_empty().await?;
+        let checks: [Examination<'_>; 6] = [
+            (CheckName::Kept, Box::pin(patient.kept())),
+            (CheckName::CreateRace, Box::pin(patient.create_race())),
+            (CheckName::SecondConnection, Box::pin(patient.second_connection())),
+            (CheckName::Ranges, Box::pin(patient.ranges())),
+            (CheckName::Removal, Box::pin(patient.removal())),
+            (CheckName::CleanUp, Box::pin(patient.clean_up())),
+        ];
+        Ok(Report { store: store.to_owned(), checks: run(checks).await })
+    })
 }
 
 /// One check after the other.

@@ -1,5 +1,6 @@
 //! A rack is made, and opened.
 
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -87,16 +88,18 @@ impl RackStore {
     ///
     /// # Errors
     /// [`StacksError::WrongDisk`] for those, and all of [`Self::open`].
-    pub async fn init(options: RackOptions) -> Result<Self> {
-        let rack = RackId::from_random(options.entropy.draw());
-        let store = Self::start(options, Some(New::Init(rack)))?;
-        let (_, refused) = store.init_groups().await?;
-        if refused.is_empty() {
-            return Ok(store);
-        }
-        // Whoever tries again finds nobody there.
-        store.stop();
-        Err(StacksError::WrongDisk { what: refused.join("; ") })
+    pub fn init(options: RackOptions) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let rack = RackId::from_random(options.entropy.draw());
+            let store = Self::start(options, Some(New::Init(rack)))?;
+            let (_, refused) = store.init_groups().await?;
+            if refused.is_empty() {
+                return Ok(store);
+            }
+            // Whoever tries again finds nobody there.
+            store.stop();
+            Err(StacksError::WrongDisk { what: refused.join("; ") })
+        })
     }
 
     /// Makes a new index for the disks of a rack whose index was lost. What lies on them is found
@@ -107,17 +110,19 @@ impl RackStore {
     /// # Errors
     /// [`StacksError::WrongDisk`] when no disk can be taken, [`StacksError::Invalid`] when there is
     /// an index of another rack that knows disks, and all of [`Self::open`].
-    pub async fn adopt(options: RackOptions, rack: RackId) -> Result<Self> {
-        let store = Self::start(options, Some(New::Adopt(rack)))?;
-        let (taken, refused) = store.init_groups().await?;
-        for what in &refused {
-            tracing::error!("a disk is not taken: {what}");
-        }
-        if taken > 0 || refused.is_empty() {
-            return Ok(store);
-        }
-        store.stop();
-        Err(StacksError::WrongDisk { what: refused.join("; ") })
+    pub fn adopt(options: RackOptions, rack: RackId) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let store = Self::start(options, Some(New::Adopt(rack)))?;
+            let (taken, refused) = store.init_groups().await?;
+            for what in &refused {
+                tracing::error!("a disk is not taken: {what}");
+            }
+            if taken > 0 || refused.is_empty() {
+                return Ok(store);
+            }
+            store.stop();
+            Err(StacksError::WrongDisk { what: refused.join("; ") })
+        })
     }
 
     /// Opens a rack that was made. No disk is touched before something is asked of it.

@@ -1,6 +1,7 @@
 //! What an operator asks of a rack: look at everything, make a disk's stacks anew, take another
 //! disk, find again what a lost index knew.
 
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 use fulgurite_disks::{GroupId, PlaceId, Wake};
@@ -57,22 +58,28 @@ impl RackStore {
     ///
     /// # Errors
     /// As of [`Self::verify`].
-    pub async fn verify_telling(&self, progress: &RepairProgress) -> Result<Report> {
-        let (mut report, all) = (Report::default(), |_: &BlobRow| true);
-        for &group in &self.inner().groups.clone() {
-            progress.expect(self.bytes_of(group, all)?);
-        }
-        for &group in &self.inner().groups.clone() {
-            let (of_group, is_over) = self.repair(group, Kind::Scrub, all, progress).await?;
-            if is_over {
-                let problems = crate::format::bytes(of_group.problems.len());
-                let now_ms = self.inner().clock().now().as_millis();
-                self.in_index(move |index| index.scrubbed(group, None, problems, now_ms)).await?;
-                self.inner().driver.verified(group, Some(now_ms))?;
+    pub fn verify_telling<'a>(
+        &'a self,
+        progress: &'a RepairProgress,
+    ) -> BoxFuture<'a, Result<Report>> {
+        Box::pin(async move {
+            let (mut report, all) = (Report::default(), |_: &BlobRow| true);
+            for &group in &self.inner().groups.clone() {
+                progress.expect(self.bytes_of(group, all)?);
             }
-            report = report.and(of_group);
-        }
-        Ok(report)
+            for &group in &self.inner().groups.clone() {
+                let (of_group, is_over) = self.repair(group, Kind::Scrub, all, progress).await?;
+                if is_over {
+                    let problems = crate::format::bytes(of_group.problems.len());
+                    let now_ms = self.inner().clock().now().as_millis();
+                    self.in_index(move |index| index.scrubbed(group, None, problems, now_ms))
+                        .await?;
+                    self.inner().driver.verified(group, Some(now_ms))?;
+                }
+                report = report.and(of_group);
+            }
+            Ok(report)
+        })
     }
 
     /// Gives up the disk of a place, for good, and makes all stacks that it had anew on the others
@@ -88,31 +95,33 @@ impl RackStore {
     ///
     /// # Errors
     /// As of [`Self::rebuild`].
-    pub async fn rebuild_telling(
-        &self,
+    pub fn rebuild_telling<'a>(
+        &'a self,
         place: PlaceId,
-        progress: &RepairProgress,
-    ) -> Result<Report> {
-        let group = self.group_of(place)?;
-        let known = self.inner().index().disks()?;
-        let disk =
-            known.into_iter().find(|(at, _)| *at == place).map_or([0; 16], |(_, row)| row.disk);
-        let row = DiskRow { disk, is_given_up: true };
-        // A start that comes between goes on with it.
-        self.in_index(move |index| index.ask_to_scrub(group, true)).await?;
-        self.keep(place, row).await?;
-        self.inner().shop.fail.pass("rack-given-up");
-        self.inner().driver.give_up(place)?;
-        let which = move |row: &BlobRow| !row.indices_in(place).is_empty();
-        progress.expect(self.bytes_of(group, which)?);
-        let (report, is_over) = self.repair(group, Kind::Rebuild, which, progress).await?;
-        if is_over && report.problems.is_empty() {
-            self.in_index(move |index| index.ask_to_scrub(group, false)).await?;
-        } else {
-            // What is left of it is tried again, without anybody who asks.
-            self.inner().driver.verified(group, None)?;
-        }
-        Ok(report)
+        progress: &'a RepairProgress,
+    ) -> BoxFuture<'a, Result<Report>> {
+        Box::pin(async move {
+            let group = self.group_of(place)?;
+            let known = self.inner().index().disks()?;
+            let disk =
+                known.into_iter().find(|(at, _)| *at == place).map_or([0; 16], |(_, row)| row.disk);
+            let row = DiskRow { disk, is_given_up: true };
+            // A start that comes between goes on with it.
+            self.in_index(move |index| index.ask_to_scrub(group, true)).await?;
+            self.keep(place, row).await?;
+            self.inner().shop.fail.pass("rack-given-up");
+            self.inner().driver.give_up(place)?;
+            let which = move |row: &BlobRow| !row.indices_in(place).is_empty();
+            progress.expect(self.bytes_of(group, which)?);
+            let (report, is_over) = self.repair(group, Kind::Rebuild, which, progress).await?;
+            if is_over && report.problems.is_empty() {
+                self.in_index(move |index| index.ask_to_scrub(group, false)).await?;
+            } else {
+                // What is left of it is tried again, without anybody who asks.
+                self.inner().driver.verified(group, None)?;
+            }
+            Ok(report)
+        })
     }
 
     /// Takes the new, empty disk that is in a place, and makes the stacks anew that the old one
@@ -128,27 +137,30 @@ impl RackStore {
     ///
     /// # Errors
     /// As of [`Self::replace`].
-    pub async fn replace_telling(
-        &self,
+    pub fn replace_telling<'a>(
+        &'a self,
         place: PlaceId,
-        progress: &RepairProgress,
-    ) -> Result<Report> {
-        let group = self.group_of(place)?;
-        self.in_index(move |index| index.forget_disk(place)).await?;
-        self.inner().shop.places.set_disk(place, None);
-        self.inner().shop.places.set_room(place, None);
-        self.inner().driver.replaced(place)?;
-        self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
-        if self.inner().shop.places.is_new(place) {
-            let told = self.not_taken().await?;
-            return Err(StacksError::WrongDisk {
-                what: format!("it is not replaced: {}", told.join("; ")),
-            });
-        }
-        let which =
-            move |row: &BlobRow| !row.indices_in(place).is_empty() || row.places.contains(&None);
-        progress.expect(self.bytes_of(group, which)?);
-        Ok(self.repair(group, Kind::Rebuild, which, progress).await?.0)
+        progress: &'a RepairProgress,
+    ) -> BoxFuture<'a, Result<Report>> {
+        Box::pin(async move {
+            let group = self.group_of(place)?;
+            self.in_index(move |index| index.forget_disk(place)).await?;
+            self.inner().shop.places.set_disk(place, None);
+            self.inner().shop.places.set_room(place, None);
+            self.inner().driver.replaced(place)?;
+            self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
+            if self.inner().shop.places.is_new(place) {
+                let told = self.not_taken().await?;
+                return Err(StacksError::WrongDisk {
+                    what: format!("it is not replaced: {}", told.join("; ")),
+                });
+            }
+            let which = move |row: &BlobRow| {
+                !row.indices_in(place).is_empty() || row.places.contains(&None)
+            };
+            progress.expect(self.bytes_of(group, which)?);
+            Ok(self.repair(group, Kind::Rebuild, which, progress).await?.0)
+        })
     }
 
     /// Looks through all disks for blobs that the index does not know, as when it was lost, and
@@ -156,31 +168,33 @@ impl RackStore {
     ///
     /// # Errors
     /// When it is stopping. What is wrong with disks and stacks is in the report.
-    pub async fn recover(&self) -> Result<Found> {
-        let mut all = Found::default();
-        for &group in &self.inner().groups.clone() {
-            let found = self.ask(group, Kind::Scrub, ByteCount::ZERO, move |inner, ready| {
-                find(inner.shop(), ready)
-            });
-            match found.await {
-                Ok(found) => {
-                    all.blobs += found.blobs;
-                    all.known += found.known;
-                    all.problems.extend(found.problems);
+    pub fn recover(&self) -> BoxFuture<'_, Result<Found>> {
+        Box::pin(async move {
+            let mut all = Found::default();
+            for &group in &self.inner().groups.clone() {
+                let found = self.ask(group, Kind::Scrub, ByteCount::ZERO, move |inner, ready| {
+                    find(inner.shop(), ready)
+                });
+                match found.await {
+                    Ok(found) => {
+                        all.blobs += found.blobs;
+                        all.known += found.known;
+                        all.problems.extend(found.problems);
+                    }
+                    Err(StacksError::Stopping) => return Err(StacksError::Stopping),
+                    Err(error) => all.problems.push(format!("{}: {error}", group_name(group))),
                 }
-                Err(StacksError::Stopping) => return Err(StacksError::Stopping),
-                Err(error) => all.problems.push(format!("{}: {error}", group_name(group))),
             }
-        }
-        Ok(all)
+            Ok(all)
+        })
     }
 
     /// The last wakes, the latest first: who woke which disks.
     ///
     /// # Errors
     /// When it is stopping.
-    pub async fn ledger(&self) -> Result<Vec<Wake>> {
-        self.inner().driver.wakes().await
+    pub fn ledger(&self) -> BoxFuture<'_, Result<Vec<Wake>>> {
+        Box::pin(async move { self.inner().driver.wakes().await })
     }
 
     fn group_of(&self, place: PlaceId) -> Result<GroupId> {

@@ -333,10 +333,10 @@ async fn processes_go_by_one_file() {
             entropy: Entropy::new(draw),
         };
         served.push(tokio::spawn(async move {
-            serve(&file, options, async move {
+            let gone = async move {
                 stopping.wait_for(|is_stopping| *is_stopping).await.unwrap();
-            })
-            .await
+            };
+            serve(&file, options, Box::pin(gone)).await
         }));
     }
     let file = file(Name::Keeper);

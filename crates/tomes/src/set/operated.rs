@@ -3,6 +3,7 @@
 //!
 //! Not here: how any of it is done.
 
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -78,16 +79,18 @@ impl TomeSet {
     /// # Errors
     /// Kind `Invalid` while the tome is here and does what it is asked for; `NotFound` when there
     /// is none.
-    pub async fn rebuild(&self, tome: TomeId) -> Result<Moves> {
-        let is_here = match self.tomes.get(&tome) {
-            None => return Err(TomeError::NoTome { tome }.into()),
-            Some(seat) => !is_lost(seat),
-        };
-        if is_here {
-            let what = format!("tome {tome} is not lost: to take it out, retire it");
-            return Err(TomesError::Invalid { what });
-        }
-        self.mover.retire(tome).await
+    pub fn rebuild(&self, tome: TomeId) -> BoxFuture<'_, Result<Moves>> {
+        Box::pin(async move {
+            let is_here = match self.tomes.get(&tome) {
+                None => return Err(TomeError::NoTome { tome }.into()),
+                Some(seat) => !is_lost(seat),
+            };
+            if is_here {
+                let what = format!("tome {tome} is not lost: to take it out, retire it");
+                return Err(TomesError::Invalid { what });
+            }
+            self.mover.retire(tome).await
+        })
     }
 
     /// Takes a tome out that is here: it takes nothing new, and when all that it has is protected
@@ -98,28 +101,30 @@ impl TomeSet {
     /// # Errors
     /// As [`Self::rebuild`]; `Invalid` while another tome is lost or leaves, since its groups have
     /// less redundancy already, and when it is in another process, which is to be stopped first.
-    pub async fn retire(&self, tome: TomeId) -> Result<Moves> {
-        let Some(driver) = self.live(tome)? else {
-            return self.mover.retire(tome).await;
-        };
-        self.closed.tomes().insert(tome);
-        let _closing = Closing { closed: self.closed.clone(), tome };
-        loop {
-            if let Some(other) = self.other_lost(tome) {
-                let what = format!(
-                    "tome {other} is lost or leaves, so groups have less redundancy already: have \
+    pub fn retire(&self, tome: TomeId) -> BoxFuture<'_, Result<Moves>> {
+        Box::pin(async move {
+            let Some(driver) = self.live(tome)? else {
+                return self.mover.retire(tome).await;
+            };
+            self.closed.tomes().insert(tome);
+            let _closing = Closing { closed: self.closed.clone(), tome };
+            loop {
+                if let Some(other) = self.other_lost(tome) {
+                    let what = format!(
+                        "tome {other} is lost or leaves, so groups have less redundancy already: have \
                      it rebuilt before tome {tome} is taken out"
-                );
-                return Err(TomesError::Invalid { what });
+                    );
+                    return Err(TomesError::Invalid { what });
+                }
+                if !lock(&self.names).is_putting(tome) && self.is_protected(tome, driver).await? {
+                    break;
+                }
+                tokio::time::sleep(LOOK).await;
             }
-            if !lock(&self.names).is_putting(tome) && self.is_protected(tome, driver).await? {
-                break;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        self.store.retire_for_good(tome)?;
-        driver.retire();
-        self.mover.retire(tome).await
+            self.store.retire_for_good(tome)?;
+            driver.retire();
+            self.mover.retire(tome).await
+        })
     }
 
     /// A tome that is here and does what it is asked for; nothing when it is lost.
@@ -158,8 +163,8 @@ impl TomeSet {
     ///
     /// # Errors
     /// Kind `NotFound`; `Unavailable` when the tome is lost, or too many ask for the same.
-    pub async fn scrub(&self, tome: TomeId) -> Result<()> {
-        self.asked(tome, |reply| Ask::Scrub { reply }).await
+    pub fn scrub(&self, tome: TomeId) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.asked(tome, |reply| Ask::Scrub { reply }).await })
     }
 
     /// Compares the members of each group by what they keep awake; no disk is woken. Tells each
@@ -208,20 +213,22 @@ impl TomeSet {
     }
 
     /// The last wakes of each tome that answers, the latest last.
-    pub async fn wakes(&self) -> Vec<Wake> {
-        let mut wakes = Vec::new();
-        for seat in self.tomes.values() {
-            let (reply, answer) = oneshot::channel();
-            match seat {
-                // One that is given up says what it noted before, and one that ended nothing.
-                Seat::Live(driver) => drop(driver.ask(Ask::Wakes(reply))),
-                Seat::Remote(remote) => remote.0.ask(Ask::Wakes(reply)),
-                Seat::Lost(_) => continue,
+    pub fn wakes(&self) -> BoxFuture<'_, Vec<Wake>> {
+        Box::pin(async move {
+            let mut wakes = Vec::new();
+            for seat in self.tomes.values() {
+                let (reply, answer) = oneshot::channel();
+                match seat {
+                    // One that is given up says what it noted before, and one that ended nothing.
+                    Seat::Live(driver) => drop(driver.ask(Ask::Wakes(reply))),
+                    Seat::Remote(remote) => remote.0.ask(Ask::Wakes(reply)),
+                    Seat::Lost(_) => continue,
+                }
+                wakes.extend(answer.await.unwrap_or_default());
             }
-            wakes.extend(answer.await.unwrap_or_default());
-        }
-        wakes.sort_by_key(|wake| (wake.at, wake.places.clone()));
-        wakes
+            wakes.sort_by_key(|wake| (wake.at, wake.places.clone()));
+            wakes
+        })
     }
 }
 

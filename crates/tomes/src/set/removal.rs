@@ -10,6 +10,7 @@
 //!
 //! Not here: what a start does of it (`start::removed`).
 
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 use fulgurite_units::ErrorKind;
@@ -27,41 +28,43 @@ impl TomeSet {
     ///
     /// # Errors
     /// Kind `NotFound`, or `Unavailable` when its tome has too much to do.
-    pub async fn delete(&self, name: &str) -> Result<()> {
-        loop {
-            let tome = self.tome_of(name)?;
-            let (names, of) = (Arc::clone(&self.names), name.to_owned());
-            let delete = |reply: Reply<()>| {
-                let named = of.clone();
-                let done = Done::new(move |done| {
-                    if done.is_ok() {
-                        lock(&names).remove(&named);
-                    }
-                    // Who asked may have gone.
-                    let _ = reply.send(done);
-                });
-                Ask::Delete { name: of, done }
-            };
-            match self.asked(tome, delete).await {
-                Ok(()) => return self.pieces.forget(tome, name).await,
-                Err(error) if is_of_lost(&error) => {}
-                Err(error) => return Err(error),
+    pub fn delete<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            loop {
+                let tome = self.tome_of(name)?;
+                let (names, of) = (Arc::clone(&self.names), name.to_owned());
+                let delete = |reply: Reply<()>| {
+                    let named = of.clone();
+                    let done = Done::new(move |done| {
+                        if done.is_ok() {
+                            lock(&names).remove(&named);
+                        }
+                        // Who asked may have gone.
+                        let _ = reply.send(done);
+                    });
+                    Ask::Delete { name: of, done }
+                };
+                match self.asked(tome, delete).await {
+                    Ok(()) => return self.pieces.forget(tome, name).await,
+                    Err(error) if is_of_lost(&error) => {}
+                    Err(error) => return Err(error),
+                }
+                // Its seat moves before or after, and not meanwhile.
+                let _still = self.choice.still.lock().await;
+                if self.tome_of(name)? != tome {
+                    continue;
+                }
+                self.pieces.put_off(tome, name, self.choice.clock.now().as_millis()).await?;
+                self.fail.pass("tomes-removal-kept");
+                let mut names = lock(&self.names);
+                names.remove(name);
+                if matches!(self.tomes.get(&tome), Some(Seat::Remote(_))) {
+                    names.put_off(tome, name.to_owned());
+                    self.mover.put_off();
+                }
+                return Ok(());
             }
-            // Its seat moves before or after, and not meanwhile.
-            let _still = self.choice.still.lock().await;
-            if self.tome_of(name)? != tome {
-                continue;
-            }
-            self.pieces.put_off(tome, name, self.choice.clock.now().as_millis()).await?;
-            self.fail.pass("tomes-removal-kept");
-            let mut names = lock(&self.names);
-            names.remove(name);
-            if matches!(self.tomes.get(&tome), Some(Seat::Remote(_))) {
-                names.put_off(tome, name.to_owned());
-                self.mover.put_off();
-            }
-            return Ok(());
-        }
+        })
     }
 }
 
