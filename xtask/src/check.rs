@@ -120,14 +120,19 @@ fn by_clippy(command: &mut Command) -> Result<&mut Command> {
     Ok(command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"))
 }
 
+/// Programs and tests. Examples are for measuring: clippy checks them, and but for one nothing here
+/// runs them.
 fn build() -> Result<Outcome> {
-    done(shell::cargo().arg("build").args(EVERYTHING).arg("--all-targets"))
+    shell::run(shell::cargo().arg("build").args(EVERYTHING).args(["--bins", "--example", "isa"]))?;
+    done(shell::cargo().arg("test").args(EVERYTHING).args(["--tests", "--no-run"]))
 }
 
 fn cargo_test(count: &mut Count) -> Result<Outcome> {
-    let mut command = shell::cargo();
-    command.arg("test").args(EVERYTHING).args(["--no-fail-fast"]);
-    shell::run_seeing(&mut command, |line| count.see(line))?;
+    for kind in ["--tests", "--doc"] {
+        let mut command = shell::cargo();
+        command.arg("test").args(EVERYTHING).args([kind, "--no-fail-fast"]);
+        shell::run_seeing(&mut command, |line| count.see(line))?;
+    }
     Ok(Outcome::Passed)
 }
 
@@ -142,12 +147,13 @@ const KERNELS: [(&str, &[&str]); 2] =
 /// dependencies again, with the features that this package alone asks for.
 fn levels(count: &mut Count) -> Result<Outcome> {
     let mut list = shell::cargo();
-    list.arg("test").args(EVERYTHING).args(["--no-run", "--message-format=json"]);
+    list.arg("test").args(EVERYTHING).args(["--tests", "--no-run", "--message-format=json"]);
     let built = shell::read(&mut list)?;
-    for level in shell::read(&mut shell::program(executable(&built, "isa", "example")?))?.lines() {
+    let isa = shell::target().join("debug/examples/isa");
+    for level in shell::read(&mut shell::program(isa))?.lines() {
         println!("-- FULGURITE_ISA={level}");
         for (package, names) in KERNELS {
-            let tests = executable(&built, &package.replace('-', "_"), "lib")?;
+            let tests = test_program(&built, &package.replace('-', "_"))?;
             let mut command = shell::program(tests);
             let folder = package.trim_start_matches("fulgurite-");
             let folder = shell::root().join("crates").join(folder);
@@ -160,12 +166,12 @@ fn levels(count: &mut Count) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The program that cargo says it built of a target.
-fn executable(messages: &str, name: &str, kind: &str) -> Result<PathBuf> {
-    let (name, kind) = (format!("\"name\":\"{name}\""), format!("\"kind\":[\"{kind}\"]"));
-    let mut found = messages.lines().filter(|line| line.contains(&name) && line.contains(&kind));
+/// The program of a library's own tests, as cargo says where it built it.
+fn test_program(messages: &str, name: &str) -> Result<PathBuf> {
+    let (named, kind) = (format!("\"name\":\"{name}\""), "\"kind\":[\"lib\"]");
+    let mut found = messages.lines().filter(|line| line.contains(&named) && line.contains(kind));
     let path = found.find_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next());
-    path.map(PathBuf::from).with_context(|| format!("cargo built no program of {name}, {kind}"))
+    path.map(PathBuf::from).with_context(|| format!("cargo built no tests of the library {name}"))
 }
 
 /// The same tests under the address sanitizer: kernels work on pointers. The compiler has it
@@ -238,10 +244,9 @@ mod tests {
 {"target":{"kind":["lib"],"name":"codes_more"},"executable":"/t/deps/more-1"}
 {"target":{"kind":["lib"],"name":"codes"},"executable":"/t/deps/codes-1","fresh":true}
 {"target":{"kind":["example"],"name":"isa"},"executable":"/t/examples/isa"}"#;
-        let path = |name, kind| super::executable(messages, name, kind).ok();
-        assert_eq!(path("codes", "lib"), Some("/t/deps/codes-1".into()));
-        assert_eq!(path("isa", "example"), Some("/t/examples/isa".into()));
-        assert_eq!(path("isa", "lib"), None);
+        let path = |name| super::test_program(messages, name).ok();
+        assert_eq!(path("codes"), Some("/t/deps/codes-1".into()));
+        assert_eq!(path("isa"), None);
     }
 
     #[test]

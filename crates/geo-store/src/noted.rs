@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use fulgurite_geo::{Version, Wanted};
 use fulgurite_keyed::Mode;
 use fulgurite_units::UnixTime;
-use futures::stream::{BoxStream, Stream, StreamExt as _, TryStreamExt as _};
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::GetRange;
 
 use crate::limits::OBJECTS_AT_ONCE;
