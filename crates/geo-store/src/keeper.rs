@@ -381,8 +381,8 @@ impl GeoStore {
                 let lease = map.lease.as_nanos();
                 map.sites[index.index()].rebuilding = false;
                 self.0.change_map(map).await?;
-                // Until then programs make rows there that do not vote: of objects that came meanwhile.
-                // And they could not go on if another site were lost.
+                // Until then programs make rows there that do not vote: of objects that came
+                // meanwhile. And they could not go on if another site were lost.
                 told("waiting until every program knows that it is done", kept.objects);
                 tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
                 kept.add(self.let_vote(index).await?);

@@ -57,7 +57,7 @@ pub use fulgurite_keyed::Mode;
 pub use keeper::Kept;
 pub use live::OpenSites;
 pub use map::{All, Listing, SiteEntry, SiteMap, Versions};
-pub use noted::Noted;
+pub use noted::{Noted, Pieces};
 pub use status::{SiteSnapshot, Snapshot};
 pub use store::{GeoOptions, GeoStore};
 pub use undecided::Waiting;

@@ -22,6 +22,9 @@ use crate::objects::{body, found};
 use crate::store::{GeoStore, Inner};
 use crate::{GeoError, Result, names};
 
+/// The bytes of an object, in pieces.
+pub type Pieces = BoxStream<'static, Result<Bytes>>;
+
 /// The attribute that is the note.
 const NOTE: &str = "note";
 
@@ -114,7 +117,7 @@ impl GeoStore {
         &'a self,
         key: &'a str,
         range: Range<u64>,
-    ) -> BoxFuture<'a, Result<Option<(Noted, BoxStream<'static, Result<Bytes>>)>>> {
+    ) -> BoxFuture<'a, Result<Option<(Noted, Pieces)>>> {
         Box::pin(async move {
             let live = self.0.live().await?;
             let wanted = (Wanted::Latest, Some(GetRange::Bounded(range.clone())));

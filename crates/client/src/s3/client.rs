@@ -317,8 +317,8 @@ impl Client {
         })
     }
 
-    /// Sends `call`, again while it fails for a reason that passes, and returns a good answer. It is
-    /// boxed so that HTTP is compiled here, and not again wherever a call is awaited.
+    /// Sends `call`, again while it fails for a reason that passes, and returns a good answer.
+    /// Boxed, so that HTTP is compiled here, and not again wherever a call is awaited.
     pub(super) fn send<'a>(
         &'a self,
         call: &'a Call<'_>,

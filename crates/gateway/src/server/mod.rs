@@ -217,7 +217,8 @@ async fn accept(listener: &TcpListener, connections: &Arc<Connections>) -> (TcpS
     }
 }
 
-/// Bytes from and to a client, with TLS or without. Behind a pointer, HTTP is compiled once for both.
+/// Bytes from and to a client, with TLS or without: behind a pointer, so that HTTP is compiled once
+/// for both.
 trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ClientStream for S {}

@@ -111,8 +111,8 @@ impl TomeSet {
             loop {
                 if let Some(other) = self.other_lost(tome) {
                     let what = format!(
-                        "tome {other} is lost or leaves, so groups have less redundancy already: have \
-                     it rebuilt before tome {tome} is taken out"
+                        "tome {other} is lost or leaves, so groups have less redundancy already: \
+                         have it rebuilt before tome {tome} is taken out"
                     );
                     return Err(TomesError::Invalid { what });
                 }
