@@ -47,7 +47,7 @@ async fn a_self_signed_pair_is_made_once_and_trusted_when_told() {
     let path = server.certificate().unwrap().to_owned();
     assert_eq!(std::fs::read(&path).unwrap(), certificate, "kept over restarts");
     let address = server.local_addr();
-    let serving = tokio::spawn(server.serve(std::future::pending()));
+    let serving = tokio::spawn(server.serve(Box::pin(std::future::pending())));
     for name in ["localhost", "127.0.0.1", "archive.example"] {
         let socket = TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from(name).unwrap();
