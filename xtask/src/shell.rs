@@ -22,8 +22,23 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// The cargo that started this tool, run in the project's root.
+///
+/// What cargo says to this tool about the tool itself is not passed on: ring's build script looks
+/// at it, so ring and all that is built on it would be compiled again whenever cargo is started by
+/// hand and by this tool in turn.
 pub(crate) fn cargo() -> Command {
-    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        if is_about_this_tool(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Whether cargo sets the variable to tell a program of its own package.
+fn is_about_this_tool(name: &str) -> bool {
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// A program, run in the project's root.
@@ -137,5 +152,22 @@ impl Steps {
             bail!("failed: {}", failed.join(", "));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    /// Tests are started by cargo as this tool is, with the same variables.
+    #[test]
+    fn cargo_is_not_told_about_the_tool_that_starts_it() {
+        let cargo = super::cargo();
+        let changes: Vec<_> = cargo.get_envs().collect();
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(std::env::var_os(name).is_some(), "cargo sets {name}");
+            assert!(changes.contains(&(OsStr::new(name), None)), "{name} is passed on");
+        }
+        assert!(changes.iter().all(|(name, _)| *name != OsStr::new("PATH")));
     }
 }
