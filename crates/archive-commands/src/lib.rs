@@ -1,4 +1,4 @@
-//! Commands of whoever keeps an archive: serve it, watch it, mend it, and look at its parts.
+//! The operator's commands: serve an archive, watch it, mend it, and look at its parts.
 
 pub mod admin;
 mod banner;

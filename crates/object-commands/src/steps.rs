@@ -1,4 +1,4 @@
-//! Steps of commands, for whoever does several of them in a run of its own.
+//! Steps of commands, for a run that takes several of them, like the demo.
 
 use fulgurite_client::names::S3Url;
 use fulgurite_client::s3::{Client, ListedObject};
