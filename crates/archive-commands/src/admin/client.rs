@@ -251,6 +251,7 @@ impl AdminClient {
         query: &[(&str, String)],
         is_quiet: bool,
     ) -> anyhow::Result<T> {
+        // Boxed, so that it is compiled once for all kinds of reports.
         let report: Work<'_, _> = Box::pin(self.report(call, what, query, is_quiet));
         read_value(&report.await?)
     }
