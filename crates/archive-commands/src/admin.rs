@@ -16,9 +16,9 @@ use fulgurite_client::remote::RemoteArgs;
 use fulgurite_gateway::WholeStatus;
 use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::timestamp;
-use fulgurite_terminal::output::{Output, bytes, grouped, hint, note, rate, seconds};
+use fulgurite_terminal::output::{
+    Output, bytes, counted, grouped, hint, note, rate, seconds, timestamp,
+};
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_units::PlatterId;
 

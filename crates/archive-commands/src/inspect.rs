@@ -12,8 +12,7 @@ use fulgurite_glass::{
     ListEntry, ListReader, NoFaults, PlatterReader, PlatterRole, PlatterSource, SectorMap,
     TrackBuffer, TrackRole, TrackScan,
 };
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::{Output, bytes, grouped, timestamp};
+use fulgurite_terminal::output::{Output, bytes, counted, grouped, timestamp};
 use serde_json::json;
 
 /// Flags of `inspect`.

@@ -5,8 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use fulgurite_archive::status::OrphanedSegment;
 use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::{Output, bytes, grouped, note};
+use fulgurite_terminal::output::{Output, bytes, counted, grouped, note};
 
 use crate::admin::AdminClient;
 

@@ -12,8 +12,7 @@ use fulgurite_archive::{RecoverOptions, RecoverReport};
 use fulgurite_gateway::ColdTiers;
 use fulgurite_stacks::RackStore;
 use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::{Output, bytes, note, rate, seconds};
+use fulgurite_terminal::output::{Output, bytes, counted, note, rate, seconds};
 use fulgurite_terminal::progress::count_bar;
 use fulgurite_tome_store::TomeStore;
 

@@ -1,11 +1,11 @@
 //! The archive as its front ends see it.
 
-use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fulgurite_platters::{LibraryWatch, Machine, Progress, Verification};
 use fulgurite_units::{Clock, PlatterId, UploadId};
+use futures::future::BoxFuture;
 
 use crate::bodies::orphan_report;
 use crate::config::ArchiveConfig;

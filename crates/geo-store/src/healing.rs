@@ -8,12 +8,11 @@
 //!
 //! Not here: hints, and what a lost site takes (`keeper`).
 
-use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fulgurite_geo::{Care, Heal, Healed};
-use futures::future::FutureExt as _;
+use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 
 use crate::keeper::Kept;

@@ -9,7 +9,6 @@
 //! replace  a site that is lost: the map, every row, every fragment
 //! ```
 
-use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +18,7 @@ use fulgurite_geo::{
 use fulgurite_sites::fragment::Header;
 use fulgurite_sites::{Blob, BlobMeta, Key};
 use fulgurite_units::{Duration, UnixTime, error_chain};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 

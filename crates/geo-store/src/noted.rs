@@ -4,7 +4,6 @@
 //! Not here: `object_store`'s trait, whose puts say everything before the first byte, and whose
 //! listings tell no attributes ([`crate::objects`]).
 
-use futures::future::BoxFuture;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use fulgurite_geo::{Version, Wanted};
 use fulgurite_keyed::Mode;
 use fulgurite_units::UnixTime;
+use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::GetRange;
 

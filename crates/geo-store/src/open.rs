@@ -9,13 +9,13 @@
 //! change    version e + 1, if the map is still version e; after that, a lease is waited for
 //! ```
 
-use futures::future::BoxFuture;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
 
 use fulgurite_geo::{Change, Condition, Data, Put, Version, Wanted};
 use fulgurite_units::error_chain;
+use futures::future::BoxFuture;
 
 use crate::live::Live;
 use crate::map::SiteMap;

@@ -1,9 +1,9 @@
 //! What a namespace over sites says of itself.
 
-use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::future::BoxFuture;
 use futures::stream::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,6 @@
 //! calls are taken, and those under way have a while to end. Not here: what is answered
 //! ([`crate::served`]).
 
-use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +14,7 @@ use std::task::{Context, Poll};
 use fulgurite_sites::limits::CONNECT_WITHIN;
 use fulgurite_sites::{Entropy, RuntimeRests};
 use fulgurite_units::error_chain;
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};

@@ -4,12 +4,12 @@
 //! read (`AWS_...`, `GOOGLE_...`, `AZURE_...`, `PGPASSWORD`, `ETCD_PASSWORD`). The environment is
 //! handed in. A table and blobs of one address do not meet: they are below `table` and `blobs`.
 
-use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future::BoxFuture;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};

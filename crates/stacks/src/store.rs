@@ -20,7 +20,6 @@ mod repair;
 mod staging;
 mod upload;
 
-use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,6 +27,7 @@ use bytes::Bytes;
 use fulgurite_disks::GroupId;
 use fulgurite_keyed::Failure as _;
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
+use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 pub use open::{Entropy, RackOptions};

@@ -3,7 +3,6 @@
 //!
 //! Who stops waiting stops nothing that was begun. Not here: how it is done ([`fulgurite_tomes`]).
 
-use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use fulgurite_tome::TomeId;
 use fulgurite_tomes::{GroupChecked, Moves, TomeStatus};
 use fulgurite_units::{ByteCount, Ratio, error_chain};
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
 

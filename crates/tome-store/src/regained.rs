@@ -3,11 +3,11 @@
 //!
 //! Not here: how it is done ([`fulgurite_tomes`]).
 
-use futures::future::BoxFuture;
 use std::time::Duration;
 
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::RegainedTome;
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, TomeStore, Work};

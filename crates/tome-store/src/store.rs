@@ -1,6 +1,5 @@
 //! A set of tomes with its index: how objects are put, removed, and found again.
 
-use futures::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,6 +7,7 @@ use bytes::Bytes;
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
 use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, Kin, TomeSetId, error_chain};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;

@@ -3,7 +3,6 @@
 //!
 //! Not here: command lines.
 
-use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use fulgurite_tomes::{
     Entropy, Injected, Introduction, LoneOptions, LoneTome, Network, RemoteSeat,
 };
 use fulgurite_units::Clock;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 

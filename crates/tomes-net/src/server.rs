@@ -4,7 +4,6 @@
 //! calls end, the disk is put down, and connections are closed. Not here: what is answered
 //! ([`crate::served`]).
 
-use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +14,7 @@ use std::task::{Context, Poll};
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::{Introduction, LoneTome, Network};
 use fulgurite_units::error_chain;
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;

@@ -33,13 +33,13 @@ mod removal;
 mod start;
 mod surveying;
 
-use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, Power};
 use fulgurite_tome::{Layout, Split, TomeError, TomeId};
 use fulgurite_units::{ByteCount, Kin, TomeSetId};
+use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;

@@ -3,8 +3,7 @@
 
 use fulgurite_geo_store::{GeoError, GeoStore};
 use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::{Output, bytes};
+use fulgurite_terminal::output::{Output, bytes, counted};
 use fulgurite_terminal::progress;
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::{StreamExt as _, TryStreamExt as _};

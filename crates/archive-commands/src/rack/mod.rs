@@ -17,8 +17,7 @@ use fulgurite_disks::PlaceId;
 use fulgurite_stacks::{Found, Report};
 use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::{Output, bytes, hint, note};
+use fulgurite_terminal::output::{Output, bytes, counted, hint, note};
 
 pub use self::open::{close, is_fail_point, open, to_serve};
 

@@ -2,9 +2,7 @@
 
 use fulgurite_disks::{Power, Wake};
 use fulgurite_stacks::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::timestamp;
-use fulgurite_terminal::output::{bytes, grouped};
+use fulgurite_terminal::output::{bytes, counted, grouped, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 
 /// A disk in the picture.

@@ -15,8 +15,7 @@ use std::path::PathBuf;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_terminal::Work;
 use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::{Output, hint, note};
+use fulgurite_terminal::output::{Output, counted, hint, note};
 use fulgurite_tome_store::{Compared, Found, Rebuilt, Scrubbed, Surveyed, TomeId};
 
 pub use self::open::{close, is_fail_point, open, open_now, to_serve};

@@ -1,9 +1,7 @@
 //! What people see of a set of tomes: a line for each.
 
 use fulgurite_disks::{Cause, Wake};
-use fulgurite_terminal::output::counted;
-use fulgurite_terminal::output::timestamp;
-use fulgurite_terminal::output::{bytes, grouped};
+use fulgurite_terminal::output::{bytes, counted, grouped, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
 

@@ -8,7 +8,6 @@ mod gateway;
 mod outbound;
 mod tls;
 
-use futures::future::BoxFuture;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use fulgurite_archive::Archive;
 use fulgurite_geo_store::GeoStore;
 use fulgurite_stacks::RackStore;
 use fulgurite_tome_store::TomeStore;
+use futures::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};

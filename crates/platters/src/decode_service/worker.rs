@@ -1,6 +1,5 @@
 //! A worker on another machine: takes jobs, decodes, answers. It keeps nothing.
 
-use futures::future::BoxFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +9,7 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::{AckKind, Message};
 use fulgurite_decode::{EngineChoice, Model, VoxelReader};
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::job::{Answer, Job, JobOutcome, MediumSettings, names};

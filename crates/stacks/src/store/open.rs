@@ -1,6 +1,5 @@
 //! A rack is made, and opened.
 
-use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -8,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, Pacer, PlaceId};
 use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, Wakes, check, solve};
 use fulgurite_units::{ByteCount, Clock, RackId};
+use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::mends::Mends;

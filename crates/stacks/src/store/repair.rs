@@ -1,11 +1,11 @@
 //! What an operator asks of a rack: look at everything, make a disk's stacks anew, take another
 //! disk, find again what a lost index knew.
 
-use futures::future::BoxFuture;
 use std::sync::Arc;
 
 use fulgurite_disks::{GroupId, PlaceId, Wake};
 use fulgurite_units::{BlobId, ByteCount};
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 

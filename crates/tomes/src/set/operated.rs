@@ -3,7 +3,6 @@
 //!
 //! Not here: how any of it is done.
 
-use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use fulgurite_disks::Wake;
 use fulgurite_tome::consistency::Finding;
 use fulgurite_tome::{GroupId, Member, TomeError, TomeId};
 use fulgurite_units::error_chain;
+use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::{Moves, Seat, TomeSet, lock};

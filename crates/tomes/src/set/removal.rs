@@ -10,10 +10,10 @@
 //!
 //! Not here: what a start does of it (`start::removed`).
 
-use futures::future::BoxFuture;
 use std::sync::Arc;
 
 use fulgurite_units::ErrorKind;
+use futures::future::BoxFuture;
 
 use super::choice::is_of_lost;
 use super::moving::Loop;
