@@ -7,5 +7,6 @@ mod objects;
 mod platters;
 mod process;
 mod server;
+mod systems;
 mod transfers;
 mod twin;
