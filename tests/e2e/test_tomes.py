@@ -34,7 +34,7 @@ def make() -> Iterator[Make]:
     servers: list[Server] = []
 
     def made(folder: Path, **tomes: Any) -> Server:
-        config = {"profile": "demo", "tomes": {"count": 8} | tomes}
+        config = {"profile": "demo", "tomes": {"count": 8, "idle": "300ms"} | tomes}
         servers.append(Server(folder, config))
         return servers[-1]
 

@@ -153,17 +153,26 @@ fn levels(count: &mut Count) -> Result<Outcome> {
     for level in shell::read(&mut shell::program(isa))?.lines() {
         println!("-- FULGURITE_ISA={level}");
         for (package, names) in KERNELS {
-            let tests = test_program(&built, &package.replace('-', "_"))?;
-            let mut command = shell::program(tests);
-            let folder = package.trim_start_matches("fulgurite-");
-            let folder = shell::root().join("crates").join(folder);
-            // What cargo says to tests, which find their files by it.
-            command.env("CARGO_MANIFEST_DIR", &folder).current_dir(&folder);
-            command.arg("--quiet").args(names).env("FULGURITE_ISA", level);
-            shell::run_seeing(&mut command, |line| count.see(line))?;
+            run_tests_of(package, &built, names, &[("FULGURITE_ISA", level)], count)?;
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// Runs a library's own tests that `cargo test --no-run --message-format=json` has built.
+fn run_tests_of(
+    package: &str,
+    built: &str,
+    names: &[&str],
+    variables: &[(&str, &str)],
+    count: &mut Count,
+) -> Result<()> {
+    let mut command = shell::program(test_program(built, &package.replace('-', "_"))?);
+    let folder = shell::root().join("crates").join(package.trim_start_matches("fulgurite-"));
+    // What cargo says to tests, which find their files by it.
+    command.env("CARGO_MANIFEST_DIR", &folder).current_dir(&folder);
+    command.arg("--quiet").args(names).envs(variables.iter().copied());
+    shell::run_seeing(&mut command, |line| count.see(line))
 }
 
 /// The program of a library's own tests, as cargo says where it built it.
@@ -182,13 +191,19 @@ fn sanitizer(count: &mut Count) -> Result<Outcome> {
     if !host.ends_with("linux-gnu") {
         return Ok(Outcome::Skipped(format!("there is none for {host}")));
     }
-    for (package, names) in KERNELS {
+    // Of all packages together: what one of them shares with another is built once.
+    let build = || {
         let mut command = shell::cargo();
-        command.args(["test", "--quiet", "--package", package, "--lib", "--target", host]);
-        command.arg("--target-dir").arg(shell::target().join("sanitizer"));
-        command.arg("--").args(names);
+        command.args(["test", "--quiet", "--profile", "sanitizer", "--lib", "--target", host]);
+        command.arg("--target-dir").arg(shell::target().join("sanitizer")).arg("--no-run");
+        command.args(KERNELS.iter().flat_map(|(package, _)| ["--package", package]));
         command.envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")]);
-        shell::run_seeing(&mut command, |line| count.see(line))?;
+        command
+    };
+    shell::run(&mut build())?;
+    let built = shell::read(build().arg("--message-format=json"))?;
+    for (package, names) in KERNELS {
+        run_tests_of(package, &built, names, &[], count)?;
     }
     Ok(Outcome::Passed)
 }

@@ -36,6 +36,7 @@ pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
         split: split(3, 2)?,
         backend: Arc::new(Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1))),
         spin_ups_a_day: None,
+        idle: fulgurite_tome::limits::IDLE,
         clock,
         entropy: entropy(),
         fail: FailPoints::default(),

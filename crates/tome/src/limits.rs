@@ -68,9 +68,14 @@ pub const FOLD_BATCH: usize = PUT_BLOCKS_MAX;
 pub const RESEND: Duration = Duration::from_secs(20);
 /// A parity that keeps a delta is asked that often whether it has folded it.
 pub const POLL: Duration = Duration::from_secs(600);
-/// A disk that does nothing is put down after so long.
+/// A disk that does nothing is put down after so long, if nothing else is said.
 pub const IDLE: Duration = Duration::from_secs(60);
-/// The same while others wait for its token.
+/// The least that may be said instead: a disk that turned for nothing at all would be woken for each
+/// message of a conversation.
+pub const IDLE_MIN: Duration = Duration::from_millis(100);
+/// The most: a tome does not ask for its token again while its disk does nothing.
+pub const IDLE_MAX: Duration = Duration::from_secs(240);
+/// A disk that does nothing while others wait for its token is put down after so long at most.
 pub const IDLE_WANTED: Duration = Duration::from_secs(2);
 /// Blocks of the limited scrub at each spin-up: "a few hundred" (Pergamum (FAST 2008), section
 /// 4.3.2).
@@ -108,9 +113,6 @@ pub const BUILD_WINDOW_MAX: u32 = 16;
 pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);
 /// How long those that came wait for the others.
 pub const BUILD_GATHER: Duration = Duration::from_secs(300);
-/// Before a rebuild asks the next source, the one before has so long to put its disk down; where
-/// there is one token it has done so.
-pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
 /// Questions of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;
 /// What was put within so long is kin to what follows ([`crate::placement`]).
@@ -144,5 +146,10 @@ const _: () = assert!(MEND_BLOCKS_MAX > 0 && HOLDS_MAX > 0, "what is bad is got 
 const _: () = assert!((BUILD_WINDOW_MAX as usize) < HOLDS_MAX, "a source takes all questions");
 const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
 const _: () = assert!(IDLE_WANTED.as_nanos() < IDLE.as_nanos(), "others wait less");
-const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");
+const _: () = assert!(IDLE_MIN.as_nanos() < IDLE.as_nanos(), "the default may be said");
+const _: () = assert!(IDLE.as_nanos() <= IDLE_MAX.as_nanos(), "the default may be said");
+const _: () = assert!(
+    IDLE_MAX.as_nanos() + STOP_WITHIN.as_nanos() < LEASE.as_nanos(),
+    "who is idle stops first"
+);
 const _: () = assert!(KIN_BLOCKS_MAX >= PUT_BLOCKS_MAX as u64, "any object may have kin");

@@ -39,7 +39,7 @@ use crate::awake::{Awake, Row};
 use crate::bits::Bits;
 use crate::event::{Alarm, Answer, Command, Event, RequestId};
 use crate::group::Group;
-use crate::limits::TASKS_MAX;
+use crate::limits::{IDLE, IDLE_MAX, IDLE_MIN, TASKS_MAX};
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
@@ -73,6 +73,8 @@ pub struct Tome {
     builds: build::Builds,
     /// Whether no other disk of the set turns while this one does.
     turns_alone: bool,
+    /// How long its disk turns for nothing, if nobody waits for its token.
+    idle: Duration,
     /// When others were told about seats last.
     seats_told: Option<Instant>,
     /// Who is to be told when an object is protected.
@@ -150,6 +152,7 @@ impl Tome {
             mends: mend::Mends::default(),
             builds: build::Builds::default(),
             turns_alone: false,
+            idle: IDLE,
             seats_told: None,
             watched: BTreeMap::new(),
             scrub,
@@ -164,6 +167,13 @@ impl Tome {
     #[must_use]
     pub fn of_tokens(mut self, count: u32) -> Self {
         self.turns_alone = count == 1;
+        self
+    }
+
+    /// How long its disk turns for nothing before it is put down: [`IDLE_MIN`] to [`IDLE_MAX`].
+    #[must_use]
+    pub fn idle_for(mut self, idle: Duration) -> Self {
+        self.idle = idle.clamp(IDLE_MIN, IDLE_MAX);
         self
     }
 

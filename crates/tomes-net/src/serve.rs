@@ -97,6 +97,7 @@ fn opening(
             root: options.root.clone(),
             backend: Arc::clone(&options.backend),
             spin_ups_a_day: None,
+            idle: fulgurite_tome::limits::IDLE,
             network,
             clock: options.clock.clone(),
             entropy: options.entropy.clone(),

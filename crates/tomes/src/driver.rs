@@ -35,7 +35,7 @@ use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::message::{Held, Message};
 use fulgurite_tome::token::FromKeeper;
 use fulgurite_tome::{GroupId, Member, Offset, RegionIndex, TomeId};
-use fulgurite_units::{Clock, Seed};
+use fulgurite_units::{Clock, Duration, Seed};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 pub(crate) use seats::data_blocks;
@@ -179,6 +179,8 @@ pub(crate) struct Parts {
     pub(crate) watched: Watched,
     /// Wakes of its disk in a day, as far as they can wait.
     pub(crate) spin_ups_a_day: Option<u32>,
+    /// How long its disk turns for nothing.
+    pub(crate) idle: Duration,
     pub(crate) clock: Clock,
     /// Tokens of its set, where that is known.
     pub(crate) tokens: Option<u32>,

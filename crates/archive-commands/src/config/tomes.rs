@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
-use fulgurite_tome::limits::SPIN_UPS_A_DAY_MAX;
+use fulgurite_tome::limits::{IDLE, IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
 use fulgurite_tome::{Layout, Parts, Split, TomeId};
 use fulgurite_tome_store::Promise;
-use fulgurite_units::{ByteCount, Ratio, error_chain};
+use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
@@ -56,6 +56,9 @@ pub struct Tomes {
     /// How often a disk is woken in any 24 hours, as far as that can wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
+    /// How long a disk turns for nothing before it is put down; no more than two seconds when others
+    /// wait for their turn.
+    pub idle: Duration,
     /// What turns the disks.
     pub backend: Backend,
     /// `simulated`: real seconds for each second that a disk takes to turn up or down, to 1.
@@ -88,6 +91,7 @@ impl Default for Tomes {
             spares: 1024,
             promise: Promise::Protected,
             max_spinups_per_day: None,
+            idle: IDLE,
             backend: Backend::default(),
             time_scale: Ratio::ZERO,
             seed: 0,
@@ -161,6 +165,9 @@ impl Tomes {
         if self.max_spinups_per_day.is_some_and(|of| !(1..=SPIN_UPS_A_DAY_MAX).contains(&of)) {
             let reason = format!("write 1 to {SPIN_UPS_A_DAY_MAX}, or leave it out");
             return refuse("tomes.max_spinups_per_day", reason);
+        }
+        if !(IDLE_MIN..=IDLE_MAX).contains(&self.idle) {
+            return refuse("tomes.idle", format!("write {IDLE_MIN} to {IDLE_MAX}"));
         }
         let least = self.groups.total().max(TOMES_MIN);
         if self.network.is_none() && self.count < least {

@@ -203,6 +203,7 @@ fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOp
         split: tomes.groups,
         backend,
         spin_ups_a_day: tomes.max_spinups_per_day,
+        idle: tomes.idle,
         clock,
         entropy: Entropy::new(draw),
         fail: fail_points()?,

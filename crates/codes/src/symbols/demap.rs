@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "calls of functions with their features")]
 
 use super::alphabet::{Alphabet, SYMBOL_BITS_MAX};
-use super::vector::{LANES, Plain, Vector};
+use super::vector::{LANES, Plain, ROUND, Vector};
 use crate::ldpc::decode::CHANNEL_MAX;
 use crate::{CodeError, Isa};
 
@@ -186,15 +186,17 @@ impl Demapper {
             return;
         }
         let voxels = values.as_chunks::<SIZE>().0;
-        let (blocks, rest) = voxels.as_chunks::<LANES>();
-        let (soft_blocks, soft_rest) = soft.as_chunks_mut::<LANES>();
-        for (block, soft) in blocks.iter().zip(soft_blocks) {
-            self.block::<V, BITS, SIZE, LN, EXACT>(block, soft);
+        let mut last = [[0.0; SIZE]; LANES];
+        // One loop for whole blocks and the last: the body is compiled into it.
+        for (voxels, soft) in voxels.chunks(LANES).zip(soft.chunks_mut(LANES)) {
+            let block = voxels.try_into().unwrap_or_else(|_| {
+                last[..voxels.len()].copy_from_slice(voxels);
+                &last
+            });
+            let mut whole = [[0; BITS]; LANES];
+            self.block::<V, BITS, SIZE, LN, EXACT>(block, &mut whole);
+            soft.copy_from_slice(&whole[..soft.len()]);
         }
-        let (mut block, mut soft) = ([[0.0; SIZE]; LANES], [[0; BITS]; LANES]);
-        block[..rest.len()].copy_from_slice(rest);
-        self.block::<V, BITS, SIZE, LN, EXACT>(&block, &mut soft);
-        soft_rest.copy_from_slice(&soft[..rest.len()]);
     }
 
     /// The soft bits of sixteen voxels.
@@ -269,7 +271,7 @@ fn normalize<V: Vector, const SIZE: usize, const LN: bool, const EXACT: bool>(
             values.times(inverse).larger(V::splat(LEAST))
         };
         if LN && EXACT {
-            *values = exp(*values);
+            *values = values.exp();
         }
     }
     is_readable
@@ -290,7 +292,7 @@ fn ratios<V: Vector, const BITS: usize, const SIZE: usize, const LN: bool, const
             zeros = join::<V, EXACT>(zeros, without);
             ones = join::<V, EXACT>(ones, with);
         }
-        *ratios = if LN && !EXACT { zeros.less(ones) } else { ln(zeros.divided(ones)) };
+        *ratios = if LN && !EXACT { zeros.less(ones) } else { zeros.divided(ones).ln() };
         for (without, &with) in without.iter_mut().zip(&*with) {
             *without = join::<V, EXACT>(*without, with);
         }
@@ -304,9 +306,6 @@ fn join<V: Vector, const EXACT: bool>(a: V, b: V) -> V {
     if EXACT { a.plus(b) } else { a.larger(b) }
 }
 
-/// 1.5 * 2^23: beside it the last bit of a mantissa is worth 1, so adding it rounds.
-const ROUND: f32 = 12_582_912.0;
-
 /// Rounds, and cuts to the range of soft bits; 0 for what is unreadable.
 #[inline(always)]
 fn quantize<V: Vector>(ratios: V, scale: f32, is_readable: V::Mask) -> [i8; LANES] {
@@ -314,37 +313,6 @@ fn quantize<V: Vector>(ratios: V, scale: f32, is_readable: V::Mask) -> [i8; LANE
     let scaled = ratios.times(V::splat(scale));
     let cut = V::splat(-LIMIT).larger(V::splat(LIMIT).smaller(scaled));
     cut.plus(V::splat(ROUND)).low_bytes(is_readable)
-}
-
-/// ln of a positive number: `x = m 2^e` with m within sqrt(2) of 1, and
-/// `ln m = 2 (s + s^3/3 + s^5/5 + s^7/7 + ..)` for `s = (m - 1) / (m + 1)`, |s| < 0.172; what is
-/// left out is below 3e-8.
-#[inline(always)]
-fn ln<V: Vector>(x: V) -> V {
-    let (exponent, m) = x.split();
-    let one = V::splat(1.0);
-    let s = m.less(one).divided(m.plus(one));
-    let square = s.times(s);
-    let mut series = V::splat(2.0 / 7.0);
-    for term in [2.0 / 5.0, 2.0 / 3.0, 2.0] {
-        series = V::splat(term).plus(square.times(series));
-    }
-    exponent.times(V::splat(std::f32::consts::LN_2)).plus(s.times(series))
-}
-
-/// e^x for x from -70 to 0: `2^n 2^f` with |f| <= 1/2 and the series of `2^f` to f^6; what is left
-/// out is below 2e-7 of it.
-#[inline(always)]
-fn exp<V: Vector>(x: V) -> V {
-    let y = x.times(V::splat(std::f32::consts::LOG2_E));
-    let shifted = y.plus(V::splat(ROUND));
-    let f = y.less(shifted.less(V::splat(ROUND))).times(V::splat(std::f32::consts::LN_2));
-    let mut series = V::splat(1.0 / 720.0);
-    for term in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 1.0 / 2.0, 1.0, 1.0] {
-        series = V::splat(term).plus(f.times(series));
-    }
-    // n is the low bits of the mantissa of `shifted`, and moves into the exponent.
-    series.raised(shifted)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -17,6 +17,8 @@ const ROOT: u32 = 0x3f35_04f3;
 /// The bits of a mantissa, and how many.
 const MANTISSA: u32 = 0x007f_ffff;
 const MANTISSA_BITS: u32 = 23;
+/// 1.5 * 2^23: beside it the last bit of a mantissa is worth 1, so adding it rounds.
+pub(super) const ROUND: f32 = 12_582_912.0;
 
 /// Sixteen numbers.
 pub(super) trait Vector: Copy {
@@ -53,6 +55,49 @@ pub(super) trait Vector: Copy {
     fn raised(self, shifted: Self) -> Self;
     /// The lowest bytes of these where the mask is set, and else 0.
     fn low_bytes(self, mask: Self::Mask) -> [i8; LANES];
+
+    /// [`logarithm`].
+    #[inline(always)]
+    fn ln(self) -> Self {
+        logarithm(self)
+    }
+
+    /// [`exponential`].
+    #[inline(always)]
+    fn exp(self) -> Self {
+        exponential(self)
+    }
+}
+
+/// ln of a positive number: `x = m 2^e` with m within sqrt(2) of 1, and
+/// `ln m = 2 (s + s^3/3 + s^5/5 + s^7/7 + ..)` for `s = (m - 1) / (m + 1)`, |s| < 0.172; what is
+/// left out is below 3e-8.
+#[inline(always)]
+fn logarithm<V: Vector>(x: V) -> V {
+    let (exponent, m) = x.split();
+    let one = V::splat(1.0);
+    let s = m.less(one).divided(m.plus(one));
+    let square = s.times(s);
+    let mut series = V::splat(2.0 / 7.0);
+    for term in [2.0 / 5.0, 2.0 / 3.0, 2.0] {
+        series = V::splat(term).plus(square.times(series));
+    }
+    exponent.times(V::splat(std::f32::consts::LN_2)).plus(s.times(series))
+}
+
+/// e^x for x from -70 to 0: `2^n 2^f` with |f| <= 1/2 and the series of `2^f` to f^6; what is left
+/// out is below 2e-7 of it.
+#[inline(always)]
+fn exponential<V: Vector>(x: V) -> V {
+    let y = x.times(V::splat(std::f32::consts::LOG2_E));
+    let shifted = y.plus(V::splat(ROUND));
+    let f = y.less(shifted.less(V::splat(ROUND))).times(V::splat(std::f32::consts::LN_2));
+    let mut series = V::splat(1.0 / 720.0);
+    for term in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 1.0 / 2.0, 1.0, 1.0] {
+        series = V::splat(term).plus(f.times(series));
+    }
+    // n is the low bits of the mantissa of `shifted`, and moves into the exponent.
+    series.raised(shifted)
 }
 
 /// Sixteen numbers in plain Rust: the twin of the others.
@@ -174,5 +219,17 @@ impl Vector for Plain {
             *byte = low.cast_signed();
         }
         bytes
+    }
+
+    // Called, not inlined: sixteen numbers one by one are so much code that the compiler took half a
+    // minute for its copies in all sizes of alphabets.
+    #[inline(never)]
+    fn ln(self) -> Self {
+        logarithm(self)
+    }
+
+    #[inline(never)]
+    fn exp(self) -> Self {
+        exponential(self)
     }
 }

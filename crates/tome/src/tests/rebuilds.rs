@@ -9,7 +9,7 @@ use super::world::World;
 use crate::awake::Row;
 use crate::consistency::Side;
 use crate::group::{Group, Move};
-use crate::limits::BUILD_PAUSE;
+use crate::limits::{IDLE, STOP_WITHIN};
 use crate::message::Message;
 use crate::standing::Standing;
 use crate::{Event, RegionId, RegionIndex, Tome, TomeId};
@@ -156,7 +156,7 @@ fn rebuilt_within(tokens_known: bool) -> Duration {
 #[test]
 fn with_one_token_nobody_waits_for_the_source_before_to_put_its_disk_down() {
     let (paused, at_once) = (rebuilt_within(false), rebuilt_within(true));
-    let pauses = Duration::from_nanos(3 * BUILD_PAUSE.as_nanos());
+    let pauses = Duration::from_nanos(3 * (IDLE + STOP_WITHIN).as_nanos());
     // Behind each of three sources it waited for nothing, but for what the source itself took.
     let shorter = paused.as_nanos().saturating_sub(at_once.as_nanos());
     assert!(shorter * 2 >= pauses.as_nanos(), "{paused:?} with pauses, {at_once:?} without");

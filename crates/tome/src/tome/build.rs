@@ -27,8 +27,8 @@ use crate::awake::{Region, Row};
 use crate::consistency::{Folded, Report, Side};
 use crate::group::{Group, Move};
 use crate::limits::{
-    BUILD_GATHER, BUILD_GATHER_BYTES, BUILD_PAUSE, BUILD_WAIT, BUILD_WINDOW_MAX, MEND_WITHIN,
-    RESEND,
+    BUILD_GATHER, BUILD_GATHER_BYTES, BUILD_WAIT, BUILD_WINDOW_MAX, MEND_WITHIN, RESEND,
+    STOP_WITHIN,
 };
 use crate::message::{Held, Message};
 use crate::rebuild::{Mending, Rebuild, Step};
@@ -475,9 +475,10 @@ impl Tome {
         self.checkpoint(index, building, staged.rows, out);
         // What was asked for ahead is not late since this was added.
         self.builds.asked = asked.filter(|_| !is_last);
-        // Where there is one token, the source before had put its disk down before this one turned.
+        // The source before has so long to put its disk down before the next is asked. Where there
+        // is one token, it had done so before this one turned.
         let pauses = is_last && !self.turns_alone;
-        self.builds.pause = pauses.then(|| self.now + BUILD_PAUSE);
+        self.builds.pause = pauses.then(|| self.now + self.idle + STOP_WITHIN);
         for (region, spots) in &staged.left {
             self.leave(*region, spots);
         }

@@ -5,7 +5,7 @@
 use fulgurite_units::{Duration, Instant, Outbox};
 
 use super::{Command, Tome, tell_keeper};
-use crate::limits::{IDLE, IDLE_WANTED};
+use crate::limits::IDLE_WANTED;
 use crate::token::{Need, ToKeeper};
 
 /// What the disk does.
@@ -111,7 +111,7 @@ impl Tome {
 
     /// How long a disk turns for nothing: less when others wait for its token.
     fn patience(&self) -> Duration {
-        if self.holder.is_wanted() { IDLE_WANTED } else { IDLE }
+        if self.holder.is_wanted() { self.idle.min(IDLE_WANTED) } else { self.idle }
     }
 
     /// What the disk is needed for, if it is.

@@ -160,6 +160,7 @@ fn options(folder: &Path, clock: Clock) -> SetOptions {
         split: "13+3".parse().unwrap(),
         backend: Arc::new(disks),
         spin_ups_a_day: None,
+        idle: fulgurite_tome::limits::IDLE,
         clock,
         entropy: Entropy::new(|| {
             let mut bytes = [0; 16];

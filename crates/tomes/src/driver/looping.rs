@@ -90,7 +90,7 @@ impl Loop {
         let nothing = Awake::new(parts.identity.tome, parts.identity.layout);
         let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
-        let tome = Tome::new(wall, awake, parts.seed)?;
+        let tome = Tome::new(wall, awake, parts.seed)?.idle_for(parts.idle);
         let mut tome = match parts.tokens {
             Some(count) => tome.of_tokens(count),
             None => tome,

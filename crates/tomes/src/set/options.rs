@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fulgurite_disks::Backend;
 use fulgurite_tome::{Layout, Split, TomeId};
-use fulgurite_units::{Clock, TomeSetId};
+use fulgurite_units::{Clock, Duration, TomeSetId};
 
 use super::remotes::RemoteSeat;
 use crate::fail_point::FailPoints;
@@ -57,6 +57,8 @@ pub struct SetOptions {
     pub backend: Arc<dyn Backend>,
     /// How often each disk of this process is woken in any 24 hours, as far as that can wait.
     pub spin_ups_a_day: Option<u32>,
+    /// How long each disk of this process turns for nothing before it is put down.
+    pub idle: Duration,
     /// The one clock.
     pub clock: Clock,
     /// What ids and seeds are made of.
@@ -82,6 +84,8 @@ pub struct LoneOptions {
     pub backend: Arc<dyn Backend>,
     /// How often it is woken in any 24 hours, as far as that can wait.
     pub spin_ups_a_day: Option<u32>,
+    /// How long its disk turns for nothing before it is put down.
+    pub idle: Duration,
     /// What carries messages to other tomes and to the keeper of tokens.
     pub network: Arc<dyn Network>,
     /// The one clock.

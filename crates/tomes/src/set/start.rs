@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
 use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
-use fulgurite_tome::limits::SPIN_UPS_A_DAY_MAX;
+use fulgurite_tome::limits::{IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
 use fulgurite_tome::token::{Kept, TokenId, token_count};
 use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
 use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
@@ -189,6 +189,7 @@ pub(crate) fn start_alone(
             split: Split::new(1, 1)?,
             backend: options.backend,
             spin_ups_a_day: options.spin_ups_a_day,
+            idle: options.idle,
             clock: options.clock,
             entropy: options.entropy,
             fail: FailPoints::default(),
@@ -215,6 +216,9 @@ fn check(options: &SetOptions) -> Result<u32> {
     let invalid = |what: String| Err(TomesError::Invalid { what });
     if options.spin_ups_a_day.is_some_and(|count| !(1..=SPIN_UPS_A_DAY_MAX).contains(&count)) {
         return invalid(format!("a disk spins up 1 to {SPIN_UPS_A_DAY_MAX} times a day"));
+    }
+    if !(IDLE_MIN..=IDLE_MAX).contains(&options.idle) {
+        return invalid(format!("a disk turns for nothing for {IDLE_MIN} to {IDLE_MAX}"));
     }
     let count = options.roots.len() + options.remotes.len();
     let Some(tomes) = u32::try_from(count).ok().filter(|tomes| *tomes <= TOMES_MAX) else {
@@ -557,6 +561,7 @@ impl Start {
             network: Arc::clone(&self.network) as Arc<dyn Network>,
             watched: self.watched.clone(),
             spin_ups_a_day: self.options.spin_ups_a_day,
+            idle: self.options.idle,
             clock: self.options.clock.clone(),
             tokens: self.tokens,
             seed: Seed::new(u64::from(tome.get())).child(&number),

@@ -263,6 +263,7 @@ async fn who_waits_for_a_token_that_never_comes_turns_no_disk_and_is_told_when_i
         root: root(&shelf.folder, tome),
         backend,
         spin_ups_a_day: None,
+        idle: fulgurite_tome::limits::IDLE,
         network: Arc::new(Mute),
         clock,
         entropy: Entropy::new(|| [7; 16]),

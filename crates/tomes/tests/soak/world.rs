@@ -103,6 +103,7 @@ impl World {
             split: "3+2".parse().unwrap(),
             backend: Arc::clone(&self.disks) as _,
             spin_ups_a_day: None,
+            idle: fulgurite_tome::limits::IDLE,
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
             fail: FailPoints::default(),
