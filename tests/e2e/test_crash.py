@@ -32,7 +32,7 @@ from harness import (
 
 KILLS = int(os.environ.get("FULGURITE_TEST_KILLS", "230"))
 # Archives that the deaths are dealt to. With 1 a single data directory lives through all of them.
-ARCHIVES = int(os.environ.get("FULGURITE_TEST_ARCHIVES", "15"))
+ARCHIVES = int(os.environ.get("FULGURITE_TEST_ARCHIVES", "24"))
 THREADS = 4
 # Passages let through before the death.
 PASSAGES = [0, 1, 2]

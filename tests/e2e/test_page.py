@@ -94,7 +94,8 @@ def told_of_tomes(browser: Browser) -> dict[str, str]:
 
 def test_who_has_the_keys_sees_the_tomes_as_they_turn(browser: Browser, tmp_path: Path) -> None:
     """A sign for each, which changes as its disk does; what happened in words; a loss with why."""
-    config = {"profile": "demo", "tomes": {"count": 5, "make": True, "time_scale": 0.05}}
+    tomes = {"count": 5, "make": True, "time_scale": 0.05, "idle": "2s"}
+    config = {"profile": "demo", "tomes": tomes}
     server = Server(tmp_path, config)
     try:
         s3 = server.start().s3()

@@ -10,7 +10,7 @@ use crate::environment;
 use crate::shell::{self, Outcome};
 
 /// Tests side by side for each processor: most of them wait more than they compute.
-const WORKERS_PER_PROCESSOR: usize = 2;
+const WORKERS_PER_PROCESSOR: usize = 3;
 
 /// As many as `tests/e2e/harness.py` has ports for.
 const WORKERS_MAX: usize = 20;
