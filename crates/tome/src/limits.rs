@@ -70,8 +70,8 @@ pub const RESEND: Duration = Duration::from_secs(20);
 pub const POLL: Duration = Duration::from_secs(600);
 /// A disk that does nothing is put down after so long, if nothing else is said.
 pub const IDLE: Duration = Duration::from_secs(60);
-/// The least that may be said instead: a disk that turned for nothing at all would be woken for each
-/// message of a conversation.
+/// The least that may be said instead: a disk that turned for nothing at all would be woken for
+/// each message of a conversation.
 pub const IDLE_MIN: Duration = Duration::from_millis(100);
 /// The most: a tome does not ask for its token again while its disk does nothing.
 pub const IDLE_MAX: Duration = Duration::from_secs(240);

@@ -56,8 +56,8 @@ pub struct Tomes {
     /// How often a disk is woken in any 24 hours, as far as that can wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
-    /// How long a disk turns for nothing before it is put down; no more than two seconds when others
-    /// wait for their turn.
+    /// How long a disk turns for nothing before it is put down; no more than two seconds when
+    /// others wait for their turn.
     pub idle: Duration,
     /// What turns the disks.
     pub backend: Backend,

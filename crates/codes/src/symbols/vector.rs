@@ -221,8 +221,8 @@ impl Vector for Plain {
         bytes
     }
 
-    // Called, not inlined: sixteen numbers one by one are so much code that the compiler took half a
-    // minute for its copies in all sizes of alphabets.
+    // Called, not inlined: sixteen numbers one by one are so much code that the compiler took half
+    // a minute for its copies in all sizes of alphabets.
     #[inline(never)]
     fn ln(self) -> Self {
         logarithm(self)
