@@ -32,6 +32,11 @@ pub enum GeoError {
     Unwritten { key: String },
     #[error("version {version} of {key:?} was acknowledged, and too few of its fragments are left")]
     Lost { key: String, version: Version },
+    #[error(
+        "version {version} of {key:?} was replaced or removed while it was read, and its bytes \
+         are gone; read it again"
+    )]
+    Replaced { key: String, version: Version },
     #[error("what was read of {key:?} is not what was put, though each fragment is")]
     Corrupt { key: String },
     #[error("the map of sites has changed, and this program could not take in the new one: {what}")]
@@ -78,6 +83,7 @@ impl GeoError {
             Self::Unavailable { .. }
             | Self::Indeterminate { .. }
             | Self::Unwritten { .. }
+            | Self::Replaced { .. }
             | Self::OldMap { .. }
             | Self::Unconfirmed { .. }
             | Self::Open { .. } => ErrorKind::Unavailable,
@@ -101,6 +107,7 @@ impl Failure for GeoError {
             | Self::Indeterminate { .. }
             | Self::Unwritten { .. }
             | Self::Lost { .. }
+            | Self::Replaced { .. }
             | Self::Corrupt { .. }
             | Self::OldMap { .. }
             | Self::Unconfirmed { .. }

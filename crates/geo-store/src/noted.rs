@@ -128,7 +128,7 @@ impl GeoStore {
             if range.is_empty() {
                 return Ok(Some((noted, futures::stream::empty().boxed())));
             }
-            Ok(Some((noted, body(live, key.to_owned(), found, range))))
+            Ok(Some((noted, body(&self.0, live, key.to_owned(), found, range))))
         })
     }
 

@@ -89,7 +89,7 @@ impl ObjectStore for GeoStore {
             stream::empty().boxed()
         } else {
             let of = location.clone();
-            let body = body(live, location.to_string(), found, range.clone());
+            let body = body(&self.0, live, location.to_string(), found, range.clone());
             body.map_err(move |error| told(&of, error)).boxed()
         };
         let payload = GetResultPayload::Stream(payload);
@@ -165,7 +165,7 @@ async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<
         return Err(GeoError::NotFound { key: from.to_string() });
     };
     let object = Inner::named(to.as_ref(), put.attributes)?;
-    let body = body(Arc::clone(&live), from.to_string(), found, 0..put.size);
+    let body = body(inner, Arc::clone(&live), from.to_string(), found, 0..put.size);
     if put.size <= live.map.chunk.get() {
         let bytes: Vec<Bytes> = body.try_collect().await?;
         return inner.put(object, bytes.concat().into(), mode).await;
@@ -176,6 +176,7 @@ async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<
 /// Bytes of a version, a chunk at a time and some ahead. Of a whole object it is compared at the
 /// end whether it is what was put.
 pub(crate) fn body(
+    inner: &Arc<Inner>,
     live: Arc<Live>,
     key: String,
     found: Found,
@@ -191,7 +192,9 @@ pub(crate) fn body(
             let bytes = Bytes::copy_from_slice(&bytes[at(range.start)..at(range.end)]);
             stream::iter([Ok(bytes)]).boxed()
         }
-        Data::Coded(_) | Data::Shared { .. } => coded(live, key.clone(), found, &range),
+        Data::Coded(_) | Data::Shared { .. } => {
+            coded((Arc::clone(inner), live), key.clone(), found, &range)
+        }
     };
     if !whole {
         return bytes;
@@ -217,7 +220,7 @@ pub(crate) fn body(
 }
 
 fn coded(
-    live: Arc<Live>,
+    (inner, live): (Arc<Inner>, Arc<Live>),
     key: String,
     found: Found,
     range: &std::ops::Range<u64>,
@@ -234,6 +237,7 @@ fn coded(
     let mut first = found.first;
     let parts = stream::iter(chunks).map(move |chunk| {
         let (live, stripe, key) = (Arc::clone(&live), Arc::clone(&stripe), key.clone());
+        let inner = Arc::clone(&inner);
         let within = start.max(chunk.at) - chunk.at..end.min(chunk.at + chunk.length) - chunk.at;
         let at_hand = first.take();
         async move {
@@ -242,15 +246,15 @@ fn coded(
             {
                 return Ok(bytes);
             }
-            let fetched = fetch_chunk(&live, (&stripe, durable), &chunk, Some(within)).await;
-            fetched.map_err(|short| match short {
-                fulgurite_geo::Fetched::Short { absent, .. } if absent > stripe.coded.parity => {
-                    GeoError::Lost { key, version }
+            match fetch_chunk(&live, (&stripe, durable), &chunk, Some(within)).await {
+                Ok(bytes) => Ok(bytes),
+                Err(fulgurite_geo::Fetched::Short { absent, .. })
+                    if absent > stripe.coded.parity =>
+                {
+                    Err(inner.gone(&live, key, version).await)
                 }
-                fulgurite_geo::Fetched::Short { .. } | fulgurite_geo::Fetched::Whole => {
-                    GeoError::Unavailable { key }
-                }
-            })
+                Err(_) => Err(GeoError::Unavailable { key }),
+            }
         }
     });
     parts.buffered(CHUNKS_AT_ONCE).boxed()

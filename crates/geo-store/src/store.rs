@@ -350,6 +350,16 @@ impl Inner {
         }
     }
 
+    /// Why too few fragments are left of a version that was there when a read of it began: it may
+    /// have been replaced, and removed, since.
+    pub(crate) async fn gone(&self, live: &Arc<Live>, key: String, version: Version) -> GeoError {
+        match self.look(live, &key, (Wanted::Facts, None)).await {
+            Ok((Some(found), _)) if found.version == version => GeoError::Lost { key, version },
+            Ok(_) => GeoError::Replaced { key, version },
+            Err(error) => error,
+        }
+    }
+
     /// Puts bytes of one chunk as a stripe, under its own id.
     pub(crate) async fn put_as(&self, id: WriteId, bytes: Bytes) -> Result<Coded> {
         let live = self.live().await?;

@@ -327,6 +327,34 @@ async fn what_nobody_can_ask_for_is_removed_after_the_grace() {
 }
 
 #[tokio::test]
+async fn a_version_that_is_removed_while_it_is_read_is_not_said_to_be_lost() {
+    let mut shelf = Shelf::new(3, 2, 1);
+    shelf.map.chunk = ByteCount::new(CHUNK_BYTES_MIN);
+    let store = shelf.init().await;
+    let long = usize::try_from(CHUNK_BYTES_MIN).unwrap() * 8;
+    put(&store, "replaced", &bytes(1, long)).await.unwrap();
+    put(&store, "lost", &bytes(2, long)).await.unwrap();
+    let begun = store.get(&Path::from("replaced")).await.unwrap();
+    let begun_of_lost = store.get(&Path::from("lost")).await.unwrap();
+    put(&store, "replaced", &bytes(3, 300)).await.unwrap();
+    collect_all(&shelf, &store).await;
+    for site in 0..3 {
+        for key in shelf.blob_keys(site).await {
+            shelf.blobs_of(site).await.delete(&key).await.unwrap();
+        }
+    }
+    let told = |error: object_store::Error| match error {
+        object_store::Error::Generic { source, .. } => source.to_string(),
+        error => panic!("{error}"),
+    };
+    let replaced = told(begun.bytes().await.unwrap_err());
+    assert!(replaced.contains("was replaced or removed while it was read"), "{replaced}");
+    assert_eq!(read(&store, "replaced").await.unwrap(), bytes(3, 300));
+    let lost = told(begun_of_lost.bytes().await.unwrap_err());
+    assert!(lost.contains("was acknowledged, and too few of its fragments are left"), "{lost}");
+}
+
+#[tokio::test]
 async fn fragments_of_nothing_are_swept_and_others_stay() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;

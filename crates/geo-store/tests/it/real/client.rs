@@ -222,6 +222,7 @@ fn failed(error: &object_store::Error, asked: Asked) -> Told {
                 Some(
                     GeoError::Unavailable { .. }
                     | GeoError::Unwritten { .. }
+                    | GeoError::Replaced { .. }
                     | GeoError::Unconfirmed { .. }
                     | GeoError::OldMap { .. },
                 ) => Told::Failed,
