@@ -22,6 +22,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -146,7 +147,7 @@ fn lacks_a_sector(rest: &[u8], start: usize) -> bool {
 /// The bytes of a journal up to the last that is not zero.
 pub(super) fn read_written(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
-    let written = written_bytes(&mut file)?;
+    let written = written_bytes(&file)?;
     file.seek(SeekFrom::Start(0))?;
     let mut content = Vec::new();
     file.take(written).read_to_end(&mut content)?;
@@ -154,18 +155,31 @@ pub(super) fn read_written(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// How many bytes there are up to the last that is not zero.
-fn written_bytes(file: &mut File) -> io::Result<u64> {
+///
+/// A journal is made as long as it may get, so nearly all of it is a hole, which reads as zeros.
+/// Holes are passed over: reading them took a fifth of the time in which a small store opens.
+fn written_bytes(file: &File) -> io::Result<u64> {
     let mut buffer = vec![0; BUFFER_BYTES];
-    let (mut read, mut written) = (0, 0);
+    let (mut at, mut written) = (0, 0);
     loop {
-        let bytes = file.read(&mut buffer)?;
-        if bytes == 0 {
-            return Ok(written);
+        at = match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // Nothing but a hole is left.
+            Err(rustix::io::Errno::NXIO) => return Ok(written),
+            Err(error) => return Err(error.into()),
+        };
+        let hole = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?;
+        while at < hole {
+            let most = usize::try_from(hole - at).map_or(BUFFER_BYTES, |m| m.min(BUFFER_BYTES));
+            let bytes = file.read_at(&mut buffer[..most], at)?;
+            if bytes == 0 {
+                return Ok(written);
+            }
+            if let Some(last) = buffer[..bytes].iter().rposition(|&byte| byte != 0) {
+                written = at + last as u64 + 1;
+            }
+            at += bytes as u64;
         }
-        if let Some(last) = buffer[..bytes].iter().rposition(|&byte| byte != 0) {
-            written = read + last as u64 + 1;
-        }
-        read += bytes as u64;
     }
 }
 
