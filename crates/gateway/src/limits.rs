@@ -12,7 +12,7 @@ pub(crate) const TRAILER_BYTES_MAX: usize = 16 << 10;
 /// Bytes read from a connection in one go, and so the largest frame of a body.
 pub(crate) const READ_BUFFER_BYTES: usize = 512 << 10;
 /// Longest life of a presigned URL (S3): seven days.
-pub(crate) const PRESIGNED_SECONDS_MAX: u64 = 604_800;
+pub(crate) const PRESIGNED_SECONDS_MAX: i64 = 604_800;
 /// Most a request's clock may differ from ours (S3): 15 minutes.
 pub(crate) const CLOCK_SKEW_SECONDS_MAX: u32 = 900;
 /// Body bytes still taken from a client after its request was refused, so that it reads the answer

@@ -9,8 +9,8 @@ use s3s::xml::{Deserialize, Deserializer};
 
 use crate::admin::reads_authorization;
 use crate::percent;
-use crate::s3::ChunkDecoder;
 use crate::s3::signature::{ChunkSigner, Claimed, parse_basic, parse_date};
+use crate::s3::{ChunkDecoder, DOCUMENTS};
 
 /// What an `Authorization` header claims, written anew; `None` when it is malformed.
 #[must_use]
@@ -55,15 +55,20 @@ pub fn operator_header(text: &str) -> bool {
 }
 
 /// The data of an `aws-chunked` body that comes in pieces of `piece` bytes; with a `key`, its
-/// chunks are signed.
+/// chunks are signed; `trailer` is the header that is announced to come after them.
 ///
 /// # Errors
 /// The fault, in the words that the client is told.
 ///
 /// # Panics
 /// When a piece has no bytes.
-pub fn chunked(body: &[u8], piece: usize, key: Option<&[u8]>) -> Result<Vec<u8>, String> {
-    let mut decoder = ChunkDecoder::new(key.map(ChunkSigner::of_key), true);
+pub fn chunked(
+    body: &[u8],
+    piece: usize,
+    key: Option<&[u8]>,
+    trailer: Option<&'static str>,
+) -> Result<Vec<u8>, String> {
+    let mut decoder = ChunkDecoder::new(key.map(ChunkSigner::of_key), true, trailer);
     let mut out = VecDeque::new();
     for part in body.chunks(piece) {
         decoder.push(Bytes::copy_from_slice(part), &mut out).map_err(|fault| fault.to_string())?;
@@ -72,19 +77,55 @@ pub fn chunked(body: &[u8], piece: usize, key: Option<&[u8]>) -> Result<Vec<u8>,
     Ok(out.into_iter().flatten().collect())
 }
 
-/// Which of the XML documents that are read a body could be: of DeleteObjects,
+/// A body in the plain form of each document that it could be: of DeleteObjects,
 /// CompleteMultipartUpload, RestoreObject, CreateBucket.
 #[must_use]
-pub fn documents(body: &[u8]) -> [bool; 4] {
-    [
-        reads::<Delete>(body),
-        reads::<CompletedMultipartUpload>(body),
-        reads::<RestoreRequest>(body),
-        reads::<CreateBucketConfiguration>(body),
-    ]
+pub fn documents(body: &[u8]) -> [Option<Vec<u8>>; 4] {
+    std::array::from_fn(|place| document(place, body))
 }
 
-fn reads<'xml, T: Deserialize<'xml>>(body: &'xml [u8]) -> bool {
-    let mut document = Deserializer::new(body);
-    T::deserialize(&mut document).is_ok() && document.expect_eof().is_ok()
+/// A body in the plain form of the document at that place of `documents`.
+#[must_use]
+pub fn document(place: usize, body: &[u8]) -> Option<Vec<u8>> {
+    DOCUMENTS.get(place)?.rewrite(body).ok().map(Vec::from)
+}
+
+/// What operations act on, by element and text, as s3s reads it from the plain form of the
+/// document at that place of `documents`; `None` when it refuses the document.
+#[must_use]
+pub fn read_document(place: usize, plain: &[u8]) -> Option<Vec<(&'static str, String)>> {
+    match place {
+        0 => read::<Delete>(plain).map(|delete| {
+            let quiet = delete.quiet.map(|quiet| ("Quiet", quiet.to_string()));
+            let objects = delete.objects.into_iter().flat_map(|object| {
+                let version = object.version_id.map(|version| ("VersionId", version));
+                std::iter::once(("Key", object.key)).chain(version)
+            });
+            objects.chain(quiet).collect()
+        }),
+        1 => read::<CompletedMultipartUpload>(plain).map(|upload| {
+            let parts = upload.parts.unwrap_or_default().into_iter();
+            let numbers = parts.filter_map(|part| part.part_number);
+            numbers.map(|number| ("PartNumber", number.to_string())).collect()
+        }),
+        2 => read::<RestoreRequest>(plain).map(|request| {
+            let days = request.days.map(|days| ("Days", days.to_string()));
+            let tiers = [request.glacier_job_parameters.map(|job| job.tier), request.tier];
+            let tiers = tiers.into_iter().flatten().map(|tier| ("Tier", tier.as_str().to_owned()));
+            days.into_iter().chain(tiers).collect()
+        }),
+        _ => read::<CreateBucketConfiguration>(plain).map(|bucket| {
+            let place = bucket.location_constraint;
+            place
+                .map(|place| ("LocationConstraint", place.as_str().to_owned()))
+                .into_iter()
+                .collect()
+        }),
+    }
+}
+
+fn read<'xml, T: Deserialize<'xml>>(plain: &'xml [u8]) -> Option<T> {
+    let mut document = Deserializer::new(plain);
+    let found = T::deserialize(&mut document).ok()?;
+    document.expect_eof().ok().map(|()| found)
 }

@@ -17,6 +17,8 @@ pub(crate) use self::fault::BodyFault;
 pub(crate) struct RequestContext {
     id: String,
     operation: OnceLock<String>,
+    /// The operation whose document was read and written anew.
+    document: OnceLock<&'static str>,
     fault: OnceLock<BodyFault>,
     is_signed: AtomicBool,
     /// The headers after a chunked body.
@@ -31,6 +33,7 @@ impl RequestContext {
         Self {
             id,
             operation: OnceLock::new(),
+            document: OnceLock::new(),
             fault: OnceLock::new(),
             is_signed: AtomicBool::new(false),
             trailers: OnceLock::new(),
@@ -53,6 +56,17 @@ impl RequestContext {
     /// The operation, or `Refused` when the request did not get as far as being one.
     pub(crate) fn operation(&self) -> &str {
         self.operation.get().map_or("Refused", String::as_str)
+    }
+
+    /// Notes that the body is a document of this operation, in its plain form.
+    pub(crate) fn set_document(&self, operation: &'static str) {
+        // A request has one document.
+        let _ = self.document.set(operation);
+    }
+
+    /// The operation whose document the body is, if it is one.
+    pub(crate) fn document(&self) -> Option<&'static str> {
+        self.document.get().copied()
     }
 
     /// Notes what is wrong with the body; the first fault is the cause of all others.

@@ -40,12 +40,18 @@ enum Place {
 pub(crate) struct ChunkDecoder {
     signer: Option<ChunkSigner>,
     is_trailed: bool,
+    /// The one header that `x-amz-trailer` announced.
+    announced: Option<&'static str>,
     place: Place,
 }
 
 impl ChunkDecoder {
-    pub(crate) const fn new(signer: Option<ChunkSigner>, is_trailed: bool) -> Self {
-        Self { signer, is_trailed, place: Place::Line(Vec::new()) }
+    pub(crate) const fn new(
+        signer: Option<ChunkSigner>,
+        is_trailed: bool,
+        announced: Option<&'static str>,
+    ) -> Self {
+        Self { signer, is_trailed, announced, place: Place::Line(Vec::new()) }
     }
 
     /// Takes the next bytes of the body and appends what is data of them, without copying.
@@ -101,17 +107,21 @@ impl ChunkDecoder {
             return Err(BodyFault::Trailer);
         }
         let mut trailers = parse_trailer(&text)?;
-        let signature = trailers.remove(TRAILER_SIGNATURE);
-        let Some(signer) = self.signer.filter(|_| self.is_trailed) else { return Ok(trailers) };
+        let Some(signer) = self.signer.filter(|_| self.is_trailed) else {
+            check_announced(&trailers, self.announced)?;
+            return Ok(trailers);
+        };
+        let is_signed_once = trailers.get_all(TRAILER_SIGNATURE).iter().count() == 1;
+        let signature = trailers.remove(TRAILER_SIGNATURE).filter(|_| is_signed_once);
         let mut bytes = [0; 32];
         signature
             .and_then(|value| hex::decode_to_slice(value.as_bytes(), &mut bytes).ok())
             .ok_or(BodyFault::Trailer)?;
-        if signer.check_trailer(&trailers, &bytes) {
-            Ok(trailers)
-        } else {
-            Err(BodyFault::Signature)
+        if !signer.check_trailer(&trailers, &bytes) {
+            return Err(BodyFault::Signature);
         }
+        check_announced(&trailers, self.announced)?;
+        Ok(trailers)
     }
 
     fn begin_chunk(&mut self, line: &ChunkLine) -> Result<(), BodyFault> {
@@ -170,6 +180,18 @@ fn parse_line(line: &[u8]) -> Option<ChunkLine> {
         }
     }
     Some(ChunkLine { bytes, signature })
+}
+
+/// A trailer that was not announced would be ignored by all below, and one that was and does not
+/// come would leave the body without the checksum that its client believes in.
+fn check_announced(trailers: &HeaderMap, announced: Option<&str>) -> Result<(), BodyFault> {
+    let has_come = announced.is_none_or(|name| trailers.contains_key(name));
+    // `len` counts each value of a header that came twice.
+    if has_come && trailers.len() == usize::from(announced.is_some()) {
+        Ok(())
+    } else {
+        Err(BodyFault::Trailer)
+    }
 }
 
 /// Lines of `name:value`, ended by line feeds or carriage returns with line feeds.

@@ -1,89 +1,98 @@
-//! Digests that the headers of a request name: the SHA-256 of every body that is signed with it,
-//! and of XML bodies also MD5 and checksums. s3s checks none of those, and a `DeleteObjects` that
-//! was damaged on its way must not delete anything. Those of object bodies are the archive's to
-//! check.
+//! Digests that the head of a request names: the SHA-256 under the signature, compared while the
+//! body streams, and those of an XML document, compared before anything reads it. Those of object
+//! bodies are the archive's to check.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::{BodyDigest, Checksum, ChecksumAlgorithm};
-use http::Method;
-use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use ring::digest;
 
-use crate::percent::query_value;
+use super::answers::Refusal;
 use crate::request::BodyFault;
 
-/// What a body's digests shall be, and what they are so far.
-pub(crate) struct ExpectedDigests {
-    sha256: Option<([u8; 32], digest::Context)>,
-    document: Option<Document>,
+/// What the SHA-256 of a body shall be, and what it is so far.
+pub(crate) struct PayloadDigest {
+    expected: [u8; 32],
+    running: digest::Context,
 }
 
-struct Document {
-    md5: Option<Vec<u8>>,
-    checksum: Option<Checksum>,
-    running: BodyDigest,
-}
-
-impl ExpectedDigests {
-    /// The digest under the signature and, for an XML document, those that its headers name;
-    /// `None` when there is nothing to check.
-    pub(crate) fn of(parts: &Parts, sha256: Option<[u8; 32]>) -> Option<Self> {
-        // Every POST that S3 has, but for form uploads, is a small XML document.
-        let document = (parts.method == Method::POST).then(|| Document::of(parts)).flatten();
-        if sha256.is_none() && document.is_none() {
-            return None;
-        }
-        let sha256 = sha256.map(|expected| (expected, digest::Context::new(&digest::SHA256)));
-        Some(Self { sha256, document })
+impl PayloadDigest {
+    pub(crate) fn new(expected: [u8; 32]) -> Self {
+        Self { expected, running: digest::Context::new(&digest::SHA256) }
     }
 
     pub(crate) fn update(&mut self, bytes: &[u8]) {
-        if let Some((_, running)) = &mut self.sha256 {
-            running.update(bytes);
-        }
-        if let Some(document) = &mut self.document {
-            document.running.update(bytes);
-        }
+        self.running.update(bytes);
     }
 
     pub(crate) fn check(self) -> Result<(), BodyFault> {
-        if let Some((expected, running)) = self.sha256
-            && expected != running.finish().as_ref()
-        {
-            return Err(BodyFault::ContentSha256);
-        }
-        self.document.map_or(Ok(()), Document::check)
+        let is_right = self.running.finish().as_ref() == self.expected;
+        if is_right { Ok(()) } else { Err(BodyFault::ContentSha256) }
     }
 }
 
-impl Document {
-    /// The checksum of a CompleteMultipartUpload is not of its body but of the object, and the
-    /// archive checks it.
-    fn of(parts: &Parts) -> Option<Self> {
-        let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let is_of_body = query_value(parts.uri.query().unwrap_or_default(), "uploadId").is_none();
-        // Base64 that does not decode can match nothing, so it counts as an empty digest.
+/// The digests of one XML document, as its request names them.
+#[derive(Debug)]
+pub(super) struct DocumentDigests {
+    /// Base64 that does not decode can match nothing, so it counts as an empty digest.
+    md5: Option<Vec<u8>>,
+    checksum: Option<Checksum>,
+    /// The checksum that comes in a trailer.
+    trailer: Option<ChecksumAlgorithm>,
+}
+
+impl DocumentDigests {
+    /// The digests that `headers` and the announced `trailer` name. Where checksums in headers are
+    /// those of an object, as in CompleteMultipartUpload, they are left to the archive.
+    pub(super) fn of(
+        headers: &HeaderMap,
+        trailer: Option<ChecksumAlgorithm>,
+        has_object_checksum: bool,
+    ) -> Result<Self, Refusal> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let md5 = text("content-md5").map(|value| BASE64.decode(value).unwrap_or_default());
-        let mut offered = ChecksumAlgorithm::ALL.into_iter().filter(|_| is_of_body);
-        let checksum = offered.find_map(|algorithm| {
-            let value = text(algorithm.header())?;
-            let empty = Checksum { algorithm, value: Vec::new(), composite_parts: None };
-            Some(Checksum::parse(algorithm, value).unwrap_or(empty))
+        let mut named = ChecksumAlgorithm::ALL.into_iter().filter(|_| !has_object_checksum);
+        let mut named = std::iter::from_fn(|| {
+            named.find_map(|algorithm| {
+                let value = text(algorithm.header())?;
+                let empty = Checksum { algorithm, value: Vec::new(), composite_parts: None };
+                Some(Checksum::parse(algorithm, value).unwrap_or(empty))
+            })
         });
-        if md5.is_none() && checksum.is_none() {
-            return None;
+        let checksum = named.next();
+        if named.next().is_some() || (checksum.is_some() && trailer.is_some()) {
+            let message = "Expecting a single x-amz-checksum- header or trailer";
+            return Err(Refusal::new("InvalidRequest", StatusCode::BAD_REQUEST, message));
         }
-        let running = BodyDigest::new(checksum.as_ref().map(|checksum| checksum.algorithm));
-        Some(Self { md5, checksum, running })
+        Ok(Self { md5, checksum, trailer })
     }
 
-    fn check(self) -> Result<(), BodyFault> {
-        let found = self.running.finish();
-        let is_md5_wrong = self.md5.is_some_and(|expected| expected != found.md5);
-        if is_md5_wrong || (self.checksum.is_some() && self.checksum != found.checksum) {
-            return Err(BodyFault::Digest);
+    /// Whether nothing vouches for the document.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.md5.is_none() && self.checksum.is_none() && self.trailer.is_none()
+    }
+
+    /// Compares the digests with those of the whole document; `trailers` came after it.
+    pub(super) fn check(self, body: &[u8], trailers: Option<&HeaderMap>) -> Result<(), BodyFault> {
+        let of_trailer = self.trailer.map(|algorithm| {
+            let value = trailers.and_then(|trailers| trailers.get(algorithm.header()));
+            let parsed = value.and_then(|value| value.to_str().ok());
+            parsed.and_then(|text| Checksum::parse(algorithm, text).ok()).unwrap_or(Checksum {
+                algorithm,
+                value: Vec::new(),
+                composite_parts: None,
+            })
+        });
+        let expected = self.checksum.or(of_trailer);
+        let mut running = BodyDigest::new(expected.as_ref().map(|checksum| checksum.algorithm));
+        running.update(body);
+        let found = running.finish();
+        let is_md5_right = self.md5.is_none_or(|expected| expected == found.md5);
+        if is_md5_right && (expected.is_none() || expected == found.checksum) {
+            Ok(())
+        } else {
+            Err(BodyFault::Digest)
         }
-        Ok(())
     }
 }

@@ -1,10 +1,11 @@
 //! A request on its way to S3: judged by its head, its signature verified, its body bound to what
-//! both say of it. s3s gets what is left, and asks for no signature.
+//! both say of it; a document is read here as a whole. s3s gets what is left, and asks for no
+//! signature.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use fulgurite_archive::Archive;
+use fulgurite_archive::{Archive, ChecksumAlgorithm};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -15,19 +16,21 @@ use s3s::Body;
 use s3s::service::S3Service;
 use tracing::Instrument as _;
 
-use super::adapter;
+use super::adapter::{self, Hosts};
 use super::answers::Refusal;
 use super::chunks::ChunkDecoder;
-use super::digests::ExpectedDigests;
+use super::digests::PayloadDigest;
+use super::documents::Document;
 use super::inbound::InboundBody;
-use super::refuse;
 use super::signature::{self, Payload};
+use super::{framing, parameters, refuse};
 use crate::request::RequestContext;
 use crate::{Credentials, Result};
 
 /// The way in.
 pub(crate) struct Door {
     service: S3Service,
+    hosts: Hosts,
     credentials: Credentials,
     body_timeout: Duration,
 }
@@ -40,7 +43,8 @@ impl Door {
         body_timeout: Duration,
     ) -> Result<Self> {
         let service = adapter::service(archive, domain)?;
-        Ok(Self { service, credentials, body_timeout })
+        let hosts = Hosts::new(domain)?;
+        Ok(Self { service, hosts, credentials, body_timeout })
     }
 
     /// Answers a request, still without what `Finisher` adds.
@@ -51,12 +55,12 @@ impl Door {
     ) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
         let body = InboundBody::new(body, Arc::clone(context), self.body_timeout);
-        let body = match self.admit(&mut parts, body, context) {
+        let body = match self.receive(&mut parts, body, context).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into_response(),
         };
         parts.extensions.insert(Arc::clone(context));
-        let request = Request::from_parts(parts, Body::http_body(body));
+        let request = Request::from_parts(parts, body);
         // The log lines of everything below name the request.
         let span = tracing::error_span!("request", id = context.id());
         match self.service.call(request).instrument(span).await {
@@ -70,42 +74,76 @@ impl Door {
         }
     }
 
+    /// The body as s3s gets it: a stream, or a whole document in its plain form.
+    async fn receive(
+        &self,
+        parts: &mut Parts,
+        body: InboundBody,
+        context: &RequestContext,
+    ) -> Result<Body, Refusal> {
+        let body = self.admit(parts, body, context)?;
+        // Admission refuses what is not signed; until then it is known which operation was meant.
+        let document = Document::of(parts, &self.hosts).filter(|_| context.is_signed());
+        let Some(document) = document else { return Ok(Body::http_body(body)) };
+        context.set_operation(document.operation());
+        let document_bytes = document.read(&parts.headers, body, context).await?;
+        context.set_document(document.operation());
+        parts.headers.insert(CONTENT_LENGTH, document_bytes.len().into());
+        Ok(Body::from(document_bytes))
+    }
+
     /// Judges head and signature, and binds the body to what they say of it.
     fn admit(
         &self,
         parts: &mut Parts,
-        mut body: InboundBody,
+        body: InboundBody,
         context: &RequestContext,
     ) -> Result<InboundBody, Refusal> {
         refuse::check(parts)?;
         let payload = signature::verify(parts, &self.credentials, Timestamp::now())?;
-        let mut sha256 = None;
-        match payload {
-            // Admission refuses it; until then it is known which operation was meant.
-            None => return Ok(body),
-            Some(Payload::Unsigned) => check_length(&parts.headers, &body)?,
-            Some(Payload::Digest(digest)) => {
-                check_length(&parts.headers, &body)?;
-                sha256 = Some(digest);
-            }
-            Some(Payload::Chunks { signer, is_trailed }) => {
-                let length = parts.headers.get("x-amz-decoded-content-length").cloned();
-                let is_number = |value: &HeaderValue| {
-                    value.to_str().is_ok_and(|text| text.parse::<u64>().is_ok())
-                };
-                let length = length.filter(is_number).ok_or_else(no_length)?;
-                parts.headers.insert(CONTENT_LENGTH, length);
-                body =
-                    body.with_chunks(ChunkDecoder::new(signer.map(|signer| *signer), is_trailed));
-            }
-        }
-        if let Some(digests) = ExpectedDigests::of(parts, sha256) {
-            body = body.with_digests(digests);
-        }
+        let Some(payload) = payload else { return Ok(body) };
         signature::strip(parts);
+        parameters::check(parts)?;
+        let trailer = framing::announced_trailer(&parts.headers)?;
+        let body = bind(payload, &mut parts.headers, body, trailer)?;
         context.set_signed();
         Ok(body)
     }
+}
+
+/// Binds a body to what its signature says of it.
+fn bind(
+    payload: Payload,
+    headers: &mut HeaderMap,
+    body: InboundBody,
+    trailer: Option<ChecksumAlgorithm>,
+) -> Result<InboundBody, Refusal> {
+    match payload {
+        Payload::Unsigned => {
+            check_plain(headers, &body)?;
+            Ok(body)
+        }
+        Payload::Digest(digest) => {
+            check_plain(headers, &body)?;
+            Ok(body.with_digest(PayloadDigest::new(digest)))
+        }
+        Payload::Chunks { signer, is_trailed } => {
+            let length: Option<HeaderValue> = headers.get(framing::DECODED_LENGTH).cloned();
+            headers.insert(CONTENT_LENGTH, length.ok_or_else(no_length)?);
+            let trailer = trailer.map(ChecksumAlgorithm::header);
+            Ok(body.with_chunks(ChunkDecoder::new(
+                signer.map(|signer| *signer),
+                is_trailed,
+                trailer,
+            )))
+        }
+    }
+}
+
+/// A body without framing has a length and announces no framing.
+fn check_plain(headers: &HeaderMap, body: &InboundBody) -> Result<(), Refusal> {
+    check_length(headers, body)?;
+    framing::check_unframed(headers, body.size_hint().exact() == Some(0))
 }
 
 /// Bodies whose length nobody knows before their end are not taken: AWS does not either.

@@ -1,5 +1,6 @@
 //! A request's body on its way in: counted, bounded in time, compared with what the signature binds
-//! it to, its framing taken off. The archive checks other digests of object bodies.
+//! it to, its framing taken off. Other digests are compared by the archive, or before a document is
+//! read.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,7 +15,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use super::chunks::ChunkDecoder;
-use super::digests::ExpectedDigests;
+use super::digests::PayloadDigest;
 use crate::request::BodyFault;
 use crate::request::RequestContext;
 
@@ -26,7 +27,7 @@ pub(crate) struct InboundBody {
     timer: Option<Pin<Box<Sleep>>>,
     chunks: Option<ChunkDecoder>,
     ready: VecDeque<Bytes>,
-    digests: Option<ExpectedDigests>,
+    digest: Option<PayloadDigest>,
 }
 
 impl InboundBody {
@@ -38,7 +39,7 @@ impl InboundBody {
             timer: None,
             chunks: None,
             ready: VecDeque::new(),
-            digests: None,
+            digest: None,
         }
     }
 
@@ -48,9 +49,9 @@ impl InboundBody {
         self
     }
 
-    /// Compares the body's digests when it ends.
-    pub(crate) fn with_digests(mut self, digests: ExpectedDigests) -> Self {
-        self.digests = Some(digests);
+    /// Compares the body's digest when it ends.
+    pub(crate) fn with_digest(mut self, digest: PayloadDigest) -> Self {
+        self.digest = Some(digest);
         self
     }
 
@@ -78,16 +79,16 @@ impl InboundBody {
             timer.as_mut().reset(Instant::now() + self.pause);
         }
         Poll::Ready(frame.map(|frame| match frame {
-            // HTTP trailers are no part of S3; they carry no bytes.
-            Ok(frame) => Ok(frame.into_data().unwrap_or_default()),
+            // HTTP's own trailers are no part of S3: nothing would compare what they name.
+            Ok(frame) => frame.into_data().map_err(|_| BodyFault::Trailer),
             Err(_) => Err(BodyFault::Incomplete),
         }))
     }
 
     fn take(&mut self, bytes: Bytes) -> Result<(), BodyFault> {
         self.context.count_bytes_in(bytes.len() as u64);
-        if let Some(digests) = &mut self.digests {
-            digests.update(&bytes);
+        if let Some(digest) = &mut self.digest {
+            digest.update(&bytes);
         }
         match &mut self.chunks {
             Some(chunks) => chunks.push(bytes, &mut self.ready)?,
@@ -103,7 +104,7 @@ impl InboundBody {
         if let Some(chunks) = self.chunks.take() {
             self.context.set_trailers(chunks.finish()?);
         }
-        self.digests.take().map_or(Ok(()), ExpectedDigests::check)
+        self.digest.take().map_or(Ok(()), PayloadDigest::check)
     }
 }
 
@@ -138,7 +139,7 @@ impl Body for InboundBody {
 
     fn is_end_stream(&self) -> bool {
         self.ready.is_empty()
-            && self.digests.is_none()
+            && self.digest.is_none()
             && self.chunks.is_none()
             && self.inner.as_ref().is_none_or(Body::is_end_stream)
     }

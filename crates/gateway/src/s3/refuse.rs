@@ -1,15 +1,21 @@
 //! Requests that are turned away by their head alone, before anybody looks at their signature.
 
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::answers::Refusal;
-use crate::limits::XML_BYTES_MAX;
 use crate::percent::query_value;
+use crate::request::BodyFault;
 
-/// Refuses signatures of version 2, two signatures at once, form uploads and documents that are too
-/// long.
+impl From<BodyFault> for Refusal {
+    fn from(fault: BodyFault) -> Self {
+        let (code, status) = fault.row();
+        Self::new(code, status, fault.to_string())
+    }
+}
+
+/// Refuses signatures of version 2, two signatures at once, and form uploads.
 pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
     let query = parts.uri.query().unwrap_or_default();
     let header = header_text(&parts.headers, AUTHORIZATION.as_str());
@@ -29,10 +35,6 @@ pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
         let message = "Only one auth mechanism allowed.";
         return Err(Refusal::new("InvalidArgument", StatusCode::BAD_REQUEST, message));
     }
-    if is_long_document(parts) {
-        let message = format!("The XML you provided is longer than {XML_BYTES_MAX} bytes.");
-        return Err(Refusal::new("MalformedXML", StatusCode::BAD_REQUEST, message));
-    }
     Ok(())
 }
 
@@ -42,16 +44,6 @@ fn is_form_upload(parts: &Parts) -> bool {
         && header_text(&parts.headers, CONTENT_TYPE.as_str()).is_some_and(|value| {
             value.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
         })
-}
-
-/// Every POST that S3 has, but for form uploads, is an XML document. One that says at once that it
-/// is too long is not read.
-fn is_long_document(parts: &Parts) -> bool {
-    let length = header_text(&parts.headers, CONTENT_LENGTH.as_str());
-    parts.method == Method::POST
-        && length
-            .and_then(|text| text.parse::<u64>().ok())
-            .is_some_and(|length| length > XML_BYTES_MAX as u64)
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

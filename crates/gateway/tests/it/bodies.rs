@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::harness::{TestServer, UNSIGNED, exchange, read_answer};
+use crate::harness::{TestServer, UNSIGNED, exchange, read_answer, sha256_base64};
 
 /// MD5 of nothing.
 const EMPTY_MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
@@ -120,10 +120,64 @@ async fn damaged_xml_does_nothing() {
     }
     let ask = server.ask("POST", "/vault?delete").payload(&"0".repeat(64)).body(xml);
     assert_eq!(ask.send().await.error(), (400, "XAmzContentSHA256Mismatch".to_owned()));
-    let ask = server.ask("POST", "/vault?delete").body(b"<Delete><Object>");
-    assert_eq!(ask.send().await.error(), (400, "MalformedXML".to_owned()));
+    let two = server.ask("POST", "/vault?delete").header("x-amz-checksum-crc32", "AAAAAA==");
+    let two = two.header("x-amz-checksum-sha256", &sha256_base64(xml)).body(xml).send().await;
+    assert_eq!(two.error(), (400, "InvalidRequest".to_owned()), "one of them is wrong");
     assert!(server.has("/vault/a").await);
-    assert_eq!(server.ask("POST", "/vault?delete").body(xml).send().await.status, 200);
+    let ask = server.ask("POST", "/vault?delete").body(xml);
+    let right = ask.header("x-amz-checksum-sha256", &sha256_base64(xml)).send().await;
+    assert_eq!(right.status, 200, "{right:?}");
+    assert!(!server.has("/vault/a").await);
+}
+
+/// The digest under the signature is of one link of the way; AWS wants one of the whole way too.
+#[tokio::test]
+async fn nothing_is_deleted_by_a_body_that_nobody_vouched_for() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"keep me").await;
+    let xml = b"<Delete><Object><Key>a</Key></Object></Delete>";
+    let sdk = ("x-amz-sdk-checksum-algorithm", "CRC32");
+    for (payload, headers) in [(None, vec![]), (Some(UNSIGNED), vec![]), (None, vec![sdk])] {
+        let mut ask = server.ask("POST", "/vault?delete").body(xml);
+        for (name, value) in headers {
+            ask = ask.header(name, value);
+        }
+        if let Some(payload) = payload {
+            ask = ask.payload(payload);
+        }
+        let answer = ask.send().await;
+        assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()));
+        let message = answer.element("Message").unwrap();
+        assert!(message.contains("Missing required header"), "{message}");
+        assert!(server.has("/vault/a").await);
+    }
+    let presigned = server.ask("POST", "/vault?delete").body(xml).presigned(60);
+    assert_eq!(presigned.send_plain().await.error(), (400, "InvalidRequest".to_owned()));
+    assert!(server.has("/vault/a").await);
+}
+
+/// A checksum after the body vouches for it as one before it does.
+#[tokio::test]
+async fn documents_can_have_trailers() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"keep me").await;
+    let xml = "<Delete><Object><Key>a</Key></Object></Delete>";
+    let right = sha256_base64(xml.as_bytes());
+    for (value, length, error) in [
+        ("AAAA", xml.len(), (400, "BadDigest")),
+        (right.as_str(), xml.len() - 1, (400, "IncompleteBody")),
+        (right.as_str(), xml.len() + 1, (400, "IncompleteBody")),
+        (right.as_str(), xml.len(), (200, "")),
+    ] {
+        assert!(server.has("/vault/a").await, "{value} {length}");
+        let body =
+            format!("{:x}\r\n{xml}\r\n0\r\nx-amz-checksum-sha256:{value}\r\n\r\n", xml.len());
+        let ask = server.ask("POST", "/vault?delete").payload("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
+        let ask = ask.header("x-amz-trailer", "x-amz-checksum-sha256");
+        let ask = ask.header("x-amz-decoded-content-length", &length.to_string());
+        let answer = ask.body(body.as_bytes()).send().await;
+        assert_eq!(answer.error(), (error.0, error.1.to_owned()), "{value} {length}");
+    }
     assert!(!server.has("/vault/a").await);
 }
 

@@ -1,6 +1,6 @@
 //! `aws-chunked` bodies: trailers, chunk signatures, and chunks of any size.
 
-use crate::harness::{Answer, TestServer, exchange};
+use crate::harness::{Answer, TestServer, UNSIGNED, exchange};
 
 const TRAILED: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 const CHUNK_SIGNED: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
@@ -61,6 +61,86 @@ async fn broken_framing_stores_nothing() {
 }
 
 #[tokio::test]
+async fn trailers_that_were_not_announced_store_nothing() {
+    let server = TestServer::start().await;
+    for (announced, trailer, code) in [
+        (None, "x-amz-checksum-crc32:AAAAAA==\r\n".to_owned(), "MalformedTrailerError"),
+        (None, format!("x-amz-checksum-crc32:{CRC32}\r\n"), "MalformedTrailerError"),
+        (None, "x-amz-meta-a:b\r\n".to_owned(), "MalformedTrailerError"),
+        (Some("x-amz-checksum-sha1"), String::new(), "MalformedTrailerError"),
+        (Some("x-amz-meta-a"), "x-amz-meta-a:b\r\n".to_owned(), "InvalidRequest"),
+        (Some("x-amz-checksum-crc32,x-amz-meta-a"), String::new(), "InvalidRequest"),
+    ] {
+        let body = format!("9\r\n123456789\r\n0\r\n{trailer}\r\n");
+        let ask = server.ask("PUT", "/vault/t").payload(TRAILED);
+        let mut ask = ask.header("x-amz-decoded-content-length", "9").body(body.as_bytes());
+        if let Some(announced) = announced {
+            ask = ask.header("x-amz-trailer", announced);
+        }
+        assert_eq!(ask.send().await.error(), (400, code.to_owned()), "{announced:?} {trailer}");
+        assert!(!server.has("/vault/t").await, "{announced:?} {trailer}");
+    }
+    // Where nothing is framed, no trailer can come.
+    let ask = server.ask("PUT", "/vault/t").header("x-amz-trailer", "x-amz-checksum-crc32");
+    let answer = ask.body(b"123456789").send().await;
+    assert_eq!(answer.error(), (400, "MalformedTrailerError".to_owned()));
+    assert!(!server.has("/vault/t").await);
+}
+
+/// A client that frames its body and signs it as a plain one would find the framing in its object.
+#[tokio::test]
+async fn framing_is_never_stored() {
+    let server = TestServer::start().await;
+    let body = b"5\r\nhello\r\n0\r\n\r\n";
+    let announced = ("content-encoding", "aws-chunked");
+    let listed = ("content-encoding", "gzip , AWS-Chunked");
+    let length = ("x-amz-decoded-content-length", "5");
+    for headers in [vec![announced], vec![listed], vec![length], vec![announced, length]] {
+        let ask = || {
+            let ask = server.ask("PUT", "/vault/t").body(body);
+            headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value))
+        };
+        let answers = [
+            ask().payload(UNSIGNED).send().await,
+            ask().send().await,
+            ask().presigned(60).send_plain().await,
+        ];
+        for answer in answers {
+            assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{headers:?}");
+            let message = answer.element("Message").unwrap();
+            assert!(message.contains("STREAMING-"), "{message}");
+        }
+        assert!(!server.has("/vault/t").await, "{headers:?}");
+    }
+    let ask = server.ask("PUT", "/vault/t").header("content-encoding", "aws-chunked,gzip");
+    let ask = ask.header("x-amz-decoded-content-length", "5").payload(TRAILED);
+    assert_eq!(ask.body(body).send().await.status, 200);
+    let answer = server.ask("GET", "/vault/t").send().await;
+    assert_eq!(
+        (answer.body.as_slice(), answer.header("content-encoding")),
+        (&b"hello"[..], Some("gzip"))
+    );
+}
+
+/// What HTTP sends after a body of its own chunks would be compared with nothing.
+#[tokio::test]
+async fn trailers_of_http_are_refused() {
+    let server = TestServer::start().await;
+    let ask = server.ask("PUT", "/vault/t").payload(TRAILED);
+    let (head, _) = ask.header("x-amz-decoded-content-length", "5").signed_head(0);
+    let head = head.replace("content-length: 0\r\n", "transfer-encoding: chunked\r\n");
+    let inner = "5\r\nhello\r\n0\r\n\r\n";
+    let send = async |trailer: &str| {
+        let body = format!("{:x}\r\n{inner}\r\n0\r\n{trailer}\r\n", inner.len());
+        exchange(server.address, &[head.as_bytes(), body.as_bytes()], false).await
+    };
+    let answer = send("x-amz-checksum-crc32: AAAAAA==\r\n").await;
+    assert_eq!(answer.error(), (400, "MalformedTrailerError".to_owned()));
+    assert!(!server.has("/vault/t").await);
+    assert_eq!(send("").await.status, 200);
+}
+
+#[tokio::test]
 async fn one_large_unsigned_chunk_streams() {
     let server = TestServer::start().await;
     let data: Vec<u8> = (0..24 << 20).map(|n: u32| (n >> 7).to_le_bytes()[0]).collect();
@@ -68,7 +148,6 @@ async fn one_large_unsigned_chunk_streams() {
     body.extend_from_slice(&data);
     body.extend_from_slice(b"\r\n0\r\n\r\n");
     let ask = server.ask("PUT", "/vault/large").payload(TRAILED);
-    let ask = ask.header("x-amz-trailer", "x-amz-meta-nothing");
     let ask = ask.header("x-amz-decoded-content-length", &data.len().to_string());
     let (head, _) = ask.signed_head(body.len());
     let answer = exchange(server.address, &[head.as_bytes(), &body], false).await;

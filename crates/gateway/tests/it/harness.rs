@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
 use fulgurite_archive::bench_support;
 use fulgurite_archive::config::{ArchiveConfig, SealPolicy};
@@ -141,6 +143,12 @@ impl Ask {
         self
     }
 
+    /// Sets a parameter of the query, encoded already.
+    pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
     /// What stands for the payload in `x-amz-content-sha256`; its digest by default.
     pub(crate) fn payload(mut self, payload: &str) -> Self {
         self.payload = Some(payload.to_owned());
@@ -216,6 +224,11 @@ impl Ask {
         let head = self.plain_head(self.body.len());
         exchange(self.address, &[head.as_bytes(), &self.body], false).await
     }
+}
+
+/// The value of `x-amz-checksum-sha256` for a body.
+pub(crate) fn sha256_base64(body: &[u8]) -> String {
+    BASE64.encode(ring::digest::digest(&ring::digest::SHA256, body))
 }
 
 /// What came back; status 0 when the connection ended without an answer.

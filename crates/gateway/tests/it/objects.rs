@@ -205,9 +205,17 @@ async fn content_encodings_stay_as_they_were_written() {
         ("gzip, br", Some("gzip, br")),
         ("my-own;level=9", Some("my-own;level=9")),
         ("aws-chunked, gzip , br", Some("gzip , br")),
+        ("gzip,aws-chunked", Some("gzip")),
         ("aws-chunked", None),
     ] {
-        let put = server.ask("PUT", "/vault/a").header("content-encoding", sent).body(b"x");
+        let put = server.ask("PUT", "/vault/a").header("content-encoding", sent);
+        let put = if sent.contains("aws-chunked") {
+            let put = put.payload("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
+            let put = put.header("x-amz-decoded-content-length", "1");
+            put.body(b"1\r\nx\r\n0\r\n\r\n")
+        } else {
+            put.body(b"x")
+        };
         assert_eq!(put.send().await.status, 200, "{sent}");
         let answer = server.ask("HEAD", "/vault/a").send().await;
         assert_eq!(answer.header("content-encoding"), kept, "{sent}");

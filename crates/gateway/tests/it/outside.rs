@@ -28,7 +28,7 @@ const CHUNKS: [&str; 3] = [
      \r\nx-amz-trailer-signature:00\r\n\r\n",
     "\u{0}1\r\na\r\n1\r\nb\r\n0\r\n\r\n",
 ];
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 9] = [
     "<?xml version=\"1.0\"?><Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Object>\
      <Key>a&amp;b&#10;</Key></Object><Quiet>true</Quiet></Delete>",
     "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"x\"</ETag></Part>\
@@ -38,22 +38,60 @@ const DOCUMENTS: [&str; 5] = [
     "<CreateBucketConfiguration><LocationConstraint>EU</LocationConstraint>\
      </CreateBucketConfiguration>",
     "<!DOCTYPE l [<!ENTITY a \"aaaaaaaaaa\">]><Delete><Object><Key>&a;</Key></Object></Delete>",
+    "<Delete>\r\n <Object><Key>a<![CDATA[b]]>c<!-- d -->e&lt;&#x66;\r</Key><Size>7</Size>\
+     <LastModifiedTime>Wed, 21 Oct 2015 07:28:00 GMT</LastModifiedTime></Object>\r\n</Delete>",
+    "<Delete><Object><Key>a</Key><VersionId>null</VersionId></Object><Object><Key>b</Key></Object>\
+     <Quiet>False</Quiet></Delete>",
+    "<CompleteMultipartUpload><Part><ETag>x</ETag><PartNumber>10000</PartNumber><ChecksumCRC32>\
+     AAAAAA==</ChecksumCRC32></Part><Part><PartNumber>-1</PartNumber><ETag/></Part>\
+     </CompleteMultipartUpload>",
+    "<RestoreRequest ><Tier>Standard</Tier ><Days>2147483647</Days><Description/></RestoreRequest>",
+];
+/// What is put into documents: markup, and what some take for numbers.
+const MARKUP: [&str; 24] = [
+    "<![CDATA[",
+    "]]>",
+    "<!--",
+    "-->",
+    "<?a b?>",
+    "&#x2b;",
+    "&#+1;",
+    "&amp;",
+    "&apos",
+    "<Key>",
+    "</Key>",
+    "<Key/>",
+    "<Object><Key>k</Key></Object>",
+    "<Days>1</Days>",
+    " xmlns=\"\"",
+    "\u{feff}",
+    "\r\n",
+    "\u{1}",
+    "\u{ffff}",
+    ".5",
+    "e1",
+    "+",
+    "x",
+    " ",
 ];
 
+const WORDS: [&str; 11] = ["%", "/", ";", ",", "=", "&", "<", ">", "\r\n", "0", "ffffffffffffffff"];
+
 /// One change: where, what it puts there, and how many bytes it takes away.
-fn change() -> impl Strategy<Value = (Index, Vec<u8>, usize)> {
-    let words =
-        select(vec!["%", "/", ";", ",", "=", "&", "<", ">", "\r\n", "0", "ffffffffffffffff"]);
+fn change(words: &'static [&'static str]) -> impl Strategy<Value = (Index, Vec<u8>, usize)> {
     let put = prop_oneof![
         3 => vec(any::<u8>(), 0..3),
-        2 => words.prop_map(|word| word.as_bytes().to_vec()),
+        2 => select(words).prop_map(|word| word.as_bytes().to_vec()),
     ];
     (any::<Index>(), put, 0..3usize)
 }
 
 /// An example with up to six changes.
-fn changed(examples: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
-    (select(examples), vec(change(), 0..6)).prop_map(|(example, changes)| {
+fn changed(
+    examples: &'static [&'static str],
+    words: &'static [&'static str],
+) -> impl Strategy<Value = Vec<u8>> {
+    (select(examples), vec(change(words), 0..6)).prop_map(|(example, changes)| {
         let mut bytes = example.as_bytes().to_vec();
         for (at, put, taken) in changes {
             let at = at.index(bytes.len() + 1);
@@ -72,12 +110,12 @@ proptest! {
     })]
 
     #[test]
-    fn signatures_have_one_meaning(input in changed(&SIGNATURES)) {
+    fn signatures_have_one_meaning(input in changed(&SIGNATURES, &WORDS)) {
         gateway_checks::signatures(&input);
     }
 
     #[test]
-    fn chunks_have_one_meaning(input in changed(&CHUNKS)) {
+    fn chunks_have_one_meaning(input in changed(&CHUNKS, &WORDS)) {
         gateway_checks::chunks(&input);
     }
 
@@ -87,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn documents_have_one_meaning(input in changed(&DOCUMENTS)) {
+    fn documents_have_one_meaning(input in changed(&DOCUMENTS, &MARKUP)) {
         gateway_checks::documents(&input);
     }
 }
@@ -100,10 +138,37 @@ fn the_examples_are_read() {
     assert!(outside::signature_query(SIGNATURES[1]).is_some());
     assert!(SIGNATURES[2..5].iter().all(|text| outside::date(text) == Some(1_369_353_600)));
     assert!(outside::operator_header(SIGNATURES[5]));
-    assert_eq!(outside::chunked(&CHUNKS[0].as_bytes()[1..], 4, None), Ok(b"hello".to_vec()));
-    for (place, document) in DOCUMENTS[..4].iter().enumerate() {
+    let trailer = Some("x-amz-checksum-crc32");
+    let body = outside::chunked(&CHUNKS[0].as_bytes()[1..], 4, None, trailer);
+    assert_eq!(body, Ok(b"hello".to_vec()));
+    let places = [0, 1, 2, 3, 9, 0, 0, 1, 2].map(|place| (place < 9).then_some(place));
+    for (document, place) in DOCUMENTS.iter().zip(places) {
         let read = outside::documents(document.as_bytes());
-        assert_eq!(read.iter().position(|read| *read), Some(place), "{document}");
+        assert_eq!(read.iter().position(Option::is_some), place, "{document}");
+        gateway_checks::documents(document.as_bytes());
     }
-    assert_eq!(outside::documents(DOCUMENTS[4].as_bytes()), [false; 4], "no entities");
+}
+
+/// How long the documents of many keys take; printed, not held, because it depends on the machine.
+#[test]
+#[expect(clippy::print_stdout, reason = "a time is for people to read")]
+fn a_thousand_keys_are_read() {
+    use std::fmt::Write as _;
+    let mut document = "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">".to_owned();
+    for index in 0..1000 {
+        let name = "a folder/with &amp; a longer name/".repeat(4);
+        let _ = write!(document, "<Object><Key>{name}{index}</Key></Object>");
+    }
+    document.push_str("<Quiet>true</Quiet></Delete>");
+    let mut times: Vec<_> = (0..20)
+        .map(|_| {
+            let began = std::time::Instant::now();
+            let read = fulgurite_gateway::outside::document(0, document.as_bytes());
+            let taken = began.elapsed();
+            assert_eq!(read.map(|plain| plain.len() > 100_000), Some(true));
+            taken
+        })
+        .collect();
+    times.sort_unstable();
+    println!("{} bytes of 1,000 keys in {:?} (median of 20)", document.len(), times[10]);
 }

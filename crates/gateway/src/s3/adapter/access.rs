@@ -13,6 +13,7 @@ use s3s::{S3Error, S3Result};
 use super::errors::s3_error;
 use super::words::ACCOUNT;
 use crate::request::RequestContext;
+use crate::s3::documents::is_read_for;
 use crate::{GatewayError, Result};
 
 /// Access control lists that say what is the case anyway: everything belongs to the one account.
@@ -51,6 +52,11 @@ impl S3Access for Admission {
         }
         if !context.is_some_and(|context| context.is_signed()) {
             return Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"));
+        }
+        let read = context.and_then(|context| context.document());
+        if !is_read_for(cx.method(), &operation, read) {
+            let message = format!("{operation} is not implemented yet");
+            return Err(s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message));
         }
         check_headers(cx.headers())
     }
@@ -117,12 +123,13 @@ fn acl_error() -> S3Error {
 }
 
 /// Base domains below which the first labels are a bucket; every other host is path style.
-pub(super) struct Hosts {
+#[derive(Debug)]
+pub(crate) struct Hosts {
     domains: Vec<String>,
 }
 
 impl Hosts {
-    pub(super) fn new(domain: Option<&str>) -> Result<Self> {
+    pub(crate) fn new(domain: Option<&str>) -> Result<Self> {
         let mut domains = vec!["localhost".to_owned()];
         if let Some(domain) = domain {
             let label = |label: &str| {

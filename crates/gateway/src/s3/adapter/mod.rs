@@ -41,7 +41,8 @@ use s3s::dto::{
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{S3, S3Request, S3Response, S3Result};
 
-use self::access::{Admission, Hosts, Names, NoKeys};
+pub(crate) use self::access::Hosts;
+use self::access::{Admission, Names, NoKeys};
 use crate::Result;
 use crate::limits::XML_BYTES_MAX;
 

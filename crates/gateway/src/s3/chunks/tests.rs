@@ -24,8 +24,10 @@ fn pass(
     Ok((out.into_iter().flatten().collect(), decoder.finish()?))
 }
 
+const CRC32: &str = "x-amz-checksum-crc32";
+
 fn unsigned() -> ChunkDecoder {
-    ChunkDecoder::new(None, true)
+    ChunkDecoder::new(None, true, None)
 }
 
 #[test]
@@ -35,7 +37,8 @@ fn chunks_of_any_size_pass_at_once() {
     body.extend_from_slice(&data);
     body.extend_from_slice(b"\r\n0\r\nX-Amz-Checksum-Crc32: AAAAAA==\r\n\r\n");
     for piece in [1, 2, 3, 7, 64, 1000, body.len()] {
-        let (seen, trailers) = pass(unsigned(), &body, piece).unwrap();
+        let decoder = ChunkDecoder::new(None, true, Some(CRC32));
+        let (seen, trailers) = pass(decoder, &body, piece).unwrap();
         assert_eq!(seen, data, "piece {piece}");
         assert_eq!(trailers["x-amz-checksum-crc32"], "AAAAAA==", "piece {piece}");
     }
@@ -70,10 +73,36 @@ fn broken_framing_is_named() {
 }
 
 #[test]
+fn trailers_are_those_that_were_announced() {
+    let crc32 = "x-amz-checksum-crc32:AAAAAA==\r\n";
+    let sha1 = "x-amz-checksum-sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n";
+    for (announced, trailer, is_right) in [
+        (None, String::new(), true),
+        (None, crc32.to_owned(), false),
+        (None, "x-amz-trailer-signature:00\r\n".to_owned(), false),
+        (Some(CRC32), String::new(), false),
+        (Some(CRC32), crc32.to_owned(), true),
+        (Some(CRC32), sha1.to_owned(), false),
+        (Some(CRC32), crc32.repeat(2), false),
+        (Some(CRC32), format!("{crc32}{sha1}"), false),
+        (Some(CRC32), format!("{crc32}\r\n{sha1}"), false),
+        (Some(CRC32), format!("{crc32}x-amz-trailer-signature:00\r\n"), false),
+    ] {
+        let body = format!("1\r\na\r\n0\r\n{trailer}\r\n");
+        let decoder = ChunkDecoder::new(None, true, announced);
+        let fault = pass(decoder, body.as_bytes(), 64).err();
+        assert_eq!(fault, (!is_right).then_some(BodyFault::Trailer), "{announced:?} {trailer:?}");
+    }
+    // The end of a body without trailers has none, whatever was announced.
+    let fault = pass(ChunkDecoder::new(None, false, Some(CRC32)), b"0\r\n\r\n", 64).err();
+    assert_eq!(fault, Some(BodyFault::Trailer));
+}
+
+#[test]
 fn signed_chunks_need_signatures() {
     use BodyFault::{Framing, Signature};
     let zeros = "0".repeat(64);
-    let signed = || ChunkDecoder::new(Some(ChunkSigner::of_key(b"key")), false);
+    let signed = || ChunkDecoder::new(Some(ChunkSigner::of_key(b"key")), false, None);
     for (body, fault) in [
         ("3\r\nxyz\r\n".to_owned(), Framing),
         ("3;chunk-signature=00\r\nxyz\r\n".to_owned(), Framing),

@@ -30,6 +30,7 @@ pub(crate) use self::fields::Claimed;
 pub(crate) use self::moment::{parse_basic, parse_date};
 pub(crate) use self::stream::ChunkSigner;
 use super::answers::Refusal;
+use super::parameters::parse_integer;
 use crate::Credentials;
 use crate::limits::{CLOCK_SKEW_SECONDS_MAX, PRESIGNED_SECONDS_MAX};
 use crate::percent;
@@ -141,14 +142,14 @@ fn verify_query(
     let time = time.ok_or_else(|| malformed("X-Amz-Date is not YYYYMMDDTHHMMSSZ"))?;
     let seconds = fields::unique(pairs, "X-Amz-Expires").map_err(malformed)?;
     let seconds = seconds
-        .and_then(|text| text.parse::<u32>().ok())
-        .filter(|seconds| u64::from(*seconds) <= PRESIGNED_SECONDS_MAX)
+        .and_then(parse_integer)
+        .filter(|seconds| (0..=PRESIGNED_SECONDS_MAX).contains(seconds))
         .ok_or_else(|| malformed("X-Amz-Expires is not a number of seconds up to 604800"))?;
     let denied = |message| Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
     if time.duration_since(now) > skew() {
         return Err(denied("Request is not valid yet"));
     }
-    if now.duration_since(time) > SignedDuration::from_secs(seconds.into()) {
+    if now.duration_since(time) > SignedDuration::from_secs(seconds) {
         return Err(denied("Request has expired"));
     }
     check_covered(&parts.headers, &claimed)?;
@@ -278,7 +279,7 @@ fn payload_of(text: &str, signer: impl FnOnce() -> ChunkSigner) -> Result<Payloa
 }
 
 /// The decoded parameters of a query, in their order.
-fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
+pub(super) fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         Some((percent::decode_query(name)?, percent::decode_query(value)?))

@@ -1,0 +1,55 @@
+//! What the head of a request says of the framing of its body. The framing is taken off under the
+//! payloads that have it, and announced under no other: what is stored is never framing.
+
+use fulgurite_archive::ChecksumAlgorithm;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, StatusCode};
+
+use super::answers::Refusal;
+use crate::request::BodyFault;
+
+pub(super) const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
+const TRAILER: &str = "x-amz-trailer";
+
+/// The checksum that `x-amz-trailer` announces. Nothing else is known that could come there.
+pub(super) fn announced_trailer(headers: &HeaderMap) -> Result<Option<ChecksumAlgorithm>, Refusal> {
+    let Some(value) = headers.get(TRAILER) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    let named = |algorithm: &ChecksumAlgorithm| text.eq_ignore_ascii_case(algorithm.header());
+    match ChecksumAlgorithm::ALL.into_iter().find(named) {
+        Some(algorithm) => Ok(Some(algorithm)),
+        None => {
+            let message = "The value specified in the x-amz-trailer header is not supported: it is \
+                           one of x-amz-checksum-crc32, -crc32c, -crc64nvme, -sha1 and -sha256";
+            Err(Refusal::new("InvalidRequest", StatusCode::BAD_REQUEST, message))
+        }
+    }
+}
+
+/// Refuses what announces framing or a trailer under a payload that has neither.
+pub(super) fn check_unframed(headers: &HeaderMap, is_empty: bool) -> Result<(), Refusal> {
+    let is_announced = headers.contains_key(DECODED_LENGTH);
+    // Without a body, the header is of an object whose body is elsewhere.
+    if is_announced || (names_framing(headers) && !is_empty) {
+        let message = "Content-Encoding aws-chunked and x-amz-decoded-content-length need an \
+                       x-amz-content-sha256 that begins with STREAMING-: send the body without \
+                       framing, or with that header.";
+        return Err(Refusal::new("InvalidArgument", StatusCode::BAD_REQUEST, message));
+    }
+    if headers.contains_key(TRAILER) {
+        return Err(BodyFault::Trailer.into());
+    }
+    Ok(())
+}
+
+fn names_framing(headers: &HeaderMap) -> bool {
+    let is_framing = |token: &str| token.trim().eq_ignore_ascii_case("aws-chunked");
+    let encodings = headers.get_all(CONTENT_ENCODING).iter();
+    // Bytes beyond ASCII are no reason to look past the rest of the header.
+    encodings
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .any(|text| text.split(',').any(is_framing))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Integers of queries and headers, and what may be there only once: checked before anything acts
+//! on a request. What is below parses some of them by their first digits.
+
+use std::collections::BTreeSet;
+
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+
+use super::answers::Refusal;
+use super::framing::DECODED_LENGTH;
+use super::signature;
+use crate::limits::PART_NUMBER_MAX;
+
+/// Integers of queries.
+const QUERY_INTEGERS: [&str; 5] =
+    ["max-keys", "max-parts", "max-uploads", "max-buckets", "part-number-marker"];
+/// Integers of headers that fit what the query's fit.
+const HEADER_COUNTS: [&str; 2] = ["x-amz-max-parts", "x-amz-part-number-marker"];
+/// Integers of headers that are counts of bytes.
+const HEADER_LENGTHS: [&str; 5] = [
+    "content-length",
+    DECODED_LENGTH,
+    "x-amz-mp-object-size",
+    "x-amz-if-match-size",
+    "x-amz-write-offset-bytes",
+];
+/// Lists, whose lines add up.
+const LISTS: [&str; 2] = ["x-amz-object-attributes", "x-amz-optional-object-attributes"];
+/// Headers beside those of S3's namespace that have one value.
+const SINGLE: [&str; 11] = [
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-md5",
+    "content-type",
+    "expires",
+    "if-modified-since",
+    "if-unmodified-since",
+    "range",
+];
+
+/// Refuses integers that are none, and parameters and headers that are there twice.
+pub(super) fn check(parts: &Parts) -> Result<(), Refusal> {
+    check_query(&signature::pairs(parts.uri.query().unwrap_or_default())?)?;
+    check_headers(&parts.headers)
+}
+
+/// An integer as S3 writes it: digits, after a minus if it is negative, and nothing else. There is
+/// one way to write each, so that no two readers can take it for different ones.
+pub(super) fn parse_integer(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_plain = match digits.as_bytes() {
+        [b'0'] => digits == text,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    is_plain.then(|| text.parse().ok())?
+}
+
+fn check_query(pairs: &[(String, String)]) -> Result<(), Refusal> {
+    let mut seen = BTreeSet::new();
+    for (name, value) in pairs {
+        if !seen.insert(name) {
+            return Err(invalid_request(format!("The parameter {name} is there twice.")));
+        }
+        if name == "partNumber" {
+            check_part_number(value)?;
+        } else if QUERY_INTEGERS.contains(&name.as_str()) {
+            check_range(name, value, i32::MAX.into())?;
+        }
+    }
+    Ok(())
+}
+
+fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+    for name in headers.keys().map(http::HeaderName::as_str) {
+        let is_single =
+            (name.starts_with("x-amz-") && !LISTS.contains(&name)) || SINGLE.contains(&name);
+        if is_single && headers.get_all(name).iter().count() > 1 {
+            return Err(invalid_request(format!("The header {name} is there twice.")));
+        }
+    }
+    let largest = HEADER_COUNTS.map(|name| (name, i32::MAX.into())).into_iter();
+    for (name, largest) in largest.chain(HEADER_LENGTHS.map(|name| (name, i64::MAX))) {
+        if let Some(value) = headers.get(name) {
+            check_range(name, value.to_str().unwrap_or_default(), largest)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_part_number(text: &str) -> Result<(), Refusal> {
+    match parse_integer(text) {
+        Some(number) if (1..=PART_NUMBER_MAX.into()).contains(&number) => Ok(()),
+        _ => {
+            let message = "Part number must be an integer between 1 and 10000, inclusive";
+            Err(invalid_argument(message.to_owned()))
+        }
+    }
+}
+
+fn check_range(name: &str, text: &str, largest: i64) -> Result<(), Refusal> {
+    match parse_integer(text) {
+        Some(number) if (0..=largest).contains(&number) => Ok(()),
+        Some(number) if number < 0 => Err(invalid_argument(format!(
+            "Argument {name} must be an integer between 0 and {largest}"
+        ))),
+        _ => {
+            Err(invalid_argument(format!("Provided {name} not an integer or within integer range")))
+        }
+    }
+}
+
+fn invalid_argument(message: String) -> Refusal {
+    Refusal::new("InvalidArgument", StatusCode::BAD_REQUEST, message)
+}
+
+fn invalid_request(message: String) -> Refusal {
+    Refusal::new("InvalidRequest", StatusCode::BAD_REQUEST, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Every integer field, with what some parsers take for an integer.
+
+use http::Request;
+use http::request::Parts;
+
+use super::{HEADER_COUNTS, HEADER_LENGTHS, QUERY_INTEGERS, check, parse_integer};
+
+/// None of them is an integer of S3, though each has one in it or is nearly one.
+const WRONG: [&str; 12] =
+    ["1.5", "1x", "1e1", "+1", "01", "", " ", "-0", "--1", "0x1", "\u{661}", "9223372036854775808"];
+
+fn parts(target: &str, headers: &[(&str, &str)]) -> Parts {
+    let mut request = Request::builder().uri(target);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap().into_parts().0
+}
+
+fn code(parts: &Parts) -> Option<&'static str> {
+    check(parts).err().map(|refusal| refusal.code)
+}
+
+#[test]
+fn integers_have_one_form() {
+    for (text, number) in [
+        ("0", 0),
+        ("1", 1),
+        ("-1", -1),
+        ("10000", 10_000),
+        ("9223372036854775807", i64::MAX),
+        ("-9223372036854775808", i64::MIN),
+    ] {
+        assert_eq!(parse_integer(text), Some(number));
+    }
+    for text in WRONG.into_iter().chain(["1 ", " 1", "1\n", "-", "00", "-9223372036854775809"]) {
+        assert_eq!(parse_integer(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn every_integer_of_a_query_is_one() {
+    for name in QUERY_INTEGERS.into_iter().chain(["partNumber"]) {
+        for text in WRONG.into_iter().chain(["-1", "2147483648"]) {
+            let text = crate::percent::encode(text);
+            let found = code(&parts(&format!("/b/k?x-id=A&{name}={text}"), &[]));
+            assert_eq!(found, Some("InvalidArgument"), "{name}={text}");
+        }
+        assert_eq!(code(&parts(&format!("/b?{name}"), &[])), Some("InvalidArgument"), "{name}");
+        assert_eq!(code(&parts(&format!("/b?{name}=+1"), &[])), Some("InvalidArgument"));
+        assert_eq!(code(&parts(&format!("/b?{name}=10000"), &[])), None, "{name}");
+        assert_eq!(code(&parts(&format!("/b?{name}=%31"), &[])), None, "{name}");
+        let twice = code(&parts(&format!("/b?{name}=1&a=b&{name}=1"), &[]));
+        assert_eq!(twice, Some("InvalidRequest"), "{name}");
+    }
+    for text in ["0", "10001"] {
+        assert_eq!(code(&parts(&format!("/b/k?partNumber={text}"), &[])), Some("InvalidArgument"));
+    }
+    assert_eq!(code(&parts("/b?max-keys=2147483647", &[])), None);
+}
+
+#[test]
+fn every_integer_of_a_header_is_one() {
+    for name in HEADER_COUNTS.into_iter().chain(HEADER_LENGTHS) {
+        for text in WRONG.into_iter().filter(|text| text.is_ascii()).chain(["-1"]) {
+            let found = code(&parts("/b/k", &[(name, text)]));
+            assert_eq!(found, Some("InvalidArgument"), "{name}: {text}");
+        }
+        assert_eq!(code(&parts("/b/k", &[(name, "10000")])), None, "{name}");
+        let twice = code(&parts("/b/k", &[(name, "1"), (name, "1")]));
+        assert_eq!(twice, Some("InvalidRequest"), "{name}");
+    }
+}
+
+#[test]
+fn what_has_one_value_is_there_once() {
+    for (name, code_twice) in [
+        ("content-encoding", Some("InvalidRequest")),
+        ("content-md5", Some("InvalidRequest")),
+        ("x-amz-checksum-crc32", Some("InvalidRequest")),
+        ("x-amz-trailer", Some("InvalidRequest")),
+        ("x-amz-meta-a", Some("InvalidRequest")),
+        ("x-amz-object-attributes", None),
+        ("accept-encoding", None),
+    ] {
+        let found = code(&parts("/b/k", &[(name, "a"), (name, "b")]));
+        assert_eq!(found, code_twice, "{name}");
+    }
+    assert_eq!(code(&parts("/b?delete&prefix=a&%70refix=a", &[])), Some("InvalidRequest"));
+}

@@ -1,0 +1,340 @@
+//! XML documents: each does what it says, in whatever form XML has for it, or nothing.
+
+use crate::harness::{Answer, TestServer, sha256_base64};
+
+/// None of them is an integer of S3, though some parsers find one in it.
+const NO_INTEGERS: [&str; 15] = [
+    "1.5",
+    "1x",
+    "1e1",
+    "+1",
+    "01",
+    "",
+    " ",
+    " 1",
+    "1 ",
+    "1<!-- 5 -->x",
+    "-0",
+    "0x1",
+    "2147483648",
+    "-2147483649",
+    "9223372036854775808",
+];
+
+/// Forms of a text that mean the same.
+fn same(text: &str) -> [String; 8] {
+    let (first, rest) = text.split_at(1);
+    let code = u32::from(first.as_bytes()[0]);
+    [
+        text.to_owned(),
+        format!("<![CDATA[{text}]]>"),
+        format!("{first}<![CDATA[{rest}]]>"),
+        format!("<![CDATA[{first}]]>{rest}"),
+        format!("&#{code};{rest}"),
+        format!("&#x{code:X};<![CDATA[{rest}]]>"),
+        format!("{first}<!-- not this -->{rest}"),
+        format!("<![CDATA[]]>{text}<!---->"),
+    ]
+}
+
+/// Forms of a text that XML does not have, or that no document of S3 has.
+fn wrong(text: &str) -> [Vec<u8>; 11] {
+    let (first, rest) = text.split_at(1);
+    [
+        format!("{first}<?x y?>{rest}").into_bytes(),
+        format!("{text}&unknown;").into_bytes(),
+        format!("{text}&#0;").into_bytes(),
+        format!("{text}&#+49;").into_bytes(),
+        format!("{text}&amp").into_bytes(),
+        format!("{text}]]>").into_bytes(),
+        format!("{text}<!-- -- -->").into_bytes(),
+        format!("{text}\u{1}").into_bytes(),
+        format!("{text}\u{ffff}").into_bytes(),
+        format!("{first}<b>{rest}</b>").into_bytes(),
+        [text.as_bytes(), b"\xff"].concat(),
+    ]
+}
+
+/// What is wrong about a whole document of which `leaf` is one element.
+fn damaged(document: &str, leaf: &str) -> Vec<Vec<u8>> {
+    let root = document[1..].split('>').next().unwrap();
+    let with = |attributes: &str| document.replacen(root, &format!("{root}{attributes}"), 1);
+    let prefixed = document.replacen(root, &format!("s3:{root}"), 1);
+    let prefixed = prefixed.replace(&format!("</{root}>"), &format!("</s3:{root}>"));
+    let texts = [
+        document.replacen(leaf, &format!("{leaf}{leaf}"), 1),
+        document.replacen(leaf, &format!("{leaf}<Unknown>1</Unknown>"), 1),
+        document.replacen(leaf, &format!("{leaf}<Unknown/>"), 1),
+        document.replacen(leaf, &format!("{leaf}text"), 1),
+        document.replacen(leaf, &format!("{leaf}<![CDATA[text]]>"), 1),
+        document.replacen(leaf, &format!("{leaf}<?x y?>"), 1),
+        document.replacen(leaf, leaf.trim_end_matches('>'), 1),
+        document.replace(root, "Other"),
+        format!("{document}x"),
+        format!("{document}{document}"),
+        format!("{document}<![CDATA[]]>"),
+        format!("x{document}"),
+        format!(" <?xml version=\"1.0\"?>{document}"),
+        format!("<?xml version=\"1.1\"?>{document}"),
+        format!("<?xml version=\"1.0\" encoding=\"UTF-16\"?>{document}"),
+        format!("<?x y?>{document}"),
+        format!("<!DOCTYPE {root}>{document}"),
+        format!("<!DOCTYPE {root} [<!ENTITY e \"1\">]>{document}"),
+        document[..document.len() - 1].to_owned(),
+        document.strip_suffix(&format!("</{root}>")).unwrap().to_owned(),
+        with(" xmlns=\"http://example.org/\""),
+        with(" xmlns=\"\" xmlns=\"\""),
+        with(" a=\"b\""),
+        with(" xmlns=http://s3.amazonaws.com/doc/2006-03-01/"),
+        prefixed,
+        " ".to_owned(),
+    ];
+    let utf16 = document.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let others = [utf16, [document.as_bytes(), b"\xff"].concat()];
+    texts.into_iter().map(String::into_bytes).chain(others).collect()
+}
+
+/// Forms of a whole document that mean the same.
+fn accepted(document: &str) -> [String; 6] {
+    let root = document[1..].split('>').next().unwrap();
+    let with = |attributes: &str| document.replacen(root, &format!("{root}{attributes}"), 1);
+    [
+        format!("<?xml version=\"1.0\" encoding='utf-8' standalone=\"yes\"?>\r\n{document}\n"),
+        format!("\u{feff}<!-- a -->{document}<!-- b -->"),
+        document.replace('<', "\r\n\t <").replace("\r\n\t </", "</").trim_start().to_owned(),
+        document.replace('>', " >").replace("/ >", " />"),
+        with(" xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""),
+        with(
+            " xmlns = 'http://s3.amazonaws.com/doc/2006-3-01' xmlns:xsi=\
+              \"http://www.w3.org/2001/XMLSchema-instance\"",
+        ),
+    ]
+}
+
+fn is_malformed(answer: &Answer, shown: &[u8]) {
+    let shown = String::from_utf8_lossy(shown);
+    assert_eq!(answer.error(), (400, "MalformedXML".to_owned()), "{shown:?}");
+}
+
+async fn post(server: &TestServer, path: &str, document: &[u8]) -> Answer {
+    let ask = server.ask("POST", path).body(document);
+    ask.header("x-amz-checksum-sha256", &sha256_base64(document)).send().await
+}
+
+fn delete(key: &[u8]) -> Vec<u8> {
+    [b"<Delete><Object><Key>", key, b"</Key></Object></Delete>"].concat()
+}
+
+/// Keys of which a careless reader of `ab` would delete the wrong one.
+const KEYS: [&str; 4] = ["/vault/a", "/vault/b", "/vault/ab", "/vault/a%20b"];
+
+async fn left(server: &TestServer) -> Vec<&'static str> {
+    let mut left = Vec::new();
+    for key in KEYS {
+        if server.has(key).await {
+            left.push(key);
+        }
+    }
+    left
+}
+
+#[tokio::test]
+async fn the_key_that_is_named_is_deleted() {
+    let server = TestServer::start().await;
+    for form in same("ab") {
+        for key in KEYS {
+            server.put(key, b"x").await;
+        }
+        let answer = post(&server, "/vault?delete", &delete(form.as_bytes())).await;
+        assert_eq!(answer.status, 200, "{form}: {answer:?}");
+        assert_eq!(answer.element("Key").as_deref(), Some("ab"), "{form}");
+        assert_eq!(left(&server).await, [KEYS[0], KEYS[1], KEYS[3]], "{form}");
+    }
+    let document = String::from_utf8(delete(b"ab")).unwrap();
+    for form in accepted(&document) {
+        server.put("/vault/ab", b"x").await;
+        let answer = post(&server, "/vault?delete", form.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{form}: {answer:?}");
+        assert_eq!(left(&server).await, [KEYS[0], KEYS[1], KEYS[3]], "{form}");
+    }
+}
+
+#[tokio::test]
+async fn blanks_and_line_ends_of_keys_are_kept() {
+    let server = TestServer::start().await;
+    for (form, path) in [
+        (" a ", "/vault/%20a%20"),
+        ("a\r\nb\rc", "/vault/a%0Ab%0Ac"),
+        ("a&#13;&#10;b", "/vault/a%0D%0Ab"),
+        ("<![CDATA[&amp;<\">]]>", "/vault/%26amp%3B%3C%22%3E"),
+        ("\u{e4}&#228;", "/vault/%C3%A4%C3%A4"),
+    ] {
+        server.put(path, b"x").await;
+        let answer = post(&server, "/vault?delete", &delete(form.as_bytes())).await;
+        assert_eq!(answer.status, 200, "{form:?}: {answer:?}");
+        assert!(!server.has(path).await, "{form:?}");
+    }
+}
+
+#[tokio::test]
+async fn other_documents_delete_nothing() {
+    let server = TestServer::start().await;
+    for key in KEYS {
+        server.put(key, b"x").await;
+    }
+    let document = String::from_utf8(delete(b"ab")).unwrap();
+    let mut documents = damaged(&document, "<Key>ab</Key>");
+    documents.extend(wrong("ab").map(|form| delete(&form)));
+    for quiet in ["1", "yes", "", " true", "true ", "tru"] {
+        let quiet = format!("</Object><Quiet>{quiet}</Quiet>");
+        documents.push(document.replace("</Object>", &quiet).into_bytes());
+    }
+    for size in NO_INTEGERS.into_iter().filter(|text| !text.contains("214748364")) {
+        let size = format!("<Size>{size}</Size></Object>");
+        documents.push(document.replace("</Object>", &size).into_bytes());
+    }
+    for date in ["", "2015-10-21T07:28:00Z", "Wed, 21 Oct 2015 07:28:00 GMTx"] {
+        let date = format!("<LastModifiedTime>{date}</LastModifiedTime></Object>");
+        documents.push(document.replace("</Object>", &date).into_bytes());
+    }
+    documents.push(b"<Delete/>".to_vec());
+    documents.push(b"<Delete><Object/></Delete>".to_vec());
+    documents.push(b"<Delete><Object><VersionId>null</VersionId></Object></Delete>".to_vec());
+    for document in documents {
+        is_malformed(&post(&server, "/vault?delete", &document).await, &document);
+    }
+    assert_eq!(left(&server).await, KEYS);
+}
+
+#[tokio::test]
+async fn restores_last_the_days_that_are_named() {
+    let server = TestServer::start().await;
+    let wish =
+        |days: &[u8]| [b"<RestoreRequest><Days>", days, b"</Days></RestoreRequest>"].concat();
+    let cold = async |key: &str| {
+        let ask = server.ask("PUT", key).header("x-amz-storage-class", "DEEP_ARCHIVE");
+        assert_eq!(ask.body(b"x").send().await.status, 200);
+    };
+    cold("/vault/cold").await;
+    let document = String::from_utf8(wish(b"1")).unwrap();
+    let mut documents = damaged(&document, "<Days>1</Days>");
+    documents.extend(wrong("1").map(|form| wish(&form)));
+    documents.extend(NO_INTEGERS.map(|days| wish(days.as_bytes())));
+    for document in documents {
+        is_malformed(&post(&server, "/vault/cold?restore", &document).await, &document);
+        let head = server.ask("HEAD", "/vault/cold").send().await;
+        assert_eq!(head.header("x-amz-restore"), None);
+    }
+    let select = "<RestoreRequest><Type>SELECT</Type></RestoreRequest>";
+    let answer = post(&server, "/vault/cold?restore", select.as_bytes()).await;
+    assert_eq!(answer.error(), (501, "NotImplemented".to_owned()));
+    let forms = same("1").map(|form| wish(form.as_bytes())).into_iter();
+    let forms = forms.chain(accepted(&document).map(String::into_bytes));
+    for (index, form) in forms.enumerate() {
+        let key = format!("/vault/cold{index}");
+        cold(&key).await;
+        let answer = post(&server, &format!("{key}?restore"), &form).await;
+        assert_eq!(answer.status, 202, "{}: {answer:?}", String::from_utf8_lossy(&form));
+    }
+}
+
+#[tokio::test]
+async fn uploads_are_completed_with_the_parts_that_are_named() {
+    let server = TestServer::start().await;
+    let begun = server.ask("POST", "/vault/m?uploads").send().await;
+    let id = begun.element("UploadId").unwrap();
+    let put = server.ask("PUT", &format!("/vault/m?partNumber=12&uploadId={id}")).body(b"part");
+    let etag = put.send().await.header("etag").unwrap().to_owned();
+    let document = |number: &[u8], etag: &[u8]| {
+        let start = b"<CompleteMultipartUpload><Part><PartNumber>".as_slice();
+        let end = b"</ETag></Part></CompleteMultipartUpload>";
+        [start, number, b"</PartNumber><ETag>", etag, end].concat()
+    };
+    let complete = async |document: &[u8]| {
+        let path = format!("/vault/m?uploadId={id}");
+        server.ask("POST", &path).body(document).send().await
+    };
+    let right = String::from_utf8(document(b"12", etag.as_bytes())).unwrap();
+    let mut documents = damaged(&right, "<PartNumber>12</PartNumber>");
+    documents.extend(wrong("12").map(|form| document(&form, etag.as_bytes())));
+    documents.extend(wrong(&etag).map(|form| document(b"12", &form)));
+    documents.extend(
+        NO_INTEGERS.map(|text| document(text.replace('1', "12").as_bytes(), etag.as_bytes())),
+    );
+    documents.push(right.replace(&format!("<ETag>{etag}</ETag>"), "").into_bytes());
+    for document in documents {
+        is_malformed(&complete(&document).await, &document);
+    }
+    assert!(!server.has("/vault/m").await);
+    let numbers = same("12").map(|form| document(form.as_bytes(), etag.as_bytes())).into_iter();
+    let etags = same(&etag).map(|form| document(b"12", form.as_bytes()));
+    for form in numbers.chain(etags).chain(accepted(&right).map(String::into_bytes)) {
+        let answer = complete(&form).await;
+        assert_eq!(answer.status, 200, "{}: {answer:?}", String::from_utf8_lossy(&form));
+    }
+    assert_eq!(server.ask("GET", "/vault/m").send().await.body, b"part");
+}
+
+#[tokio::test]
+async fn buckets_are_made_by_their_own_document() {
+    let server = TestServer::start().await;
+    let document = |place: &[u8]| {
+        let start = b"<CreateBucketConfiguration><LocationConstraint>".as_slice();
+        [start, place, b"</LocationConstraint></CreateBucketConfiguration>"].concat()
+    };
+    let right = String::from_utf8(document(b"EU")).unwrap();
+    let mut documents = damaged(&right, "<LocationConstraint>EU</LocationConstraint>");
+    documents.extend(wrong("EU").map(|form| document(&form)));
+    for document in documents {
+        is_malformed(&server.ask("PUT", "/other").body(&document).send().await, &document);
+    }
+    let directory = "<CreateBucketConfiguration><Bucket><Type>Directory</Type></Bucket>\
+                     </CreateBucketConfiguration>";
+    let answer = server.ask("PUT", "/other").body(directory.as_bytes()).send().await;
+    assert_eq!(answer.error(), (501, "NotImplemented".to_owned()));
+    assert_eq!(server.ask("HEAD", "/other").send().await.status, 404);
+    let forms = same("EU").map(|form| document(form.as_bytes())).into_iter();
+    let forms = forms.chain(accepted(&right).map(String::into_bytes));
+    for (index, form) in forms.chain([Vec::new()]).enumerate() {
+        let path = format!("/other{index}/?x-id=CreateBucket");
+        let answer = server.ask("PUT", &path).body(&form).send().await;
+        assert_eq!(answer.status, 200, "{}: {answer:?}", String::from_utf8_lossy(&form));
+    }
+    // By its host, a bucket; a key that looks like a bucket is none.
+    let ask = server.ask("PUT", "/").header("host", "hosted.localhost");
+    assert_eq!(ask.body(right.as_bytes()).send().await.status, 200);
+    let ask = server.ask("PUT", "/key").header("host", "hosted.localhost");
+    assert_eq!(ask.body(format!("{right} ").as_bytes()).send().await.status, 200);
+    let stored = server.ask("GET", "/hosted/key").send().await;
+    assert_eq!(stored.body, format!("{right} ").as_bytes(), "no object is written anew");
+}
+
+/// s3s would parse these before it says that nobody serves them.
+#[tokio::test]
+async fn documents_that_are_not_served_are_not_read() {
+    let server = TestServer::start().await;
+    for path in [
+        "/vault?acl",
+        "/vault?cors",
+        "/vault?lifecycle",
+        "/vault?versioning",
+        "/vault?policy",
+        "/vault?tagging",
+        "/vault?object-lock",
+        "/vault?unknown",
+        "/vault/a?acl",
+        "/vault/a?tagging",
+        "/vault/a?retention",
+        "/vault/a?legal-hold",
+    ] {
+        let answer = server.ask("PUT", path).body(b"<not <xml").send().await;
+        assert_eq!(answer.error(), (501, "NotImplemented".to_owned()), "{path}");
+    }
+    for path in
+        ["/vault/a?select&select-type=2", "/vault?metadataTable", "/vault/a?restore&uploads"]
+    {
+        let answer = post(&server, path, b"<RestoreRequest><Days>1</Days></RestoreRequest>").await;
+        assert_eq!(answer.error(), (501, "NotImplemented".to_owned()), "{path}");
+    }
+    assert!(!server.has("/vault/a").await);
+}
