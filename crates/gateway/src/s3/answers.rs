@@ -1,20 +1,25 @@
-//! Answers as S3 clients expect them: ids on each one, and error documents with all their parts.
+//! Answers as S3 clients expect them: ids on each one, error documents with all their parts, and
+//! documents that a parser reads as they are meant.
 //!
-//! s3s writes only `Code` and `Message` of an error and ignores a status that an operation sets, so
-//! both are finished here.
+//! s3s writes only `Code` and `Message` of an error, ignores a status that an operation sets, and
+//! leaves control characters as they are, so all three are finished here.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use s3s::Body;
 
+use super::document::{escape_controls, push_element};
+use crate::percent;
 use crate::request::RequestContext;
 
-/// Header by which the adapter tells the class of an object whose state forbids a request; it
-/// becomes the element `StorageClass` and never leaves the house.
-pub(crate) const STORAGE_CLASS_DETAIL: HeaderName =
-    HeaderName::from_static("x-fulgurite-storage-class");
+/// Header by which the adapter gives an error document one more element, in the form that `detail`
+/// makes. s3s passes no other part of an error on; clients never see the header.
+pub(crate) const DETAIL: HeaderName = HeaderName::from_static("x-fulgurite-detail");
 
+/// The operation whose answers are bytes of clients, whatever type they say these have.
+const GET_OBJECT: &str = "GetObject";
+const APPLICATION_XML: &str = "application/xml";
 const END: &str = "</Error>";
 
 /// Extension of a response by which the adapter sets a status that s3s has no way to say.
@@ -27,20 +32,46 @@ pub(crate) struct Refusal {
     pub(crate) code: &'static str,
     pub(crate) status: StatusCode,
     pub(crate) message: String,
+    /// Elements of the document beside code and message.
+    details: Vec<(&'static str, String)>,
 }
 
 impl Refusal {
     pub(crate) fn new(code: &'static str, status: StatusCode, message: impl Into<String>) -> Self {
-        Self { code, status, message: message.into() }
+        Self { code, status, message: message.into(), details: Vec::new() }
+    }
+
+    /// Adds an element to the document.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.details.push((name, value.into()));
+        self
     }
 
     /// The answer, still without what `Finisher` adds.
     pub(crate) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::from(document(self.code, &self.message)));
+        let mut response = Response::new(Body::from(self.document()));
         *response.status_mut() = self.status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(APPLICATION_XML));
         response
     }
+
+    fn document(&self) -> String {
+        let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error>");
+        push_element(&mut text, "Code", self.code);
+        push_element(&mut text, "Message", &self.message);
+        for (name, value) in &self.details {
+            push_element(&mut text, name, value);
+        }
+        text.push_str(END);
+        text
+    }
+}
+
+/// An element of an error document as a value of the header `DETAIL`.
+pub(crate) fn detail(name: &str, value: &str) -> HeaderValue {
+    let text = format!("{name}={}", percent::encode_bytes(value.as_bytes(), false));
+    // Names of elements and escaped text are ASCII.
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// What an answer must know about its question.
@@ -66,6 +97,9 @@ impl Finisher<'_> {
         if is_error {
             self.complete_document(&mut response);
         }
+        if is_error || self.context.operation() != GET_OBJECT {
+            escape_document(&mut response);
+        }
         if response.status() == StatusCode::NOT_MODIFIED {
             *response.body_mut() = Body::empty();
             response.headers_mut().remove(CONTENT_TYPE);
@@ -84,7 +118,7 @@ impl Finisher<'_> {
     }
 
     fn complete_document(&self, response: &mut Response<Body>) {
-        let class = response.headers_mut().remove(STORAGE_CLASS_DETAIL);
+        let details = take_details(response.headers_mut());
         if self.method == Method::HEAD {
             *response.body_mut() = Body::empty();
             return;
@@ -97,8 +131,8 @@ impl Finisher<'_> {
             let message = default_message(element(open, "Code").unwrap_or_default());
             push_element(&mut full, "Message", message);
         }
-        if let Some(class) = class.as_ref().and_then(|class| class.to_str().ok()) {
-            push_element(&mut full, "StorageClass", class);
+        for (name, value) in &details {
+            push_element(&mut full, name, value);
         }
         push_element(&mut full, "Resource", self.resource);
         push_element(&mut full, "RequestId", self.context.id());
@@ -107,36 +141,31 @@ impl Finisher<'_> {
         *response.body_mut() = Body::from(Bytes::from(full));
         let headers = response.headers_mut();
         headers.remove(CONTENT_LENGTH);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(APPLICATION_XML));
     }
 }
 
-fn document(code: &str, message: &str) -> String {
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error>");
-    push_element(&mut text, "Code", code);
-    push_element(&mut text, "Message", message);
-    text.push_str(END);
-    text
+fn take_details(headers: &mut HeaderMap) -> Vec<(String, String)> {
+    let details = headers.get_all(DETAIL).iter().filter_map(|value| {
+        let (name, value) = value.to_str().ok()?.split_once('=')?;
+        let value = String::from_utf8(percent::decode_bytes(value)).ok()?;
+        Some((name.to_owned(), value))
+    });
+    let details = details.collect();
+    headers.remove(DETAIL);
+    details
 }
 
-fn push_element(text: &mut String, name: &str, content: &str) {
-    text.push('<');
-    text.push_str(name);
-    text.push('>');
-    for c in content.chars() {
-        match c {
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '&' => text.push_str("&amp;"),
-            '"' => text.push_str("&quot;"),
-            // XML 1.0 has no way to write other control characters.
-            c if c.is_control() => text.push('\u{fffd}'),
-            c => text.push(c),
-        }
+/// Documents are whole in memory: of bounded size, however many keys they name.
+fn escape_document(response: &mut Response<Body>) {
+    if response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != APPLICATION_XML) {
+        return;
     }
-    text.push_str("</");
-    text.push_str(name);
-    text.push('>');
+    let escaped = response.body().bytes().and_then(|bytes| escape_controls(&bytes));
+    if let Some(escaped) = escaped {
+        *response.body_mut() = Body::from(Bytes::from(escaped));
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
 }
 
 /// The content of the first element of that name; error documents are flat.

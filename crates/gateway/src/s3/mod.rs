@@ -11,6 +11,7 @@ mod adapter;
 mod answers;
 mod chunks;
 mod digests;
+mod document;
 mod documents;
 mod door;
 mod framing;

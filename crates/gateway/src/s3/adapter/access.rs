@@ -10,7 +10,7 @@ use s3s::host::{S3Host, VirtualHost};
 use s3s::validation::NameValidation;
 use s3s::{S3Error, S3Result};
 
-use super::errors::s3_error;
+use super::errors::{s3_error, with_details};
 use super::words::ACCOUNT;
 use crate::request::RequestContext;
 use crate::s3::documents::is_read_for;
@@ -114,7 +114,8 @@ fn check_encryption(name: &str, value: &str) -> S3Result<()> {
 
 fn missing(name: &str) -> S3Error {
     let message = format!("A header you provided implies functionality that is not kept: {name}");
-    s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message)
+    let error = s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message);
+    with_details(error, [("Header", name)])
 }
 
 fn acl_error() -> S3Error {

@@ -2,11 +2,11 @@
 
 use fulgurite_archive::{ArchiveError, ErrorKind};
 use fulgurite_units::error_chain;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::StatusCode;
 use s3s::{S3Error, S3ErrorCode};
 
 use crate::request::BodyFault;
-use crate::s3::answers::STORAGE_CLASS_DETAIL;
+use crate::s3::answers::{DETAIL, detail};
 
 /// What a client is told instead of the paths and system errors of our machine.
 const INTERNAL_MESSAGE: &str = "We encountered an internal error. The request id is in the log.";
@@ -30,13 +30,7 @@ pub(super) fn fail(error: ArchiveError) -> S3Error {
     } else {
         error.to_string()
     };
-    let mut answer = s3_error(code, status, message);
-    if let ArchiveError::NotRestored { class } | ArchiveError::NotArchived { class } = error {
-        let mut headers = HeaderMap::new();
-        headers.insert(STORAGE_CLASS_DETAIL, HeaderValue::from_static(class));
-        answer.set_headers(headers);
-    }
-    answer
+    with_details(s3_error(code, status, message), details(&error))
 }
 
 /// As `fail`, for the source of a copy, for which S3 has a code of its own.
@@ -63,6 +57,54 @@ pub(super) fn s3_error(
     let mut error = S3Error::with_message(code, message);
     error.set_status_code(status);
     error
+}
+
+/// The error, with more elements in its document.
+pub(super) fn with_details<T: AsRef<str>>(
+    mut error: S3Error,
+    details: impl IntoIterator<Item = (&'static str, T)>,
+) -> S3Error {
+    let mut headers = error.headers().cloned().unwrap_or_default();
+    for (name, value) in details {
+        headers.append(DETAIL, detail(name, value.as_ref()));
+    }
+    error.set_headers(headers);
+    error
+}
+
+/// What S3's document of an error names beside code and message.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most errors name nothing")]
+fn details(error: &ArchiveError) -> Vec<(&'static str, String)> {
+    use ArchiveError as E;
+    let text = |text: &dyn std::fmt::Display| text.to_string();
+    match error {
+        E::NoSuchBucket { bucket }
+        | E::BucketAlreadyOwnedByYou { bucket }
+        | E::BucketNotEmpty { bucket }
+        | E::InvalidBucketName { name: bucket, .. } => vec![("BucketName", text(bucket))],
+        E::NoSuchKey { key, .. } => vec![("Key", text(key))],
+        E::NoSuchUpload { upload } => vec![("UploadId", text(upload))],
+        E::KeyTooLong { bytes, max } => {
+            vec![("Size", text(bytes)), ("MaxSizeAllowed", text(max))]
+        }
+        E::MetadataTooLarge { bytes } => vec![("Size", text(bytes))],
+        E::EntityTooLarge { bytes, max } => {
+            vec![("ProposedSize", text(bytes)), ("MaxSizeAllowed", text(max))]
+        }
+        E::EntityTooSmall { part, bytes, min } => vec![
+            ("ProposedSize", text(bytes)),
+            ("MinSizeAllowed", text(min)),
+            ("PartNumber", text(part)),
+        ],
+        E::InvalidPart { part } => vec![("PartNumber", text(part))],
+        E::BadDigest { expected, actual, .. } => {
+            vec![("ExpectedDigest", text(expected)), ("CalculatedDigest", text(actual))]
+        }
+        E::PreconditionFailed { condition } => vec![("Condition", text(condition))],
+        E::InvalidStorageClass { class } => vec![("StorageClassRequested", text(class))],
+        E::NotRestored { class } | E::NotArchived { class } => vec![("StorageClass", text(class))],
+        _ => Vec::new(),
+    }
 }
 
 /// Whether the message tells of paths or of the system underneath.

@@ -12,7 +12,7 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3Result};
 
-use super::errors::{fail, s3_error};
+use super::errors::{fail, s3_error, with_details};
 
 /// The one account, in the form of an AWS account id.
 pub(super) const ACCOUNT: &str = "000000000000";
@@ -21,6 +21,8 @@ pub(super) const REGION: &str = "us-east-1";
 /// The one owner, in the form of a canonical user id.
 const OWNER_ID: &str = "0000000000000000000000000000000000000000000066756c67757269746500";
 const OWNER_NAME: &str = "fulgurite";
+/// The id of the only version there is: buckets keep none.
+pub(super) const NULL_VERSION: &str = "null";
 
 pub(super) fn owner() -> Owner {
     Owner { display_name: Some(OWNER_NAME.to_owned()), id: Some(OWNER_ID.to_owned()) }
@@ -42,15 +44,18 @@ pub(super) fn object_name(bucket: &str, key: &str) -> S3Result<(BucketName, Obje
 pub(super) fn upload_id(text: &str) -> S3Result<UploadId> {
     text.parse().map_err(|_| {
         let message = "The specified multipart upload does not exist.";
-        s3_error("NoSuchUpload", StatusCode::NOT_FOUND, message)
+        let error = s3_error("NoSuchUpload", StatusCode::NOT_FOUND, message);
+        with_details(error, [("UploadId", text)])
     })
 }
 
-/// Buckets are unversioned: the only version there is has the id `null`.
 pub(super) fn check_version(version: Option<&str>) -> S3Result<()> {
     match version {
-        None | Some("null") => Ok(()),
-        Some(_) => Err(invalid_argument("Invalid version id specified")),
+        None | Some(NULL_VERSION) => Ok(()),
+        Some(version) => {
+            let error = invalid_argument("Invalid version id specified");
+            Err(with_details(error, [("ArgumentName", "versionId"), ("ArgumentValue", version)]))
+        }
     }
 }
 

@@ -86,10 +86,15 @@ pub(crate) fn verify(
 /// Takes the signature off a request, so that nobody below judges it again.
 pub(crate) fn strip(parts: &mut Parts) {
     parts.headers.remove(AUTHORIZATION);
+    retain_query(parts, |name| !QUERY_NAMES.contains(&name));
+}
+
+/// Takes off those parameters of the query that `keeps` does not want.
+pub(crate) fn retain_query(parts: &mut Parts, keeps: impl Fn(&str) -> bool) {
     let Some(query) = parts.uri.query() else { return };
     let is_kept = |pair: &&str| {
         let name = pair.split('=').next().and_then(percent::decode_query);
-        !name.is_some_and(|name| QUERY_NAMES.contains(&name.as_str()))
+        name.is_none_or(|name| keeps(&name))
     };
     let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
     let path = parts.uri.path();
@@ -115,8 +120,7 @@ fn verify_header(
     })?;
     let time = time_of(&parts.headers, &claimed)?;
     if time.duration_since(now).abs() > skew() {
-        let message = "The difference between the request time and the current time is too large.";
-        return Err(Refusal::new("RequestTimeTooSkewed", StatusCode::FORBIDDEN, message));
+        return Err(skewed(time, now));
     }
     let payload = header(&parts.headers, CONTENT_SHA256)?.ok_or_else(|| {
         bad("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
@@ -145,11 +149,17 @@ fn verify_query(
         .and_then(parse_integer)
         .filter(|seconds| (0..=PRESIGNED_SECONDS_MAX).contains(seconds))
         .ok_or_else(|| malformed("X-Amz-Expires is not a number of seconds up to 604800"))?;
-    let denied = |message| Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
+    let life = SignedDuration::from_secs(seconds);
+    let denied = |message| {
+        Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message)
+            .with("X-Amz-Expires", seconds.to_string())
+            .with("Expires", shown(time.saturating_add(life).unwrap_or(time)))
+            .with("ServerTime", shown(now))
+    };
     if time.duration_since(now) > skew() {
         return Err(denied("Request is not valid yet"));
     }
-    if now.duration_since(time) > SignedDuration::from_secs(seconds) {
+    if now.duration_since(time) > life {
         return Err(denied("Request has expired"));
     }
     check_covered(&parts.headers, &claimed)?;
@@ -182,6 +192,7 @@ impl Key {
         let secret = credentials.secret_of(&claimed.access_key).ok_or_else(|| {
             let message = "The access key Id you provided does not exist in our records.";
             Refusal::new("InvalidAccessKeyId", StatusCode::FORBIDDEN, message)
+                .with("AWSAccessKeyId", &claimed.access_key)
         })?;
         let first = format!("AWS4{}", secret.expose());
         let steps = [claimed.day.as_str(), claimed.region.as_str(), "s3", "aws4_request"];
@@ -206,15 +217,19 @@ impl Key {
             signed_headers: &claimed.signed_headers,
             payload,
         };
-        let is_signed = asked.forms().into_iter().any(|form| {
-            let digest = hex::encode(digest::digest(&digest::SHA256, &form));
-            let scope = claimed.scope();
-            let text = format!("AWS4-HMAC-SHA256\n{}\n{scope}\n{digest}", self.date_time);
-            hmac::verify(&self.key, text.as_bytes(), &claimed.signature).is_ok()
+        let forms = asked.forms();
+        let text_of = |form: &[u8]| {
+            let digest = hex::encode(digest::digest(&digest::SHA256, form));
+            format!("AWS4-HMAC-SHA256\n{}\n{}\n{digest}", self.date_time, claimed.scope())
+        };
+        let is_signed = forms.iter().any(|form| {
+            hmac::verify(&self.key, text_of(form).as_bytes(), &claimed.signature).is_ok()
         });
-        let message = "The request signature we calculated does not match the signature you \
-                       provided. Check your key and signing method.";
-        if is_signed { Ok(()) } else { Err(mismatch(message)) }
+        if is_signed {
+            return Ok(());
+        }
+        let form = forms.into_iter().next().unwrap_or_default();
+        Err(explained(claimed, &text_of(&form), &form))
     }
 
     fn chunk_signer(&self, claimed: &Claimed) -> ChunkSigner {
@@ -230,15 +245,17 @@ fn hmac_key(bytes: &[u8]) -> hmac::Key {
 /// `host` and every `x-amz-*` header must be under the signature, or somebody between client and
 /// server could add one that changes what the request means.
 fn check_covered(headers: &HeaderMap, claimed: &Claimed) -> Result<(), Refusal> {
-    let unsigned = headers.keys().map(http::HeaderName::as_str).find(|name| {
+    let unsigned = headers.keys().map(http::HeaderName::as_str).filter(|name| {
         let protected = *name == "host" || name.starts_with("x-amz-");
         protected && !MAY_BE_UNSIGNED.contains(name) && !claimed.covers(name)
     });
-    unsigned.map_or(Ok(()), |name| {
-        let message =
-            format!("There were headers present in the request which were not signed: {name}");
-        Err(Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message))
-    })
+    let unsigned: Vec<&str> = unsigned.collect();
+    if unsigned.is_empty() {
+        return Ok(());
+    }
+    let message = "There were headers present in the request which were not signed";
+    let refusal = Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
+    Err(refusal.with("HeadersNotSigned", unsigned.join(", ")))
 }
 
 /// `x-amz-date`, or else a `Date` that is signed.
@@ -306,6 +323,39 @@ const fn skew() -> SignedDuration {
 
 fn bad(code: &'static str, message: impl Into<String>) -> Refusal {
     Refusal::new(code, StatusCode::BAD_REQUEST, message)
+}
+
+fn skewed(time: Timestamp, now: Timestamp) -> Refusal {
+    let message = "The difference between the request time and the current time is too large.";
+    Refusal::new("RequestTimeTooSkewed", StatusCode::FORBIDDEN, message)
+        .with("RequestTime", moment::basic(time))
+        .with("ServerTime", shown(now))
+        .with("MaxAllowedSkewMilliseconds", skew().as_millis().to_string())
+}
+
+/// A time as error documents show it, to the second.
+fn shown(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A signature that is not that of the request as it came, with the request as its signer should
+/// have seen it: somebody between client and server may have changed a header. All of it came from
+/// the client; neither the secret nor the signature that would be right is told.
+fn explained(claimed: &Claimed, text: &str, form: &[u8]) -> Refusal {
+    let message = "The request signature we calculated does not match the signature you provided. \
+                   Check your key and signing method.";
+    mismatch(message)
+        .with("AWSAccessKeyId", &claimed.access_key)
+        .with("StringToSign", text)
+        .with("SignatureProvided", hex::encode(claimed.signature))
+        .with("StringToSignBytes", spaced_hex(text.as_bytes()))
+        .with("CanonicalRequest", String::from_utf8_lossy(form))
+        .with("CanonicalRequestBytes", spaced_hex(form))
+}
+
+fn spaced_hex(bytes: &[u8]) -> String {
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.join(" ")
 }
 
 fn mismatch(message: &str) -> Refusal {

@@ -4,7 +4,7 @@ use fulgurite_archive::{ArchiveError as E, CatalogError};
 use http::StatusCode;
 
 use super::{fail, fail_copy};
-use crate::s3::answers::STORAGE_CLASS_DETAIL;
+use crate::s3::answers::{DETAIL, detail};
 
 fn text(name: &str) -> String {
     name.to_owned()
@@ -56,7 +56,7 @@ fn codes_and_statuses_are_those_of_s3() {
 #[test]
 fn the_class_goes_with_the_state_and_paths_stay_home() {
     let answer = fail(E::NotRestored { class: "DEEP_ARCHIVE" });
-    assert_eq!(answer.headers().unwrap()[STORAGE_CLASS_DETAIL], "DEEP_ARCHIVE");
+    assert_eq!(answer.headers().unwrap()[DETAIL], detail("StorageClass", "DEEP_ARCHIVE"));
     let answer = fail_copy(E::NotRestored { class: "DEEP_ARCHIVE" });
     assert_eq!(answer.code().as_str(), "ObjectNotInActiveTierError");
     assert_eq!(answer.status_code(), Some(StatusCode::FORBIDDEN));
@@ -71,4 +71,33 @@ fn the_class_goes_with_the_state_and_paths_stay_home() {
     let source = std::io::Error::other("broken");
     let answer = fail(E::Io { action: "read", path: text("/secret/place"), source });
     assert!(!answer.message().unwrap().contains("/secret/place"));
+}
+
+#[test]
+fn errors_name_what_they_are_about() {
+    let rows = [
+        (E::NoSuchBucket { bucket: text("b") }, vec![("BucketName", "b")]),
+        (E::BucketNotEmpty { bucket: text("b") }, vec![("BucketName", "b")]),
+        (E::NoSuchKey { bucket: text("b"), key: text("a=\r") }, vec![("Key", "a=\r")]),
+        (E::NoSuchUpload { upload: text("u") }, vec![("UploadId", "u")]),
+        (
+            E::KeyTooLong { bytes: 1025, max: 1024 },
+            vec![("Size", "1025"), ("MaxSizeAllowed", "1024")],
+        ),
+        (
+            E::EntityTooSmall { part: 1, bytes: 3, min: 5 },
+            vec![("ProposedSize", "3"), ("MinSizeAllowed", "5"), ("PartNumber", "1")],
+        ),
+        (E::PreconditionFailed { condition: "If-Match" }, vec![("Condition", "If-Match")]),
+        (E::InvalidStorageClass { class: text("X") }, vec![("StorageClassRequested", "X")]),
+        (E::Stopping, Vec::new()),
+    ];
+    for (error, expected) in rows {
+        let shown = error.to_string();
+        let answer = fail(error);
+        let found: Vec<_> = answer.headers().unwrap().get_all(DETAIL).iter().cloned().collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(name, value)| detail(name, value)).collect();
+        assert_eq!(found, expected, "{shown}");
+    }
 }
