@@ -6,6 +6,7 @@
 mod admin;
 mod answers;
 mod auth;
+mod answered;
 mod bodies;
 mod chunked;
 mod conformance;
@@ -26,4 +27,5 @@ mod signer;
 mod tls;
 mod tomes;
 mod uploads;
+mod versions;
 mod xml;

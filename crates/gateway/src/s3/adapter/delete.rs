@@ -47,7 +47,7 @@ pub(super) async fn many(
         let bucket = &bucket;
         async move {
             let outcome = delete_named(archive, bucket, &object).await;
-            (object.key, outcome)
+            (object, outcome)
         }
     }))
     .buffered(DELETES_AT_ONCE)
@@ -55,15 +55,18 @@ pub(super) async fn many(
     .await;
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
-    for (key, outcome) in outcomes {
+    // A version that was named is named in the answer, too.
+    for (ObjectIdentifier { key, version_id, .. }, outcome) in outcomes {
         match outcome {
             Ok(()) if quiet => {}
-            Ok(()) => deleted.push(DeletedObject { key: Some(key), ..Default::default() }),
+            Ok(()) => {
+                deleted.push(DeletedObject { key: Some(key), version_id, ..Default::default() });
+            }
             Err(error) => errors.push(Error {
                 code: Some(error.code().as_str().to_owned()),
                 key: Some(key),
                 message: error.message().map(str::to_owned),
-                version_id: None,
+                version_id,
             }),
         }
     }

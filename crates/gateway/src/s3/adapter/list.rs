@@ -66,7 +66,7 @@ pub(super) async fn v1(
         after: input.marker.clone().filter(|text| !text.is_empty()),
         limit,
     };
-    let page = list(archive, &bucket, query).await?;
+    let page = page(archive, &bucket, query).await?;
     // Without a delimiter S3 tells no marker: the last key is one.
     let next_marker = page.next.clone().filter(|_| delimiter.is_some());
     let is_truncated = Some(page.next.is_some());
@@ -110,7 +110,7 @@ pub(super) async fn v2(
         after,
         limit,
     };
-    let page = list(archive, &bucket, query).await?;
+    let page = page(archive, &bucket, query).await?;
     let next_continuation_token = page.next.as_ref().map(|next| BASE64.encode(next));
     let (contents, common_prefixes) = show(page, shown);
     Ok(S3Response::new(ListObjectsV2Output {
@@ -131,7 +131,11 @@ pub(super) async fn v2(
 }
 
 /// A page; an empty one is not asked for, but its bucket must exist.
-async fn list(archive: &Archive, bucket: &BucketName, query: ListQuery) -> S3Result<ListPage> {
+pub(super) async fn page(
+    archive: &Archive,
+    bucket: &BucketName,
+    query: ListQuery,
+) -> S3Result<ListPage> {
     if query.limit == 0 {
         archive.head_bucket(bucket).await.map_err(fail)?;
         return Ok(ListPage::default());
@@ -146,7 +150,7 @@ fn parse_token(token: &str) -> S3Result<String> {
         .ok_or_else(|| invalid_argument("The continuation token provided is incorrect"))
 }
 
-fn wants_restore(attributes: Option<&[OptionalObjectAttributes]>) -> bool {
+pub(super) fn wants_restore(attributes: Option<&[OptionalObjectAttributes]>) -> bool {
     let lines = attributes.unwrap_or_default().iter().map(OptionalObjectAttributes::as_str);
     names(lines, OptionalObjectAttributes::RESTORE_STATUS)
 }
@@ -175,7 +179,7 @@ fn show_object(object: ObjectInfo, shown: Shown) -> Object {
     }
 }
 
-fn restore_status(state: RestoreState) -> RestoreStatus {
+pub(super) fn restore_status(state: RestoreState) -> RestoreStatus {
     match state {
         RestoreState::Ongoing => {
             RestoreStatus { is_restore_in_progress: Some(true), restore_expiry_date: None }

@@ -17,6 +17,7 @@ mod multipart;
 mod multipart_list;
 mod read;
 mod restore;
+mod versions;
 mod words;
 mod write;
 
@@ -33,10 +34,11 @@ use s3s::dto::{
     GetBucketVersioningOutput, GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectInput,
     GetObjectOutput, GetObjectTaggingInput, GetObjectTaggingOutput, HeadBucketInput,
     HeadBucketOutput, HeadObjectInput, HeadObjectOutput, ListBucketsInput, ListBucketsOutput,
-    ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectsInput, ListObjectsOutput,
-    ListObjectsV2Input, ListObjectsV2Output, ListPartsInput, ListPartsOutput, PutObjectInput,
-    PutObjectOutput, RestoreObjectInput, RestoreObjectOutput, UploadPartCopyInput,
-    UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
+    ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectVersionsInput,
+    ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input,
+    ListObjectsV2Output, ListPartsInput, ListPartsOutput, PutObjectInput, PutObjectOutput,
+    RestoreObjectInput, RestoreObjectOutput, UploadPartCopyInput, UploadPartCopyOutput,
+    UploadPartInput, UploadPartOutput,
 };
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{S3, S3Request, S3Response, S3Result};
@@ -69,7 +71,10 @@ macro_rules! operations {
         #[async_trait::async_trait]
         impl S3 for Adapter {
             $(
-                async fn $name(&self, request: S3Request<$input>) -> S3Result<S3Response<$output>> {
+                async fn $name(
+                    &self,
+                    request: S3Request<$input>,
+                ) -> S3Result<S3Response<$output>> {
                     $function(&self.archive, request).await
                 }
             )*
@@ -93,6 +98,7 @@ operations! {
     get_object_tagging(GetObjectTaggingInput) -> GetObjectTaggingOutput = read::tagging;
     list_objects(ListObjectsInput) -> ListObjectsOutput = list::v1;
     list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = list::v2;
+    list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = versions::list;
     delete_object(DeleteObjectInput) -> DeleteObjectOutput = delete::one;
     delete_objects(DeleteObjectsInput) -> DeleteObjectsOutput = delete::many;
     copy_object(CopyObjectInput) -> CopyObjectOutput = copy::object;

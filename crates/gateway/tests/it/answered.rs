@@ -1,0 +1,202 @@
+//! Every answer with keys in it is XML that a strict parser reads, and the keys are those that were
+//! put, whatever characters they have.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::select;
+use ring::digest;
+
+use crate::harness::{Answer, TestServer};
+use crate::xml::{References, parse, texts};
+
+/// Characters that some writer or reader of XML, of URLs or of paths treats unlike others.
+const CHARACTERS: [char; 44] = [
+    '\u{1}',
+    '\u{2}',
+    '\u{8}',
+    '\t',
+    '\n',
+    '\u{b}',
+    '\u{c}',
+    '\r',
+    '\r',
+    '\u{e}',
+    '\u{1b}',
+    '\u{1f}',
+    ' ',
+    '<',
+    '>',
+    '&',
+    '"',
+    '\'',
+    ']',
+    '[',
+    '!',
+    '#',
+    ';',
+    '%',
+    '+',
+    '/',
+    '\\',
+    '=',
+    '?',
+    '~',
+    'a',
+    'b',
+    'x',
+    '1',
+    '\u{7f}',
+    '\u{85}',
+    '\u{a0}',
+    '\u{e9}',
+    '\u{2028}',
+    '\u{fb01}',
+    '\u{feff}',
+    '\u{fffd}',
+    '\u{ffff}',
+    '\u{1f600}',
+];
+
+fn key() -> impl Strategy<Value = String> {
+    // It begins with a letter: keys of dots alone are another matter.
+    vec(select(CHARACTERS.to_vec()), 1..10).prop_map(|all| format!("k{}", String::from_iter(all)))
+}
+
+/// Percent-encoded; slashes stay in paths.
+fn encode(text: &str, keeps_slashes: bool) -> String {
+    let is_plain = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (keeps_slashes && byte == b'/')
+    };
+    let encoded = text.bytes().map(|byte| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    });
+    encoded.collect()
+}
+
+/// Whether XML 1.0 has a form for every character.
+fn is_readable(key: &str) -> bool {
+    !key.chars().any(|c| (c < ' ' && !"\t\n\r".contains(c)) || c == '\u{fffe}' || c == '\u{ffff}')
+}
+
+/// The texts of the elements of that name, read as strictly as the keys allow.
+fn read(answer: &Answer, name: &str, readable: bool) -> BTreeSet<String> {
+    let references = if readable { References::Strict } else { References::All };
+    let leaves = parse(&answer.body, references)
+        .unwrap_or_else(|error| panic!("{error}: {}", answer.text()));
+    texts(&leaves, name).into_iter().map(str::to_owned).collect()
+}
+
+async fn get(server: &TestServer, path: &str) -> Answer {
+    server.ask("GET", path).send().await
+}
+
+async fn check_lists(server: &TestServer, bucket: &str, keys: &BTreeSet<String>, readable: bool) {
+    for query in ["", "list-type=2&fetch-owner=true", "versions"] {
+        let answer = get(server, &format!("/{bucket}?{query}")).await;
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+        assert_eq!(&read(&answer, "Key", readable), keys, "{query}");
+        // What was asked for is repeated, in this form too.
+        let first = keys.first().unwrap();
+        let prefix = encode(first, false);
+        let answer = get(server, &format!("/{bucket}?{query}&prefix={prefix}&delimiter=%0D")).await;
+        let prefixes = read(&answer, "Prefix", readable);
+        assert!(prefixes.contains(first), "{query}: {prefixes:?}");
+        let answer = get(server, &format!("/{bucket}?{query}&encoding-type=url")).await;
+        let encoded = keys.iter().map(|key| encode(key, true)).collect();
+        assert_eq!(read(&answer, "Key", true), encoded, "{query}: every parser reads these");
+    }
+}
+
+async fn check_uploads(server: &TestServer, bucket: &str, keys: &BTreeSet<String>) {
+    for key in keys {
+        let (readable, only) = (is_readable(key), BTreeSet::from([key.clone()]));
+        let path = format!("/{bucket}/{}", encode(key, true));
+        let begun = server.ask("POST", &format!("{path}?uploads")).send().await;
+        assert_eq!(read(&begun, "Key", readable), only);
+        let id = begun.element("UploadId").unwrap();
+        let parts = get(server, &format!("{path}?uploadId={id}")).await;
+        assert_eq!(read(&parts, "Key", readable), only);
+    }
+    let answer = get(server, &format!("/{bucket}?uploads")).await;
+    assert_eq!(&read(&answer, "Key", keys.iter().all(|key| is_readable(key))), keys);
+}
+
+async fn check_errors(server: &TestServer, bucket: &str, keys: &BTreeSet<String>) {
+    for key in keys {
+        let missing = format!("{key}!missing");
+        let answer = get(server, &format!("/{bucket}/{}", encode(&missing, true))).await;
+        assert_eq!(answer.error(), (404, "NoSuchKey".to_owned()));
+        assert_eq!(read(&answer, "Key", is_readable(key)), BTreeSet::from([missing]));
+    }
+}
+
+/// A body of DeleteObjects names only what XML can.
+async fn check_deletes(server: &TestServer, bucket: &str, keys: &BTreeSet<String>) {
+    let escape = |c: char| match c {
+        '<' | '>' | '&' | '"' | '\'' | '\t' | '\n' | '\r' => format!("&#{};", u32::from(c)),
+        c => c.to_string(),
+    };
+    let escape = |key: &str| key.chars().map(escape).collect::<String>();
+    let objects: String =
+        keys.iter().map(|key| format!("<Object><Key>{}</Key></Object>", escape(key))).collect();
+    let body = format!("<Delete>{objects}</Delete>");
+    let sha256 = BASE64.encode(digest::digest(&digest::SHA256, body.as_bytes()));
+    let ask = server.ask("POST", &format!("/{bucket}?delete")).body(body.as_bytes());
+    let answer = ask.header("x-amz-checksum-sha256", &sha256).send().await;
+    assert_eq!(&read(&answer, "Key", true), keys, "{}", answer.text());
+    assert!(!answer.text().contains("<Error>"), "{}", answer.text());
+}
+
+async fn check(server: &TestServer, bucket: &str, keys: BTreeSet<String>) {
+    assert_eq!(server.ask("PUT", &format!("/{bucket}")).send().await.status, 200);
+    let readable = keys.iter().all(|key| is_readable(key));
+    for key in &keys {
+        server.put(&format!("/{bucket}/{}", encode(key, true)), b"x").await;
+    }
+    check_lists(server, bucket, &keys, readable).await;
+    check_errors(server, bucket, &keys).await;
+    check_uploads(server, bucket, &keys).await;
+    let nameable: BTreeSet<String> = keys.into_iter().filter(|key| is_readable(key)).collect();
+    if !nameable.is_empty() {
+        check_deletes(server, bucket, &nameable).await;
+    }
+}
+
+#[test]
+fn keys_of_any_characters_are_read_as_they_were_put() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(TestServer::start());
+    let config =
+        ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let buckets = AtomicU32::new(0);
+    proptest!(config, |(keys in btree_set(key(), 1..6))| {
+        let bucket = buckets.fetch_add(1, Ordering::Relaxed);
+        runtime.block_on(check(&server, &format!("bucket-{bucket}"), keys));
+    });
+}
+
+/// The three line ends are three keys.
+#[tokio::test]
+async fn line_ends_are_not_mixed_up() {
+    let server = TestServer::start().await;
+    let keys = ["a\nb", "a\r\nb", "a\rb"].map(str::to_owned);
+    check(&server, "lines", BTreeSet::from(keys)).await;
+    server.put("/vault/a%0Db", b"x").await;
+    let answer = get(&server, "/vault").await;
+    assert!(answer.text().contains("<Key>a&#13;b</Key>"), "{}", answer.text());
+}
+
+/// Bytes of an object are not touched, even when they say that they are a document.
+#[tokio::test]
+async fn objects_are_no_documents_of_ours() {
+    let server = TestServer::start().await;
+    let body = b"<Key>\r\x01</Key>";
+    let put = server.ask("PUT", "/vault/a").header("content-type", "application/xml").body(body);
+    assert_eq!(put.send().await.status, 200);
+    assert_eq!(get(&server, "/vault/a").await.body, body);
+}

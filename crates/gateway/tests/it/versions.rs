@@ -1,0 +1,125 @@
+//! ListObjectVersions: every object is its own only version.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::digest;
+
+use crate::harness::{Answer, TestServer};
+use crate::xml::{References, parse, texts};
+
+async fn list(server: &TestServer, query: &str) -> Answer {
+    let answer = server.ask("GET", &format!("/vault?versions&{query}")).send().await;
+    assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+    answer
+}
+
+fn all(answer: &Answer, name: &str) -> Vec<String> {
+    let leaves = parse(&answer.body, References::Strict).unwrap();
+    texts(&leaves, name).into_iter().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn an_object_is_its_latest_version() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"12345").await;
+    let answer = list(&server, "").await;
+    let found = |name: &str| answer.element(name);
+    assert_eq!(found("Name").as_deref(), Some("vault"));
+    assert_eq!(found("Key").as_deref(), Some("a"));
+    assert_eq!(found("VersionId").as_deref(), Some("null"));
+    assert_eq!(found("IsLatest").as_deref(), Some("true"));
+    assert_eq!(found("Size").as_deref(), Some("5"));
+    assert_eq!(found("StorageClass").as_deref(), Some("STANDARD"));
+    assert_eq!(found("IsTruncated").as_deref(), Some("false"));
+    assert_eq!(found("MaxKeys").as_deref(), Some("1000"));
+    assert_eq!(found("NextKeyMarker"), None);
+    assert!(found("ETag").is_some() && found("LastModified").is_some() && found("ID").is_some());
+    let head = server.ask("HEAD", "/vault/a?versionId=null").send().await;
+    assert_eq!((head.status, head.header("x-amz-version-id")), (200, None));
+}
+
+#[tokio::test]
+async fn pages_follow_each_other() {
+    let server = TestServer::start().await;
+    for key in ["a", "b/1", "b/2", "c%20d", "e", "f/1"] {
+        server.put(&format!("/vault/{key}"), b"x").await;
+    }
+    for limit in 1..=7 {
+        let (mut keys, mut prefixes, mut marker) = (Vec::new(), Vec::new(), String::new());
+        loop {
+            let query = format!("delimiter=%2F&encoding-type=url&max-keys={limit}{marker}");
+            let answer = list(&server, &query).await;
+            let found = answer
+                .text()
+                .split("<CommonPrefixes>")
+                .skip(1)
+                .map(|rest| {
+                    rest.split("<Prefix>").nth(1).unwrap().split("</").next().unwrap().to_owned()
+                })
+                .collect::<Vec<_>>();
+            let page = all(&answer, "Key");
+            assert!(page.len() + found.len() <= limit, "{query}");
+            keys.extend(page);
+            prefixes.extend(found);
+            let Some(key) = answer.element("NextKeyMarker") else { break };
+            assert_eq!(answer.element("IsTruncated").as_deref(), Some("true"));
+            marker = format!("&key-marker={}", key.replace('/', "%2F"));
+            match answer.element("NextVersionIdMarker") {
+                Some(version) => marker += &format!("&version-id-marker={version}"),
+                None => assert!(key.ends_with('/'), "{key} is a prefix"),
+            }
+        }
+        assert_eq!(keys, ["a", "c%20d", "e"], "pages of {limit}");
+        assert_eq!(prefixes, ["b/", "f/"], "pages of {limit}");
+    }
+    assert_eq!(all(&list(&server, "prefix=b%2F").await, "Key"), ["b/1", "b/2"]);
+    assert_eq!(all(&list(&server, "key-marker=b%2F1").await, "Key"), ["b/2", "c d", "e", "f/1"]);
+    let empty = list(&server, "max-keys=0").await;
+    assert_eq!(empty.element("IsTruncated").as_deref(), Some("false"));
+    assert_eq!(all(&empty, "Key"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn markers_and_forms_are_checked() {
+    let server = TestServer::start().await;
+    for query in [
+        "version-id-marker=null",
+        "key-marker=a&version-id-marker=other",
+        "encoding-type=base64",
+        "max-keys=-1",
+    ] {
+        let answer = server.ask("GET", &format!("/vault?versions&{query}")).send().await;
+        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{query}");
+    }
+}
+
+/// As `mc rm --versions --recursive` and Terraform's `force_destroy` do it.
+#[tokio::test]
+async fn versions_are_removed_by_name() {
+    let server = TestServer::start().await;
+    for key in ["d/a", "d/b", "c"] {
+        server.put(&format!("/vault/{key}"), b"x").await;
+    }
+    let listed = list(&server, "encoding-type=url&max-keys=1000&prefix=d%2F").await;
+    assert_eq!(all(&listed, "VersionId"), ["null", "null"]);
+    let objects: String = all(&listed, "Key")
+        .iter()
+        .map(|key| format!("<Object><Key>{key}</Key><VersionId>null</VersionId></Object>"))
+        .collect();
+    let remove = |objects: &str| {
+        let body = format!("<Delete>{objects}</Delete>");
+        let sha256 = BASE64.encode(digest::digest(&digest::SHA256, body.as_bytes()));
+        let ask = server.ask("POST", "/vault?delete").body(body.as_bytes());
+        ask.header("x-amz-checksum-sha256", &sha256).send()
+    };
+    let answer = remove(&objects).await;
+    assert_eq!(answer.text().matches("<Deleted>").count(), 2, "{}", answer.text());
+    assert_eq!(all(&answer, "VersionId"), ["null", "null"]);
+    assert_eq!(all(&list(&server, "").await, "Key"), ["c"]);
+    let answer = remove("<Object><Key>c</Key><VersionId>other</VersionId></Object>").await;
+    assert_eq!(answer.text().matches("<Error>").count(), 1, "{}", answer.text());
+    assert!(server.has("/vault/c").await);
+    let answer = server.ask("DELETE", "/vault/c?versionId=null").send().await;
+    assert_eq!(answer.status, 204);
+    assert_eq!(server.ask("DELETE", "/vault").send().await.status, 204);
+}
