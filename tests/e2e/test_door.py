@@ -211,9 +211,20 @@ def test_s3cmd_with_its_defaults(server: Server, tmp_path: Path) -> None:
     s3cmd("mb", "s3://s3cmd")
     s3cmd("put", "large", "s3://s3cmd/dir/large name.bin")
     assert "s3://s3cmd/dir/large name.bin" in s3cmd("ls", "--recursive", "s3://s3cmd")
-    assert "us-east-1" in s3cmd("info", "s3://s3cmd")
+    shown = s3cmd("info", "s3://s3cmd")
+    for told in (
+        "us-east-1",
+        "Payer:     BucketOwner",
+        "BucketOwnerEnforced",
+        "BlockPublicPolicy",
+        "Expiration rule: none",
+        "Policy:    none",
+        "CORS:      none",
+        "fulgurite: FULL_CONTROL",
+    ):
+        assert told in shown, shown
     shown = s3cmd("info", "s3://s3cmd/dir/large name.bin")
-    assert "AES256" in shown, shown
+    assert "AES256" in shown and "fulgurite: FULL_CONTROL" in shown, shown
     s3cmd("get", "s3://s3cmd/dir/large name.bin", "back")
     assert (tmp_path / "back").read_bytes() == body
     s3cmd("cp", "s3://s3cmd/dir/large name.bin", "s3://s3cmd/copy")

@@ -1,6 +1,6 @@
 //! Requests that are turned away by their head alone, before anybody looks at their signature.
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_TYPE, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
@@ -15,8 +15,11 @@ impl From<BodyFault> for Refusal {
     }
 }
 
-/// Refuses signatures of version 2, two signatures at once, and form uploads.
+/// Refuses preflights, signatures of version 2, two signatures at once, and form uploads.
 pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
+    if parts.method == Method::OPTIONS {
+        return Err(preflight(&parts.headers));
+    }
     let query = parts.uri.query().unwrap_or_default();
     let header = header_text(&parts.headers, AUTHORIZATION.as_str());
     let signed_in_query = query_value(query, "X-Amz-Signature").is_some();
@@ -36,6 +39,20 @@ pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
         return Err(Refusal::new("InvalidArgument", StatusCode::BAD_REQUEST, message));
     }
     Ok(())
+}
+
+/// Browsers ask with OPTIONS, and without a signature, whether a page of another origin may send a
+/// request. No bucket has rules for that, so the answer is the same whether it exists or not.
+fn preflight(headers: &HeaderMap) -> Refusal {
+    let bad = |message| Refusal::new("BadRequest", StatusCode::BAD_REQUEST, message);
+    if !headers.contains_key(ORIGIN) {
+        return bad("Insufficient information. Origin request header needed.");
+    }
+    let Some(method) = header_text(headers, ACCESS_CONTROL_REQUEST_METHOD.as_str()) else {
+        return bad("Invalid Access-Control-Request-Method: null");
+    };
+    let message = "CORSResponse: CORS is not enabled for this bucket.";
+    Refusal::new("AccessForbidden", StatusCode::FORBIDDEN, message).with("Method", method)
 }
 
 /// s3s would read the whole form into memory before it asks who sent it.

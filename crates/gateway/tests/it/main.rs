@@ -26,6 +26,7 @@ mod refused;
 mod signer;
 mod tls;
 mod tomes;
+mod unset;
 mod uploads;
 mod versions;
 mod xml;

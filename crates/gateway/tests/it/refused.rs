@@ -58,7 +58,7 @@ async fn what_is_not_kept_is_not_taken() {
     }
     let xml = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
     is(&server.ask("PUT", "/vault?versioning").body(xml).send().await, 501, "NotImplemented");
-    is(&server.ask("GET", "/vault?acl").send().await, 501, "NotImplemented");
+    is(&server.ask("GET", "/vault?metadataTable").send().await, 501, "NotImplemented");
     is(&server.ask("GET", "/vault/a?versionId=abc").send().await, 400, "InvalidArgument");
 }
 

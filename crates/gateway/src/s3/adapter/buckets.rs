@@ -3,9 +3,8 @@
 use fulgurite_archive::Archive;
 use s3s::dto::{
     Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketOutput,
-    GetBucketLocationInput, GetBucketLocationOutput, GetBucketVersioningInput,
-    GetBucketVersioningOutput, HeadBucketInput, HeadBucketOutput, ListBucketsInput,
-    ListBucketsOutput,
+    GetBucketLocationInput, GetBucketLocationOutput, HeadBucketInput, HeadBucketOutput,
+    ListBucketsInput, ListBucketsOutput,
 };
 use s3s::{S3Request, S3Response, S3Result};
 
@@ -80,14 +79,4 @@ pub(super) async fn location(
     let bucket = bucket_name(&request.input.bucket)?;
     archive.head_bucket(&bucket).await.map_err(fail)?;
     Ok(S3Response::new(GetBucketLocationOutput::default()))
-}
-
-/// A bucket that never kept versions has no status at all.
-pub(super) async fn versioning(
-    archive: &Archive,
-    request: S3Request<GetBucketVersioningInput>,
-) -> S3Result<S3Response<GetBucketVersioningOutput>> {
-    let bucket = bucket_name(&request.input.bucket)?;
-    archive.head_bucket(&bucket).await.map_err(fail)?;
-    Ok(S3Response::new(GetBucketVersioningOutput::default()))
 }

@@ -17,6 +17,7 @@ mod multipart;
 mod multipart_list;
 mod read;
 mod restore;
+mod unset;
 mod versions;
 mod words;
 mod write;
@@ -30,10 +31,31 @@ use s3s::dto::{
     CompleteMultipartUploadOutput, CopyObjectInput, CopyObjectOutput, CreateBucketInput,
     CreateBucketOutput, CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteBucketInput,
     DeleteBucketOutput, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput,
-    DeleteObjectsOutput, GetBucketLocationInput, GetBucketLocationOutput, GetBucketVersioningInput,
-    GetBucketVersioningOutput, GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectInput,
-    GetObjectOutput, GetObjectTaggingInput, GetObjectTaggingOutput, HeadBucketInput,
-    HeadBucketOutput, HeadObjectInput, HeadObjectOutput, ListBucketsInput, ListBucketsOutput,
+    DeleteObjectsOutput, GetBucketAccelerateConfigurationInput,
+    GetBucketAccelerateConfigurationOutput, GetBucketAclInput, GetBucketAclOutput,
+    GetBucketAnalyticsConfigurationInput, GetBucketAnalyticsConfigurationOutput,
+    GetBucketCorsInput, GetBucketCorsOutput, GetBucketEncryptionInput, GetBucketEncryptionOutput,
+    GetBucketIntelligentTieringConfigurationInput, GetBucketIntelligentTieringConfigurationOutput,
+    GetBucketInventoryConfigurationInput, GetBucketInventoryConfigurationOutput,
+    GetBucketLifecycleConfigurationInput, GetBucketLifecycleConfigurationOutput,
+    GetBucketLocationInput, GetBucketLocationOutput, GetBucketLoggingInput, GetBucketLoggingOutput,
+    GetBucketMetricsConfigurationInput, GetBucketMetricsConfigurationOutput,
+    GetBucketNotificationConfigurationInput, GetBucketNotificationConfigurationOutput,
+    GetBucketOwnershipControlsInput, GetBucketOwnershipControlsOutput, GetBucketPolicyInput,
+    GetBucketPolicyOutput, GetBucketPolicyStatusInput, GetBucketPolicyStatusOutput,
+    GetBucketReplicationInput, GetBucketReplicationOutput, GetBucketRequestPaymentInput,
+    GetBucketRequestPaymentOutput, GetBucketTaggingInput, GetBucketTaggingOutput,
+    GetBucketVersioningInput, GetBucketVersioningOutput, GetBucketWebsiteInput,
+    GetBucketWebsiteOutput, GetObjectAclInput, GetObjectAclOutput, GetObjectAttributesInput,
+    GetObjectAttributesOutput, GetObjectInput, GetObjectLegalHoldInput, GetObjectLegalHoldOutput,
+    GetObjectLockConfigurationInput, GetObjectLockConfigurationOutput, GetObjectOutput,
+    GetObjectRetentionInput, GetObjectRetentionOutput, GetObjectTaggingInput,
+    GetObjectTaggingOutput, GetPublicAccessBlockInput, GetPublicAccessBlockOutput, HeadBucketInput,
+    HeadBucketOutput, HeadObjectInput, HeadObjectOutput, ListBucketAnalyticsConfigurationsInput,
+    ListBucketAnalyticsConfigurationsOutput, ListBucketIntelligentTieringConfigurationsInput,
+    ListBucketIntelligentTieringConfigurationsOutput, ListBucketInventoryConfigurationsInput,
+    ListBucketInventoryConfigurationsOutput, ListBucketMetricsConfigurationsInput,
+    ListBucketMetricsConfigurationsOutput, ListBucketsInput, ListBucketsOutput,
     ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectVersionsInput,
     ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input,
     ListObjectsV2Output, ListPartsInput, ListPartsOutput, PutObjectInput, PutObjectOutput,
@@ -88,14 +110,11 @@ operations! {
     head_bucket(HeadBucketInput) -> HeadBucketOutput = buckets::head;
     list_buckets(ListBucketsInput) -> ListBucketsOutput = buckets::list;
     get_bucket_location(GetBucketLocationInput) -> GetBucketLocationOutput = buckets::location;
-    get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput
-        = buckets::versioning;
     put_object(PutObjectInput) -> PutObjectOutput = write::put;
     get_object(GetObjectInput) -> GetObjectOutput = read::get;
     head_object(HeadObjectInput) -> HeadObjectOutput = read::head;
     get_object_attributes(GetObjectAttributesInput) -> GetObjectAttributesOutput
         = read::attributes;
-    get_object_tagging(GetObjectTaggingInput) -> GetObjectTaggingOutput = read::tagging;
     list_objects(ListObjectsInput) -> ListObjectsOutput = list::v1;
     list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = list::v2;
     list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = versions::list;
@@ -114,4 +133,52 @@ operations! {
     list_multipart_uploads(ListMultipartUploadsInput) -> ListMultipartUploadsOutput
         = multipart_list::uploads;
     list_parts(ListPartsInput) -> ListPartsOutput = multipart_list::parts;
+    get_bucket_accelerate_configuration(GetBucketAccelerateConfigurationInput)
+        -> GetBucketAccelerateConfigurationOutput = unset::acceleration;
+    get_bucket_acl(GetBucketAclInput) -> GetBucketAclOutput = unset::acl;
+    get_bucket_analytics_configuration(GetBucketAnalyticsConfigurationInput)
+        -> GetBucketAnalyticsConfigurationOutput = unset::analytics;
+    get_bucket_cors(GetBucketCorsInput) -> GetBucketCorsOutput = unset::cors;
+    get_bucket_encryption(GetBucketEncryptionInput) -> GetBucketEncryptionOutput
+        = unset::encryption_rules;
+    get_bucket_intelligent_tiering_configuration(GetBucketIntelligentTieringConfigurationInput)
+        -> GetBucketIntelligentTieringConfigurationOutput = unset::intelligent_tiering;
+    get_bucket_inventory_configuration(GetBucketInventoryConfigurationInput)
+        -> GetBucketInventoryConfigurationOutput = unset::inventory;
+    get_bucket_lifecycle_configuration(GetBucketLifecycleConfigurationInput)
+        -> GetBucketLifecycleConfigurationOutput = unset::lifecycle;
+    get_bucket_logging(GetBucketLoggingInput) -> GetBucketLoggingOutput = unset::logging;
+    get_bucket_metrics_configuration(GetBucketMetricsConfigurationInput)
+        -> GetBucketMetricsConfigurationOutput = unset::metrics;
+    get_bucket_notification_configuration(GetBucketNotificationConfigurationInput)
+        -> GetBucketNotificationConfigurationOutput = unset::notification;
+    get_bucket_ownership_controls(GetBucketOwnershipControlsInput)
+        -> GetBucketOwnershipControlsOutput = unset::ownership;
+    get_bucket_policy(GetBucketPolicyInput) -> GetBucketPolicyOutput = unset::policy;
+    get_bucket_policy_status(GetBucketPolicyStatusInput) -> GetBucketPolicyStatusOutput
+        = unset::policy_status;
+    get_bucket_replication(GetBucketReplicationInput) -> GetBucketReplicationOutput
+        = unset::replication;
+    get_bucket_request_payment(GetBucketRequestPaymentInput) -> GetBucketRequestPaymentOutput
+        = unset::request_payment;
+    get_bucket_tagging(GetBucketTaggingInput) -> GetBucketTaggingOutput = unset::tagging;
+    get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput
+        = unset::versioning;
+    get_bucket_website(GetBucketWebsiteInput) -> GetBucketWebsiteOutput = unset::website;
+    get_object_acl(GetObjectAclInput) -> GetObjectAclOutput = unset::object_acl;
+    get_object_legal_hold(GetObjectLegalHoldInput) -> GetObjectLegalHoldOutput = unset::legal_hold;
+    get_object_lock_configuration(GetObjectLockConfigurationInput)
+        -> GetObjectLockConfigurationOutput = unset::object_lock;
+    get_object_retention(GetObjectRetentionInput) -> GetObjectRetentionOutput = unset::retention;
+    get_object_tagging(GetObjectTaggingInput) -> GetObjectTaggingOutput = unset::object_tagging;
+    get_public_access_block(GetPublicAccessBlockInput) -> GetPublicAccessBlockOutput
+        = unset::public_access;
+    list_bucket_analytics_configurations(ListBucketAnalyticsConfigurationsInput)
+        -> ListBucketAnalyticsConfigurationsOutput = unset::list_analytics;
+    list_bucket_intelligent_tiering_configurations(ListBucketIntelligentTieringConfigurationsInput)
+        -> ListBucketIntelligentTieringConfigurationsOutput = unset::list_intelligent_tiering;
+    list_bucket_inventory_configurations(ListBucketInventoryConfigurationsInput)
+        -> ListBucketInventoryConfigurationsOutput = unset::list_inventory;
+    list_bucket_metrics_configurations(ListBucketMetricsConfigurationsInput)
+        -> ListBucketMetricsConfigurationsOutput = unset::list_metrics;
 }

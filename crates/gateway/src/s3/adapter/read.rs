@@ -1,4 +1,4 @@
-//! Objects on their way out: GetObject, HeadObject, GetObjectAttributes, GetObjectTagging.
+//! Objects on their way out: GetObject, HeadObject, GetObjectAttributes.
 
 use bytes::Bytes;
 use fulgurite_archive::{Archive, ArchiveError, ByteRange, ObjectInfo, ObjectReader};
@@ -9,9 +9,8 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use s3s::dto::{
     Checksum, ChecksumMode, GetObjectAttributesInput, GetObjectAttributesOutput,
-    GetObjectAttributesParts, GetObjectInput, GetObjectOutput, GetObjectTaggingInput,
-    GetObjectTaggingOutput, HeadObjectInput, HeadObjectOutput, ObjectAttributes, Range,
-    StorageClass, StreamingBlob,
+    GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
+    ObjectAttributes, Range, StorageClass, StreamingBlob,
 };
 use s3s::{Body, S3Request, S3Response, S3Result};
 
@@ -163,17 +162,6 @@ pub(super) async fn attributes(
         });
     }
     Ok(S3Response::new(output))
-}
-
-/// Tags are not kept, so every object has none.
-pub(super) async fn tagging(
-    archive: &Archive,
-    request: S3Request<GetObjectTaggingInput>,
-) -> S3Result<S3Response<GetObjectTaggingOutput>> {
-    let (bucket, key) = object_name(&request.input.bucket, &request.input.key)?;
-    check_version(request.input.version_id.as_deref())?;
-    archive.head(&bucket, &key).await.map_err(fail)?;
-    Ok(S3Response::new(GetObjectTaggingOutput::default()))
 }
 
 fn byte_range(range: Range) -> ByteRange {
