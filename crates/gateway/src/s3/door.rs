@@ -23,7 +23,7 @@ use super::digests::PayloadDigest;
 use super::documents::Document;
 use super::inbound::InboundBody;
 use super::signature::{self, Payload};
-use super::{framing, parameters, refuse};
+use super::{framing, parameters, raw_headers, refuse};
 use crate::request::RequestContext;
 use crate::{Credentials, Result};
 
@@ -59,6 +59,7 @@ impl Door {
             Ok(body) => body,
             Err(refusal) => return refusal.into_response(),
         };
+        raw_headers::hide(&mut parts);
         parts.extensions.insert(Arc::clone(context));
         let request = Request::from_parts(parts, body);
         // The log lines of everything below name the request.

@@ -4,6 +4,7 @@
 //!  request -> refuse -> signature -> parameters -> inbound -> documents -> s3s -> adapter
 //!             4xx       403          integers      chunks,    plain XML    URLs    archive
 //!                                                  digests
+//!                                         `----- raw_headers -----^
 //!  answer  <- answers: ids, status, full XML
 //! ```
 
@@ -17,6 +18,7 @@ mod door;
 mod framing;
 mod inbound;
 mod parameters;
+mod raw_headers;
 mod refuse;
 pub(crate) mod signature;
 

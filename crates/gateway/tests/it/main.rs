@@ -22,6 +22,7 @@ mod outside;
 mod page;
 mod parameters;
 mod rack;
+mod ranges;
 mod refused;
 mod signer;
 mod tls;

@@ -112,6 +112,56 @@ async fn copies_follow_their_directives() {
 }
 
 #[tokio::test]
+async fn a_plus_in_a_copy_source_is_a_blank() {
+    let server = TestServer::start().await;
+    server.put("/vault/a%20b", b"blank").await;
+    server.put("/vault/a%2Bb", b"plus").await;
+    for (source, body) in
+        [("/vault/a+b", "blank"), ("vault/a%20b", "blank"), ("/vault/a%2Bb", "plus")]
+    {
+        let copy = server.ask("PUT", "/vault/to").header("x-amz-copy-source", source);
+        assert_eq!(copy.send().await.status, 200, "{source}");
+        assert_eq!(server.ask("GET", "/vault/to").send().await.text(), body, "{source}");
+    }
+}
+
+/// `Expires` is text: "0" and "-1" are common.
+#[tokio::test]
+async fn expires_comes_back_as_it_was_written() {
+    let server = TestServer::start().await;
+    for text in ["0", "-1", "never", "Wed, 21 Oct 2015 07:28:00 GMT", "2015-10-21T07:28:00Z"] {
+        let put = server.ask("PUT", "/vault/a").header("expires", text).body(b"x");
+        assert_eq!(put.send().await.status, 200, "{text}");
+        let copy = server.ask("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
+        assert_eq!(copy.send().await.status, 200, "{text}");
+        let replaced = server.ask("PUT", "/vault/c").header("x-amz-copy-source", "/vault/b");
+        let replaced = replaced.header("x-amz-metadata-directive", "REPLACE");
+        assert_eq!(replaced.header("expires", text).send().await.status, 200, "{text}");
+        let begun = server.ask("POST", "/vault/d?uploads").header("expires", text).send().await;
+        let id = begun.element("UploadId").unwrap();
+        let path = format!("/vault/d?partNumber=1&uploadId={id}");
+        let part = server.ask("PUT", &path).body(b"x").send().await;
+        let xml = format!(
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{}</ETag></Part>\
+             </CompleteMultipartUpload>",
+            part.header("etag").unwrap()
+        );
+        let done = server.ask("POST", &format!("/vault/d?uploadId={id}")).body(xml.as_bytes());
+        assert_eq!(done.send().await.status, 200, "{text}");
+        for path in ["/vault/a", "/vault/b", "/vault/c", "/vault/d"] {
+            for method in ["GET", "HEAD"] {
+                let answer = server.ask(method, path).send().await;
+                assert_eq!(answer.header("expires"), Some(text), "{method} {path}");
+            }
+        }
+    }
+    let answer = server.ask("GET", "/vault/a?response-expires=0").send().await;
+    assert_eq!((answer.status, answer.header("expires")), (200, Some("0")));
+    let answer = server.ask("GET", "/vault/a?response-expires=a%0Ab").send().await;
+    assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()));
+}
+
+#[tokio::test]
 async fn listings_page_and_encode() {
     let server = TestServer::start().await;
     let keys = ["a%20b", "d/1", "d/2", "e%2Bf", "g%25", "z%01"];

@@ -1,40 +1,78 @@
-//! `If-*` headers. Reads are judged here, with the precedence of RFC 9110 that S3 follows; writes
-//! are judged by the archive within the transaction that commits them.
+//! `If-*` headers. Reads are judged here, with the precedence and the comparisons of RFC 9110 that
+//! S3 follows; writes are judged by the archive within the transaction that commits them.
 
 use fulgurite_archive::{ObjectInfo, WriteCondition};
-use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH, LAST_MODIFIED};
+use http::header::{
+    ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use s3s::dto::{ETagCondition, Timestamp};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use s3s::{S3Error, S3Result};
 
-use super::errors::s3_error;
-use super::words::{http_date, invalid_argument, not_implemented, timestamp};
+use super::errors::{s3_error, with_details};
+use super::words::{http_date, invalid_argument, not_implemented};
+use crate::s3::raw_headers::{
+    COPY_IF_MATCH, COPY_IF_MODIFIED_SINCE, COPY_IF_NONE_MATCH, COPY_IF_UNMODIFIED_SINCE,
+};
+
+/// The three forms of a date in HTTP (RFC 9110, 5.6.7); the last two are obsolete.
+const DATE_FORMS: [&str; 3] =
+    ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
 /// The conditions of a read, or of the source of a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadConditions {
-    pub(super) if_match: Option<ETagCondition>,
-    pub(super) if_none_match: Option<ETagCondition>,
-    pub(super) if_modified_since: Option<Timestamp>,
-    pub(super) if_unmodified_since: Option<Timestamp>,
+    if_match: Option<EntityTags>,
+    if_none_match: Option<EntityTags>,
+    /// Seconds since 1970.
+    if_modified_since: Option<i64>,
+    /// Seconds since 1970.
+    if_unmodified_since: Option<i64>,
 }
 
 impl ReadConditions {
+    /// Those of a read. A date that cannot be read is no condition.
+    pub(super) fn of_read(headers: &HeaderMap) -> Self {
+        let date = |name: &HeaderName| text(headers, name).as_deref().and_then(http_seconds);
+        Self {
+            if_match: text(headers, &IF_MATCH).map(|text| EntityTags::parse(&text)),
+            if_none_match: text(headers, &IF_NONE_MATCH).map(|text| EntityTags::parse(&text)),
+            if_modified_since: date(&IF_MODIFIED_SINCE),
+            if_unmodified_since: date(&IF_UNMODIFIED_SINCE),
+        }
+    }
+
+    /// Those on the source of a copy. Here a date that cannot be read is refused: the copy would be
+    /// made without the condition.
+    pub(super) fn of_copy(headers: &HeaderMap) -> S3Result<Self> {
+        let date = |name: &HeaderName| {
+            let Some(text) = text(headers, name) else { return Ok(None) };
+            let invalid = || invalid_argument(format!("{name} is not a date"));
+            http_seconds(&text).map(Some).ok_or_else(invalid)
+        };
+        Ok(Self {
+            if_match: text(headers, &COPY_IF_MATCH).map(|text| EntityTags::parse(&text)),
+            if_none_match: text(headers, &COPY_IF_NONE_MATCH).map(|text| EntityTags::parse(&text)),
+            if_modified_since: date(&COPY_IF_MODIFIED_SINCE)?,
+            if_unmodified_since: date(&COPY_IF_UNMODIFIED_SINCE)?,
+        })
+    }
+
     /// Whether a read of `object` may go on; the error is a 304 or a 412.
     pub(super) fn check(&self, object: &ObjectInfo) -> S3Result<()> {
-        let names = |condition: &ETagCondition| {
-            condition.as_etag().is_none_or(|etag| etag.value() == object.etag)
-        };
-        let modified = timestamp(object.modified);
+        let modified = modified_seconds(object);
         // An entity tag decides alone when both it and a date are given.
-        match (&self.if_match, &self.if_unmodified_since) {
-            (Some(tag), _) if !names(tag) => return Err(failed("If-Match")),
-            (None, Some(time)) if modified > *time => return Err(failed("If-Unmodified-Since")),
+        match (&self.if_match, self.if_unmodified_since) {
+            (Some(tags), _) if !tags.match_strongly(&object.etag) => {
+                return Err(failed("If-Match"));
+            }
+            (None, Some(time)) if modified > time => return Err(failed("If-Unmodified-Since")),
             _ => {}
         }
-        match (&self.if_none_match, &self.if_modified_since) {
-            (Some(tag), _) if names(tag) => Err(not_modified(object)),
-            (None, Some(time)) if modified <= *time => Err(not_modified(object)),
+        match (&self.if_none_match, self.if_modified_since) {
+            (Some(tags), _) if tags.match_weakly(&object.etag) => Err(not_modified(object)),
+            (None, Some(time)) if modified <= time => Err(not_modified(object)),
             _ => Ok(()),
         }
     }
@@ -45,10 +83,94 @@ impl ReadConditions {
     }
 }
 
-fn failed(condition: &str) -> S3Error {
-    let message =
-        format!("At least one of the pre-conditions you specified did not hold: {condition}");
-    s3_error("PreconditionFailed", StatusCode::PRECONDITION_FAILED, message)
+/// Whether `If-Range` says that the client has a part of this very object. If not, a range of it
+/// would be mixed with bytes of another, and the whole object is sent.
+pub(super) fn range_holds(headers: &HeaderMap, object: &ObjectInfo) -> bool {
+    let Some(text) = text(headers, &IF_RANGE) else { return true };
+    if let Some(time) = http_seconds(&text) {
+        return modified_seconds(object) == time;
+    }
+    let tags = entity_tags(&text);
+    let [tag] = tags.as_slice() else { return false };
+    !tag.is_weak && tag.value == object.etag
+}
+
+/// What `If-Match` or `If-None-Match` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum EntityTags {
+    /// `*`: whatever there is.
+    Any,
+    Listed(Vec<EntityTag>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EntityTag {
+    is_weak: bool,
+    /// Without quotes.
+    value: String,
+}
+
+impl EntityTags {
+    fn parse(text: &str) -> Self {
+        if text.trim() == "*" { Self::Any } else { Self::Listed(entity_tags(text)) }
+    }
+
+    /// A weak tag says that bodies mean the same, not that they are the same.
+    fn match_strongly(&self, etag: &str) -> bool {
+        self.any(|tag| !tag.is_weak && tag.value == etag)
+    }
+
+    fn match_weakly(&self, etag: &str) -> bool {
+        self.any(|tag| tag.value == etag)
+    }
+
+    fn any(&self, matches: impl Fn(&EntityTag) -> bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Listed(tags) => tags.iter().any(matches),
+        }
+    }
+}
+
+/// The tags of a list. There may be commas within quotes; clients also send tags without quotes,
+/// which end at a comma.
+fn entity_tags(text: &str) -> Vec<EntityTag> {
+    let mut tags = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        if rest.is_empty() {
+            return tags;
+        }
+        let strong = rest.strip_prefix("W/");
+        let is_weak = strong.is_some();
+        let opaque = strong.unwrap_or(rest);
+        let quoted = opaque.strip_prefix('"').and_then(|opaque| opaque.split_once('"'));
+        let (value, after) = quoted.unwrap_or_else(|| {
+            let (value, after) = opaque.split_once(',').unwrap_or((opaque, ""));
+            (value.trim_end(), after)
+        });
+        tags.push(EntityTag { is_weak, value: value.to_owned() });
+        rest = after;
+    }
+}
+
+/// Seconds since 1970 of a date; `None` for what has none of the forms of HTTP.
+fn http_seconds(text: &str) -> Option<i64> {
+    DATE_FORMS.iter().find_map(|form| {
+        let time = DateTime::strptime(form, text.trim()).ok()?.to_zoned(TimeZone::UTC).ok()?;
+        Some(time.timestamp().as_second())
+    })
+}
+
+fn modified_seconds(object: &ObjectInfo) -> i64 {
+    i64::try_from(object.modified.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn failed(condition: &'static str) -> S3Error {
+    let message = "At least one of the pre-conditions you specified did not hold";
+    let error = s3_error("PreconditionFailed", StatusCode::PRECONDITION_FAILED, message);
+    with_details(error, [("Condition", condition)])
 }
 
 /// A cache needs to know what it may go on using.
@@ -68,21 +190,29 @@ fn not_modified(object: &ObjectInfo) -> S3Error {
 
 /// The conditions of a write: `If-None-Match: *` and `If-Match`.
 pub(super) fn of_write(headers: &HeaderMap) -> S3Result<WriteCondition> {
-    let absent = match text(headers, &IF_NONE_MATCH)? {
+    let absent = match ascii(headers, &IF_NONE_MATCH)? {
         None => false,
         Some("*") => true,
         Some(_) => return Err(not_implemented("If-None-Match of a write must be *")),
     };
-    let etag = text(headers, &IF_MATCH)?.map(|tag| tag.trim_matches('"').to_owned());
+    let etag = ascii(headers, &IF_MATCH)?.map(|tag| tag.trim_matches('"').to_owned());
     if absent && etag.is_some() {
         return Err(not_implemented("If-Match and If-None-Match exclude each other"));
     }
     Ok(WriteCondition { absent, etag, ..WriteCondition::default() })
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> S3Result<Option<&'a str>> {
+fn ascii<'a>(headers: &'a HeaderMap, name: &HeaderName) -> S3Result<Option<&'a str>> {
     let value = headers.get(name).map(HeaderValue::to_str).transpose();
     value.map_err(|_| invalid_argument(format!("{name} is not valid")))
+}
+
+/// All lines of a header as one list; `None` when there is nothing in it.
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let lines = headers.get_all(name).iter();
+    let lines: Vec<_> = lines.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let text = lines.join(", ");
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]

@@ -33,13 +33,7 @@ pub(super) async fn object(
     let to = object_name(&input.bucket, &input.key)?;
     let from = source_name(&input.copy_source)?;
     let source = archive.head(&from.0, &from.1).await.map_err(fail)?;
-    let conditions = ReadConditions {
-        if_match: input.copy_source_if_match,
-        if_none_match: input.copy_source_if_none_match,
-        if_modified_since: input.copy_source_if_modified_since,
-        if_unmodified_since: input.copy_source_if_unmodified_since,
-    };
-    conditions.check_copy(&source)?;
+    ReadConditions::of_copy(&headers)?.check_copy(&source)?;
     let replaces = replaces_metadata(input.metadata_directive.as_ref())?;
     let class_name = input.storage_class.as_ref().map(|class| class.as_str());
     let class = storage_class(class_name)?;
@@ -79,20 +73,14 @@ pub(super) async fn part(
     archive: &Archive,
     request: S3Request<UploadPartCopyInput>,
 ) -> S3Result<S3Response<UploadPartCopyOutput>> {
-    let input = request.input;
+    let S3Request { input, headers, .. } = request;
     let to = object_name(&input.bucket, &input.key)?;
     let from = source_name(&input.copy_source)?;
     let upload = upload_id(&input.upload_id)?;
     let number = part_number(input.part_number)?;
     let range = input.copy_source_range.as_deref().map(source_range).transpose()?;
     let source = archive.head(&from.0, &from.1).await.map_err(fail)?;
-    let conditions = ReadConditions {
-        if_match: input.copy_source_if_match,
-        if_none_match: input.copy_source_if_none_match,
-        if_modified_since: input.copy_source_if_modified_since,
-        if_unmodified_since: input.copy_source_if_unmodified_since,
-    };
-    conditions.check_copy(&source)?;
+    ReadConditions::of_copy(&headers)?.check_copy(&source)?;
     if let Some((_, last)) = range
         && last >= source.bytes
     {

@@ -10,6 +10,7 @@ use s3s::S3Result;
 use s3s::dto::Metadata;
 
 use super::words::invalid_argument;
+use crate::s3::raw_headers::ResponseExpires;
 
 /// What S3 says about a body whose type nobody told it.
 pub(super) const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
@@ -40,10 +41,18 @@ pub(super) fn user(meta: &ObjectMeta) -> Option<Metadata> {
         .then(|| meta.user.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// `Expires` as it was stored. s3s would only take a date it can parse and print it anew.
+/// `Expires` as it was stored: s3s knows dates only, and prints them in its own form.
 pub(super) fn expires_header(meta: &ObjectMeta) -> HeaderMap {
-    let value = meta.expires.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
+    let stored = meta.expires.as_ref();
+    let value = stored.and_then(|text| HeaderValue::from_bytes(text.as_bytes()).ok());
     value.map(|value| (EXPIRES, value)).into_iter().collect()
+}
+
+/// `Expires` as a read wants it, whatever was stored.
+pub(super) fn expires_wanted(ResponseExpires(text): &ResponseExpires) -> S3Result<HeaderMap> {
+    let value = HeaderValue::from_bytes(text.as_bytes());
+    let value = value.map_err(|_| invalid_argument("response-expires is not valid"))?;
+    Ok([(EXPIRES, value)].into_iter().collect())
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> S3Result<Option<String>> {

@@ -15,6 +15,7 @@ mod list;
 mod meta;
 mod multipart;
 mod multipart_list;
+mod ranges;
 mod read;
 mod restore;
 mod unset;
@@ -67,6 +68,7 @@ use s3s::{S3, S3Request, S3Response, S3Result};
 
 pub(crate) use self::access::Hosts;
 use self::access::{Admission, Names, NoKeys};
+use super::raw_headers;
 use crate::Result;
 use crate::limits::XML_BYTES_MAX;
 
@@ -95,8 +97,9 @@ macro_rules! operations {
             $(
                 async fn $name(
                     &self,
-                    request: S3Request<$input>,
+                    mut request: S3Request<$input>,
                 ) -> S3Result<S3Response<$output>> {
+                    raw_headers::restore(&mut request.headers, &mut request.extensions);
                     $function(&self.archive, request).await
                 }
             )*

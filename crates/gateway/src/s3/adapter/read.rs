@@ -1,26 +1,26 @@
 //! Objects on their way out: GetObject, HeadObject, GetObjectAttributes.
 
 use bytes::Bytes;
-use fulgurite_archive::{Archive, ArchiveError, ByteRange, ObjectInfo, ObjectReader};
+use fulgurite_archive::{Archive, ArchiveError, BucketName, ObjectInfo, ObjectKey, ObjectReader};
 use fulgurite_units::error_chain;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use s3s::dto::{
     Checksum, ChecksumMode, GetObjectAttributesInput, GetObjectAttributesOutput,
     GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
-    ObjectAttributes, Range, StorageClass, StreamingBlob,
+    ObjectAttributes, StorageClass, StreamingBlob,
 };
 use s3s::{Body, S3Request, S3Response, S3Result};
 
-use super::conditions::ReadConditions;
+use super::conditions::{self, ReadConditions};
 use super::errors::{fail, s3_error};
-use super::meta;
 use super::words::{
     check_version, checksum_type, class_header, encryption, etag, length, names, not_implemented,
     object_name, restore_header, set_checksum, timestamp,
 };
+use super::{meta, ranges};
 use crate::s3::answers::StatusOverride;
 
 /// The fields that GetObject and HeadObject have in common, filled from an object.
@@ -58,58 +58,81 @@ pub(super) async fn get(
     archive: &Archive,
     request: S3Request<GetObjectInput>,
 ) -> S3Result<S3Response<GetObjectOutput>> {
-    let input = request.input;
-    let (bucket, key) = object_name(&input.bucket, &input.key)?;
+    let S3Request { input, headers, extensions, .. } = request;
+    let name = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
-    let range = input.range.map(byte_range);
-    let mut reader = archive.get(&bucket, &key, range).await.map_err(fail)?;
-    let conditions = ReadConditions {
-        if_match: input.if_match,
-        if_none_match: input.if_none_match,
-        if_modified_since: input.if_modified_since,
-        if_unmodified_since: input.if_unmodified_since,
-    };
-    conditions.check(&reader.info)?;
+    let Opened { mut reader, is_range } = open(archive, &name, &headers).await?;
     check_part(input.part_number, &reader.info)?;
     // Bytes that cannot be read must be an error and not a broken connection, if that is known
     // before the first of them is sent.
     let first = reader.next().await.transpose().map_err(fail)?;
-    let is_part = range.is_some() || input.part_number.is_some() && reader.info.bytes > 0;
-    let with_checksum = range.is_none() && wants_checksum(input.checksum_mode.as_ref());
+    let is_part = is_range || input.part_number.is_some() && reader.info.bytes > 0;
+    let with_checksum = !is_range && wants_checksum(input.checksum_mode.as_ref());
     let mut output = described!(GetObjectOutput, &reader.info, with_checksum);
     output.content_length = length(reader.bytes);
     output.content_range =
         is_part.then(|| content_range(reader.first, reader.bytes, reader.info.bytes));
-    let mut response_headers = meta::expires_header(&reader.info.meta);
-    if input.response_expires.is_some() {
-        response_headers.clear();
-    }
+    let response_headers = match extensions.get() {
+        Some(wanted) => meta::expires_wanted(wanted)?,
+        None => meta::expires_header(&reader.info.meta),
+    };
     output.body = Some(body(first, reader));
     Ok(S3Response::with_headers(output, response_headers))
+}
+
+/// An object that is read, and whether only the range that was asked for.
+struct Opened {
+    reader: ObjectReader,
+    is_range: bool,
+}
+
+/// Opens an object if it is the one that is meant. Whether it is comes before which bytes of it are
+/// wanted.
+async fn open(
+    archive: &Archive,
+    (bucket, key): &(BucketName, ObjectKey),
+    headers: &HeaderMap,
+) -> S3Result<Opened> {
+    let conditions = ReadConditions::of_read(headers);
+    let range = ranges::of_read(headers);
+    match archive.get(bucket, key, range).await {
+        Ok(reader) if range.is_none() || conditions::range_holds(headers, &reader.info) => {
+            conditions.check(&reader.info)?;
+            return Ok(Opened { reader, is_range: range.is_some() });
+        }
+        Ok(_) => {}
+        Err(ArchiveError::InvalidRange { .. }) => {
+            let object = archive.head(bucket, key).await.map_err(fail)?;
+            conditions.check(&object)?;
+            if conditions::range_holds(headers, &object) {
+                return Err(ranges::unsatisfiable(headers, object.bytes));
+            }
+        }
+        Err(error) => return Err(fail(error)),
+    }
+    let reader = archive.get(bucket, key, None).await.map_err(fail)?;
+    conditions.check(&reader.info)?;
+    Ok(Opened { reader, is_range: false })
 }
 
 pub(super) async fn head(
     archive: &Archive,
     request: S3Request<HeadObjectInput>,
 ) -> S3Result<S3Response<HeadObjectOutput>> {
-    let input = request.input;
+    let S3Request { input, headers, .. } = request;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
     let object = archive.head(&bucket, &key).await.map_err(fail)?;
-    let conditions = ReadConditions {
-        if_match: input.if_match,
-        if_none_match: input.if_none_match,
-        if_modified_since: input.if_modified_since,
-        if_unmodified_since: input.if_unmodified_since,
-    };
-    conditions.check(&object)?;
+    ReadConditions::of_read(&headers).check(&object)?;
     check_part(input.part_number, &object)?;
-    let with_checksum = input.range.is_none() && wants_checksum(input.checksum_mode.as_ref());
+    let range = ranges::of_read(&headers).filter(|_| conditions::range_holds(&headers, &object));
+    let with_checksum = range.is_none() && wants_checksum(input.checksum_mode.as_ref());
     let mut output = described!(HeadObjectOutput, &object, with_checksum);
     output.content_length = length(object.bytes);
     let mut part = None;
-    if let Some(range) = input.range {
-        part = Some(byte_range(range).resolve(object.bytes).map_err(fail)?);
+    if let Some(range) = range {
+        let resolved = range.resolve(object.bytes);
+        part = Some(resolved.map_err(|_| ranges::unsatisfiable(&headers, object.bytes))?);
     } else if input.part_number.is_some() && object.bytes > 0 {
         part = Some((0, object.bytes));
     }
@@ -162,13 +185,6 @@ pub(super) async fn attributes(
         });
     }
     Ok(S3Response::new(output))
-}
-
-fn byte_range(range: Range) -> ByteRange {
-    match range {
-        Range::Int { first, last } => ByteRange::From { first, last },
-        Range::Suffix { length } => ByteRange::Suffix { bytes: length },
-    }
 }
 
 fn content_range(first: u64, bytes: u64, whole: u64) -> String {

@@ -2,11 +2,14 @@
 
 use fulgurite_archive::{ObjectInfo, ObjectMeta, Residence, StorageClass};
 use fulgurite_units::{ObjectId, UnixTime};
+use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use s3s::dto::{ETag, ETagCondition, Timestamp};
 
-use super::{ReadConditions, of_write};
-use crate::s3::adapter::words::timestamp;
+use super::{ReadConditions, http_seconds, of_write, range_holds};
+use crate::s3::adapter::words::http_date;
+use crate::s3::raw_headers::{
+    COPY_IF_MATCH, COPY_IF_MODIFIED_SINCE, COPY_IF_NONE_MATCH, COPY_IF_UNMODIFIED_SINCE,
+};
 
 const MODIFIED_MS: u64 = 1_700_000_000_500;
 
@@ -26,48 +29,125 @@ fn object() -> ObjectInfo {
     }
 }
 
-fn tag(text: &str) -> Option<ETagCondition> {
-    Some(match text {
-        "*" => ETagCondition::Any,
-        text => ETagCondition::ETag(ETag::Strong(text.to_owned())),
-    })
-}
-
-fn at(offset_s: i64) -> Option<Timestamp> {
+/// The date of the object, and so many seconds later.
+fn date(offset_s: i64) -> String {
     let ms = MODIFIED_MS.checked_add_signed(offset_s * 1000).unwrap();
-    Some(timestamp(UnixTime::from_millis(ms)))
+    http_date(UnixTime::from_millis(ms))
 }
 
-fn status(conditions: ReadConditions) -> u16 {
-    let answer = conditions.check(&object());
+fn headers(pairs: &[(&HeaderName, &str)]) -> HeaderMap {
+    let value = |text: &str| HeaderValue::from_str(text).unwrap();
+    let mut headers = HeaderMap::new();
+    for (name, text) in pairs {
+        headers.append(*name, value(text));
+    }
+    headers
+}
+
+fn status(pairs: &[(&HeaderName, &str)]) -> u16 {
+    let answer = ReadConditions::of_read(&headers(pairs)).check(&object());
     answer.err().and_then(|error| error.status_code()).map_or(200, |status| status.as_u16())
+}
+
+/// The name of the same condition on the source of a copy.
+fn of_copy(name: &HeaderName) -> HeaderName {
+    match name {
+        name if name == IF_MATCH => COPY_IF_MATCH,
+        name if name == IF_NONE_MATCH => COPY_IF_NONE_MATCH,
+        name if name == IF_MODIFIED_SINCE => COPY_IF_MODIFIED_SINCE,
+        _ => COPY_IF_UNMODIFIED_SINCE,
+    }
 }
 
 #[test]
 fn entity_tags_outrank_dates() {
-    let none = ReadConditions::default;
-    let table = [
-        (none(), 200),
-        (ReadConditions { if_match: tag("abc"), ..none() }, 200),
-        (ReadConditions { if_match: tag("*"), ..none() }, 200),
-        (ReadConditions { if_match: tag("xyz"), ..none() }, 412),
-        (ReadConditions { if_unmodified_since: at(0), ..none() }, 200),
-        (ReadConditions { if_unmodified_since: at(-1), ..none() }, 412),
-        (ReadConditions { if_match: tag("abc"), if_unmodified_since: at(-1), ..none() }, 200),
-        (ReadConditions { if_none_match: tag("abc"), ..none() }, 304),
-        (ReadConditions { if_none_match: tag("*"), ..none() }, 304),
-        (ReadConditions { if_none_match: tag("xyz"), ..none() }, 200),
-        (ReadConditions { if_modified_since: at(0), ..none() }, 304),
-        (ReadConditions { if_modified_since: at(-1), ..none() }, 200),
-        (ReadConditions { if_none_match: tag("abc"), if_modified_since: at(-1), ..none() }, 304),
-        (ReadConditions { if_none_match: tag("xyz"), if_modified_since: at(0), ..none() }, 200),
-        (ReadConditions { if_match: tag("xyz"), if_none_match: tag("abc"), ..none() }, 412),
+    let (at, before) = (&date(0), &date(-1));
+    let table: &[(&[(&HeaderName, &str)], u16)] = &[
+        (&[], 200),
+        (&[(&IF_MATCH, "\"abc\"")], 200),
+        (&[(&IF_MATCH, "*")], 200),
+        (&[(&IF_MATCH, "\"xyz\"")], 412),
+        (&[(&IF_UNMODIFIED_SINCE, at)], 200),
+        (&[(&IF_UNMODIFIED_SINCE, before)], 412),
+        (&[(&IF_MATCH, "\"abc\""), (&IF_UNMODIFIED_SINCE, before)], 200),
+        (&[(&IF_NONE_MATCH, "\"abc\"")], 304),
+        (&[(&IF_NONE_MATCH, "*")], 304),
+        (&[(&IF_NONE_MATCH, "\"xyz\"")], 200),
+        (&[(&IF_MODIFIED_SINCE, at)], 304),
+        (&[(&IF_MODIFIED_SINCE, before)], 200),
+        (&[(&IF_NONE_MATCH, "\"abc\""), (&IF_MODIFIED_SINCE, before)], 304),
+        (&[(&IF_NONE_MATCH, "\"xyz\""), (&IF_MODIFIED_SINCE, at)], 200),
+        (&[(&IF_MATCH, "\"xyz\""), (&IF_NONE_MATCH, "\"abc\"")], 412),
+        // Lists, in one line and in several.
+        (&[(&IF_NONE_MATCH, "\"0\", \"abc\"")], 304),
+        (&[(&IF_NONE_MATCH, "\"0\""), (&IF_NONE_MATCH, "\"abc\"")], 304),
+        (&[(&IF_NONE_MATCH, "\"0\",\"a,bc\"")], 200),
+        (&[(&IF_MATCH, "\"0\", ,\"abc\"")], 200),
+        (&[(&IF_MATCH, "0, abc")], 200),
+        (&[(&IF_MATCH, "\"0\", \"1\"")], 412),
+        (&[(&IF_MATCH, ",")], 412),
+        (&[(&IF_MATCH, "\"abc")], 412),
+        // A weak tag is enough to save a transfer, not to rely on bytes.
+        (&[(&IF_NONE_MATCH, "W/\"abc\"")], 304),
+        (&[(&IF_MATCH, "W/\"abc\"")], 412),
+        (&[(&IF_MATCH, "W/\"abc\", \"abc\"")], 200),
     ];
-    for (conditions, expected) in table {
-        assert_eq!(status(conditions.clone()), expected, "{conditions:?}");
-        let copy = conditions.check_copy(&object()).is_ok();
-        assert_eq!(copy, expected == 200, "{conditions:?}");
+    for (pairs, expected) in table {
+        assert_eq!(status(pairs), *expected, "{pairs:?}");
+        let names: Vec<HeaderName> = pairs.iter().map(|(name, _)| of_copy(name)).collect();
+        let pairs: Vec<(&HeaderName, &str)> =
+            names.iter().zip(*pairs).map(|(name, (_, text))| (name, *text)).collect();
+        let conditions = ReadConditions::of_copy(&headers(&pairs)).unwrap();
+        assert_eq!(conditions.check_copy(&object()).is_ok(), *expected == 200, "{pairs:?}");
     }
+}
+
+#[test]
+fn what_is_no_date_is_no_condition_of_a_read() {
+    for text in ["garbage", "0", "2023-11-14T22:13:20Z", "Tue, 14 Nov 2023 22:13:20 +0000"] {
+        assert_eq!(status(&[(&IF_MODIFIED_SINCE, text)]), 200, "{text}");
+        assert_eq!(status(&[(&IF_UNMODIFIED_SINCE, text)]), 200, "{text}");
+        for name in [COPY_IF_MODIFIED_SINCE, COPY_IF_UNMODIFIED_SINCE] {
+            let refused = ReadConditions::of_copy(&headers(&[(&name, text)])).unwrap_err();
+            assert_eq!(refused.code().as_str(), "InvalidArgument", "{name}: {text}");
+        }
+    }
+    let before_1970 = "Wed, 31 Dec 1969 23:59:59 GMT";
+    assert_eq!(status(&[(&IF_MODIFIED_SINCE, before_1970)]), 200);
+    assert_eq!(status(&[(&IF_UNMODIFIED_SINCE, before_1970)]), 412);
+}
+
+#[test]
+fn dates_have_three_forms() {
+    let expected = Some(784_111_777);
+    for text in [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+    ] {
+        assert_eq!(http_seconds(text), expected, "{text}");
+    }
+    for text in ["", "Sun, 06 Nov 1994 08:49:37", "Sun, 36 Nov 1994 08:49:37 GMT", "784111777"] {
+        assert_eq!(http_seconds(text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_range_is_of_the_object_that_is_known() {
+    for (text, expected) in [
+        ("\"abc\"", true),
+        ("\"xyz\"", false),
+        ("W/\"abc\"", false),
+        ("\"abc\", \"xyz\"", false),
+        ("*", false),
+        ("garbage", false),
+        (&date(0), true),
+        (&date(1), false),
+        (&date(-1), false),
+    ] {
+        assert_eq!(range_holds(&headers(&[(&IF_RANGE, text)]), &object()), expected, "{text}");
+    }
+    assert!(range_holds(&HeaderMap::new(), &object()), "without the header, any range holds");
 }
 
 #[test]
