@@ -111,6 +111,52 @@ async fn copies_follow_their_directives() {
     assert_eq!(failed(none).await, (404, "NoSuchKey".to_owned()));
 }
 
+/// A copy of an object to itself changes what it names, even to what the object has.
+#[tokio::test]
+async fn a_copy_to_itself_names_a_change() {
+    let server = TestServer::start().await;
+    server.put("/vault/k", b"x").await;
+    let copy = |path: &str| server.ask("PUT", path).header("x-amz-copy-source", path);
+    let nothing = copy("/vault/k").send().await;
+    assert_eq!(nothing.error(), (400, "InvalidRequest".to_owned()));
+    for (name, value) in [
+        ("x-amz-storage-class", "STANDARD"),
+        ("x-amz-server-side-encryption", "AES256"),
+        ("x-amz-website-redirect-location", "/elsewhere"),
+        ("x-amz-metadata-directive", "REPLACE"),
+    ] {
+        let answer = copy("/vault/k").header(name, value).send().await;
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        assert_eq!(server.ask("GET", "/vault/k").send().await.body, b"x", "{name}");
+    }
+}
+
+/// As of every copy, the class is STANDARD unless another is named.
+#[tokio::test]
+async fn a_copy_to_itself_is_standard_unless_it_says_otherwise() {
+    let server = TestServer::start().await;
+    for (class, kept) in [(None, None), (Some("DEEP_ARCHIVE"), Some("DEEP_ARCHIVE"))] {
+        let put = server.ask("PUT", "/vault/a").header("x-amz-storage-class", "DEEP_ARCHIVE");
+        assert_eq!(put.body(b"x").send().await.status, 200);
+        let wish = b"<RestoreRequest><Days>1</Days></RestoreRequest>";
+        assert_eq!(server.ask("POST", "/vault/a?restore").body(wish).send().await.status, 202);
+        let head = || server.ask("HEAD", "/vault/a").send();
+        while head().await.header("x-amz-restore").is_none_or(|text| text.contains("true")) {
+            tokio::task::yield_now().await;
+        }
+        let copy = server.ask("PUT", "/vault/a").header("x-amz-copy-source", "/vault/a");
+        let copy = copy.header("x-amz-metadata-directive", "REPLACE");
+        let copy = copy.header("x-amz-meta-n", "1");
+        let copy =
+            class.into_iter().fold(copy, |ask, class| ask.header("x-amz-storage-class", class));
+        let answer = copy.send().await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let head = head().await;
+        assert_eq!(head.header("x-amz-storage-class"), kept);
+        assert_eq!(head.header("x-amz-meta-n"), Some("1"));
+    }
+}
+
 #[tokio::test]
 async fn a_plus_in_a_copy_source_is_a_blank() {
     let server = TestServer::start().await;

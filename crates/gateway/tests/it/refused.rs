@@ -62,6 +62,24 @@ async fn what_is_not_kept_is_not_taken() {
     is(&server.ask("GET", "/vault/a?versionId=abc").send().await, 400, "InvalidArgument");
 }
 
+/// Whoever makes files of objects would write such a key outside of their folder.
+#[tokio::test]
+async fn keys_do_not_climb_above_their_start() {
+    let server = TestServer::start().await;
+    for key in ["a/../b", "a/./b", "./x", "a/..", "..a/b"] {
+        server.put(&format!("/vault/{key}"), b"x").await;
+    }
+    for key in ["..", "../bad", "a/../../b", "%2e%2e/bad", "a%2F..%2F..%2Fb"] {
+        let path = format!("/vault/{key}");
+        is(&server.ask("PUT", &path).body(b"x").send().await, 400, "InvalidURI");
+        is(&server.ask("POST", &format!("{path}?uploads")).send().await, 400, "InvalidURI");
+        let copy = server.ask("PUT", &path).header("x-amz-copy-source", "/vault/a/../b");
+        is(&copy.send().await, 400, "InvalidURI");
+        is(&server.ask("GET", &path).send().await, 404, "NoSuchKey");
+        assert_eq!(server.ask("DELETE", &path).send().await.status, 204, "{key}");
+    }
+}
+
 #[tokio::test]
 async fn restores_have_conditions() {
     let server = TestServer::start().await;

@@ -3,6 +3,9 @@
 use crate::harness::{Answer, TestServer};
 
 const PART: usize = 5 << 20;
+/// Digests of "123456789", as headers have them.
+const CRC32: &str = "y/Q5Jg==";
+const SHA256: &str = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=";
 
 async fn begin(server: &TestServer, path: &str) -> String {
     let answer = server.ask("POST", &format!("{path}?uploads")).send().await;
@@ -144,4 +147,85 @@ async fn encryption_is_what_uploads_are_told() {
     let etag = put.header("etag").unwrap().to_owned();
     let done = complete(&server, "/vault/m", &id, &[(1, &etag)]).await;
     assert_eq!((done.status, done.header(name)), (200, Some("AES256")));
+}
+
+async fn begin_with(server: &TestServer, headers: &[(&str, &str)]) -> String {
+    let ask = server.ask("POST", "/vault/m?uploads");
+    let ask = headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value));
+    let answer = ask.send().await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.element("UploadId").unwrap()
+}
+
+/// The checksum of a completed upload is what was agreed on when it was begun.
+#[tokio::test]
+async fn a_completion_has_the_type_of_its_upload() {
+    let server = TestServer::start().await;
+    let algorithm = ("x-amz-checksum-algorithm", "CRC32");
+    let (full, composite) = ("FULL_OBJECT", "COMPOSITE");
+    for (begun, right, wrong) in [
+        (vec![algorithm, ("x-amz-checksum-type", full)], full, composite),
+        (vec![algorithm, ("x-amz-checksum-type", composite)], composite, full),
+        (vec![algorithm], composite, full),
+        (vec![], full, composite),
+    ] {
+        let id = begin_with(&server, &begun).await;
+        let path = format!("/vault/m?partNumber=1&uploadId={id}");
+        let put = server.ask("PUT", &path).header("x-amz-checksum-crc32", CRC32);
+        let put = put.body(b"123456789").send().await;
+        assert_eq!(put.status, 200, "{put:?}");
+        let xml = format!(
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{}</ETag>\
+             <ChecksumCRC32>{CRC32}</ChecksumCRC32></Part></CompleteMultipartUpload>",
+            put.header("etag").unwrap()
+        );
+        let finish = |kind: &str| {
+            let ask = server.ask("POST", &format!("/vault/m?uploadId={id}"));
+            ask.header("x-amz-checksum-type", kind).body(xml.as_bytes()).send()
+        };
+        for kind in [wrong, "OTHER"] {
+            let answer = finish(kind).await;
+            assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()), "{begun:?} {kind}");
+            assert!(!server.has("/vault/m").await, "{begun:?} {kind}");
+        }
+        assert_eq!(finish(right).await.status, 200, "{begun:?}");
+        assert_eq!(finish(right).await.status, 200, "{begun:?}: asked twice, done once");
+        assert_eq!(server.ask("DELETE", "/vault/m").send().await.status, 204);
+    }
+}
+
+/// A checksum of checksums is worth what the client knows of its parts.
+#[tokio::test]
+async fn a_composite_upload_wants_a_digest_of_every_part() {
+    let server = TestServer::start().await;
+    for (algorithm, header, name, digest) in [
+        ("CRC32", "x-amz-checksum-crc32", "ChecksumCRC32", CRC32),
+        ("SHA256", "x-amz-checksum-sha256", "ChecksumSHA256", SHA256),
+    ] {
+        let id = begin_with(&server, &[("x-amz-checksum-algorithm", algorithm)]).await;
+        let path = format!("/vault/m?partNumber=1&uploadId={id}");
+        let bare = server.ask("PUT", &path).body(b"123456789").send().await;
+        assert_eq!(bare.error(), (400, "InvalidRequest".to_owned()), "{algorithm}");
+        let put = server.ask("PUT", &path).header(header, digest).body(b"123456789").send().await;
+        assert_eq!(put.status, 200, "{put:?}");
+        let etag = put.header("etag").unwrap();
+        let finish = |digest: &str| {
+            let xml = format!(
+                "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag>\
+                 {digest}</Part></CompleteMultipartUpload>"
+            );
+            server.ask("POST", &format!("/vault/m?uploadId={id}")).body(xml.as_bytes()).send()
+        };
+        let answer = finish("").await;
+        assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()), "{algorithm}");
+        let message = answer.element("Message").unwrap();
+        assert!(message.contains("missing for part 1"), "{message}");
+        assert!(!server.has("/vault/m").await);
+        let other = "<ChecksumCRC64NVME>AAAAAAAAAAA=</ChecksumCRC64NVME>";
+        assert_eq!(finish(other).await.error(), (400, "InvalidRequest".to_owned()));
+        let answer = finish(&format!("<{name}>{digest}</{name}>")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.element("ChecksumType").as_deref(), Some("COMPOSITE"));
+        assert_eq!(server.ask("DELETE", "/vault/m").send().await.status, 204);
+    }
 }

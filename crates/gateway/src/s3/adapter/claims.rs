@@ -71,6 +71,11 @@ fn parse_checksum(algorithm: ChecksumAlgorithm, value: &http::HeaderValue) -> S3
     })
 }
 
+/// Whether a checksum follows the body.
+pub(super) fn promises_trailer(headers: &HeaderMap) -> S3Result<bool> {
+    Ok(trailer_algorithm(headers)?.is_some())
+}
+
 /// The algorithm of the checksum that `x-amz-trailer` promises.
 fn trailer_algorithm(headers: &HeaderMap) -> S3Result<Option<ChecksumAlgorithm>> {
     let Some(value) = headers.get("x-amz-trailer") else { return Ok(None) };

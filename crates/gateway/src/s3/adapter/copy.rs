@@ -17,7 +17,8 @@ use super::errors::{fail, fail_copy};
 use super::multipart::part_number;
 use super::words::{
     check_version, checksum_type, encryption, etag, invalid_argument, invalid_request,
-    not_implemented, object_name, set_checksum, storage_class, timestamp, upload_id,
+    new_object_name, not_implemented, object_name, set_checksum, storage_class, timestamp,
+    upload_id,
 };
 use super::{conditions, meta};
 
@@ -30,16 +31,19 @@ pub(super) async fn object(
     request: S3Request<CopyObjectInput>,
 ) -> S3Result<S3Response<CopyObjectOutput>> {
     let S3Request { input, headers, .. } = request;
-    let to = object_name(&input.bucket, &input.key)?;
+    let to = new_object_name(&input.bucket, &input.key)?;
     let from = source_name(&input.copy_source)?;
     let source = archive.head(&from.0, &from.1).await.map_err(fail)?;
     ReadConditions::of_copy(&headers)?.check_copy(&source)?;
     let replaces = replaces_metadata(input.metadata_directive.as_ref())?;
     let class_name = input.storage_class.as_ref().map(|class| class.as_str());
-    let class = storage_class(class_name)?;
     let redirect = meta::website_redirect(&headers)?;
-    let class_changes = class_name.is_some() && class != source.class;
-    if from == to && !replaces && !class_changes && redirect.is_none() {
+    // What is named counts as a change, also when it is what the object has.
+    let names_change = replaces
+        || class_name.is_some()
+        || redirect.is_some()
+        || input.server_side_encryption.is_some();
+    if from == to && !names_change {
         return Err(invalid_request(SELF_COPY));
     }
     let algorithm = match &input.checksum_algorithm {
@@ -47,8 +51,7 @@ pub(super) async fn object(
         None => source.checksum.as_ref().map(|checksum| checksum.algorithm),
     };
     let options = PutOptions {
-        // A copy of an object to itself that names no class keeps the class it has.
-        class: if from == to && class_name.is_none() { source.class } else { class },
+        class: storage_class(class_name)?,
         meta: copied_meta(replaces, &headers, input.metadata, &source, redirect)?,
         condition: conditions::of_write(&headers)?,
         claim: BodyClaim { algorithm, ..Default::default() },

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use fulgurite_archive::{
-    Archive, ArchiveError, BucketName, ChecksumAlgorithm, CompletedPart, ObjectKey, UploadOptions,
+    Archive, ArchiveError, BucketName, ChecksumAlgorithm, CompletedPart, ObjectKey, UploadInfo,
+    UploadOptions,
 };
 use fulgurite_units::UploadId;
 use s3s::dto::{
@@ -17,7 +18,8 @@ use super::copy::parse_algorithm;
 use super::errors::fail;
 use super::words::{
     algorithm_name, checksum_type, checksum_type_name, encryption, etag, invalid_argument,
-    invalid_request, malformed_xml, object_name, set_checksum, storage_class, upload_id,
+    invalid_request, malformed_xml, new_object_name, object_name, set_checksum, storage_class,
+    upload_id,
 };
 use super::{claims, conditions, meta};
 use crate::limits::{PAGE_ENTRIES_MAX, PART_NUMBER_MAX};
@@ -27,7 +29,7 @@ pub(super) async fn create(
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
     let S3Request { input, headers, .. } = request;
-    let (bucket, key) = object_name(&input.bucket, &input.key)?;
+    let (bucket, key) = new_object_name(&input.bucket, &input.key)?;
     let algorithm = input.checksum_algorithm.as_ref();
     let algorithm = algorithm.map(|name| parse_algorithm(name.as_str())).transpose()?;
     let full_object = is_full_object(algorithm, input.checksum_type.as_ref())?;
@@ -63,6 +65,10 @@ pub(super) async fn complete(
     let parts = parts.into_iter().map(completed_part).collect::<S3Result<Vec<_>>>()?;
     let condition = conditions::of_write(&headers)?;
     let checksum = claims::checksum_of(&headers)?;
+    if let Some(info) = find_upload(archive, (&bucket, &key), upload).await? {
+        check_type(&info, input.checksum_type.as_ref())?;
+        check_digests(&info, &parts)?;
+    }
     if let Some(bytes) = input.mpu_object_size {
         check_size(archive, (&bucket, &key), upload, &parts, bytes).await?;
     }
@@ -92,6 +98,76 @@ pub(super) async fn abort(
     let upload = upload_id(&input.upload_id)?;
     archive.abort_upload(&bucket, &key, upload).await.map_err(fail)?;
     Ok(S3Response::new(AbortMultipartUploadOutput::default()))
+}
+
+/// The upload as it was begun; `None` when it is gone.
+async fn find_upload(
+    archive: &Archive,
+    (bucket, key): (&BucketName, &ObjectKey),
+    upload: UploadId,
+) -> S3Result<Option<UploadInfo>> {
+    match archive.list_parts(bucket, key, upload, 0, 1).await {
+        Ok((info, _, _)) => Ok(Some(info)),
+        Err(ArchiveError::NoSuchUpload { .. }) => Ok(None),
+        Err(error) => Err(fail(error)),
+    }
+}
+
+/// The algorithm of an upload whose checksum is made of its parts' checksums: then every part must
+/// come with one.
+fn composite_algorithm(upload: &UploadInfo) -> Option<ChecksumAlgorithm> {
+    upload.algorithm.filter(|_| !upload.full_object)
+}
+
+/// A part that names no digest is taken by an upload that asks for none.
+pub(super) async fn check_digest_is_optional(
+    archive: &Archive,
+    name: (&BucketName, &ObjectKey),
+    upload: UploadId,
+) -> S3Result<()> {
+    let info = find_upload(archive, name, upload).await?;
+    let Some(algorithm) = info.as_ref().and_then(composite_algorithm) else { return Ok(()) };
+    Err(invalid_request(format!(
+        "Checksum Type mismatch occurred, expected checksum Type: {}, actual checksum Type: null",
+        algorithm.name().to_ascii_lowercase()
+    )))
+}
+
+/// Compares the checksum type of a completion with that of its upload.
+fn check_type(upload: &UploadInfo, named: Option<&ChecksumType>) -> S3Result<()> {
+    let Some(named) = parse_type(named)? else { return Ok(()) };
+    if named == upload.full_object {
+        return Ok(());
+    }
+    Err(invalid_request(format!(
+        "The upload was created using the {} checksum mode. The complete request must use the \
+         same checksum mode.",
+        checksum_type_name(upload.full_object).as_str()
+    )))
+}
+
+fn check_digests(upload: &UploadInfo, parts: &[CompletedPart]) -> S3Result<()> {
+    let Some(algorithm) = composite_algorithm(upload) else { return Ok(()) };
+    let has_digest = |part: &CompletedPart| {
+        part.checksum.as_ref().is_some_and(|checksum| checksum.algorithm == algorithm)
+    };
+    let Some(missing) = parts.iter().find(|part| !has_digest(part)) else { return Ok(()) };
+    Err(invalid_request(format!(
+        "The upload was created using a {} checksum. The complete request must include the \
+         checksum for each part. It was missing for part {} in the request.",
+        algorithm.name().to_ascii_lowercase(),
+        missing.number
+    )))
+}
+
+/// Whether a checksum type is that of the full object.
+fn parse_type(named: Option<&ChecksumType>) -> S3Result<Option<bool>> {
+    match named.map(ChecksumType::as_str) {
+        None => Ok(None),
+        Some(ChecksumType::FULL_OBJECT) => Ok(Some(true)),
+        Some(ChecksumType::COMPOSITE) => Ok(Some(false)),
+        Some(_) => Err(invalid_request("Value for x-amz-checksum-type header is invalid.")),
+    }
 }
 
 /// Compares the size that the client expects with the sizes of its parts. An upload that is gone
@@ -182,15 +258,7 @@ fn is_full_object(
         ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256 => Some(false),
         ChecksumAlgorithm::Crc32 | ChecksumAlgorithm::Crc32c => None,
     };
-    let wanted = match wanted.map(ChecksumType::as_str) {
-        None => None,
-        Some(ChecksumType::FULL_OBJECT) => Some(true),
-        Some(ChecksumType::COMPOSITE) => Some(false),
-        Some(_) => {
-            return Err(invalid_request("Value for x-amz-checksum-type header is invalid."));
-        }
-    };
-    match (wanted, only) {
+    match (parse_type(wanted)?, only) {
         (Some(wanted), Some(only)) if wanted != only => Err(invalid_request(format!(
             "The {} checksum type cannot be used with the {} checksum algorithm.",
             checksum_type_name(wanted).as_str(),

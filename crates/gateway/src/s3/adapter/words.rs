@@ -40,6 +40,31 @@ pub(super) fn object_name(bucket: &str, key: &str) -> S3Result<(BucketName, Obje
     Ok((bucket_name(bucket)?, ObjectKey::new(key).map_err(fail)?))
 }
 
+/// As `object_name`, for an object that is about to be made. Clients make paths of keys: one whose
+/// `..` lead above its start would be written outside of where its reader wants it. Objects that
+/// were made before are still read and removed.
+pub(super) fn new_object_name(bucket: &str, key: &str) -> S3Result<(BucketName, ObjectKey)> {
+    if climbs(key) {
+        let message = "The segments .. of the key lead above its start.";
+        return Err(s3_error("InvalidURI", StatusCode::BAD_REQUEST, message));
+    }
+    object_name(bucket, key)
+}
+
+/// Whether the key, read as a path from left to right, leaves where it starts.
+fn climbs(key: &str) -> bool {
+    let mut depth = 0_usize;
+    for segment in key.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
 /// An upload id; one that cannot be parsed names no upload.
 pub(super) fn upload_id(text: &str) -> S3Result<UploadId> {
     text.parse().map_err(|_| {
@@ -170,3 +195,6 @@ pub(super) fn page_limit(wanted: Option<i32>, most: usize, name: &str) -> S3Resu
     let wanted = wanted.map_err(|_| invalid_argument(format!("{name} is negative")))?;
     Ok(wanted.min(most))
 }
+
+#[cfg(test)]
+mod tests;

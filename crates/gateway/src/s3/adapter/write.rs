@@ -14,9 +14,10 @@ use s3s::dto::{PutObjectInput, PutObjectOutput, StreamingBlob, UploadPartInput, 
 use s3s::{S3Request, S3Response, S3Result};
 
 use super::errors::{fail, fail_body};
-use super::multipart::part_number;
+use super::multipart::{check_digest_is_optional, part_number};
 use super::words::{
-    checksum_type, encryption, etag, length, object_name, set_checksum, storage_class, upload_id,
+    checksum_type, encryption, etag, length, new_object_name, object_name, set_checksum,
+    storage_class, upload_id,
 };
 use super::{claims, conditions, meta};
 use crate::request::{BodyFault, RequestContext};
@@ -26,7 +27,7 @@ pub(super) async fn put(
     request: S3Request<PutObjectInput>,
 ) -> S3Result<S3Response<PutObjectOutput>> {
     let S3Request { input, headers, extensions, .. } = request;
-    let (bucket, key) = object_name(&input.bucket, &input.key)?;
+    let (bucket, key) = new_object_name(&input.bucket, &input.key)?;
     let options = PutOptions {
         class: storage_class(input.storage_class.as_ref().map(|class| class.as_str()))?,
         meta: meta::of_request(&headers, input.metadata)?,
@@ -55,6 +56,9 @@ pub(super) async fn part(
     let upload = upload_id(&input.upload_id)?;
     let number = part_number(input.part_number)?;
     let claim = claims::of_headers(&headers, input.content_length)?;
+    if claim.checksum.is_none() && !claims::promises_trailer(&headers)? {
+        check_digest_is_optional(archive, (&bucket, &key), upload).await?;
+    }
     let writer = archive.put_part(&bucket, &key, upload, number, claim).await.map_err(fail)?;
     let info = receive(writer, input.body, &headers, &extensions).await?;
     let mut output = UploadPartOutput {
