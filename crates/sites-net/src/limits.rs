@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fulgurite_accept::HandshakeLimits;
 use fulgurite_sites::limits::{
     ANSWER_WITHIN, BLOB_BYTES_MAX, BLOB_WITHIN, CONNECT_WITHIN, KEY_BYTES_MAX, PAGE_ROWS,
     ROW_BYTES_MAX,
@@ -25,10 +26,15 @@ pub const BODIES_BYTES_MAX: usize = 512 << 20;
 pub const BODIES_UNIT: usize = 1 << 10;
 /// Calls that a node works at, at once; others wait.
 pub const CALLS_MAX: usize = 1024;
-/// Connections that a node takes.
-pub const CONNECTIONS_MAX: usize = 1024;
-/// Handshakes that go on at once.
-pub const HANDSHAKES_MAX: usize = 64;
+/// Connections that a node takes, and those that have not shown a certificate yet. A burst of
+/// thousands of those, which say nothing, is through in seconds, and handshakes between
+/// continents get through beside it.
+pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
+    strangers: 256,
+    protected: Duration::from_millis(250),
+    within: CONNECT_WITHIN,
+    peers: 1024,
+};
 /// Calls on one connection.
 pub const STREAMS_MAX: u32 = 256;
 /// Bytes that are sent on a stream before who reads has said that it has read some: a blob of more
@@ -54,8 +60,6 @@ pub const UNCONFIRMED_MAX: Duration = Duration::from_secs(5);
 pub const ANSWER_OF_LIFE: Duration = BLOB_WITHIN;
 /// A node that is told to stop waits so long for calls that are under way.
 pub const STOP_WITHIN: Duration = Duration::from_secs(10);
-/// A rest after a connection that could not be taken.
-pub const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 const _: () = assert!(2 * ROW_BYTES_MAX + KEY_BYTES_MAX < WIRE_BYTES_MAX, "a row and a conflict");
 const _: () = assert!(ROWS_BYTES + ROW_BYTES_MAX < WIRE_BYTES_MAX, "a message of a scan");

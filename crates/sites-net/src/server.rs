@@ -1,8 +1,8 @@
 //! A node at an address: who connects shows a certificate before anything is read of it.
 //!
-//! Connections and handshakes have bounds, and a handshake has a time. When it is stopped, no more
-//! calls are taken, and those under way have a while to end. Not here: what is answered
-//! ([`crate::served`]).
+//! Connections and handshakes have bounds, and a handshake has a time: whoever shows no certificate
+//! takes no room of those who do (`fulgurite_accept`). When it is stopped, no more calls are taken,
+//! and those under way have a while to end. Not here: what is answered ([`crate::served`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,13 +11,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fulgurite_sites::limits::CONNECT_WITHIN;
+use fulgurite_accept::{Handshake, Peer, PeerRoom, admit_peers};
 use fulgurite_sites::{Entropy, RuntimeRests};
 use fulgurite_units::error_chain;
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
@@ -26,8 +27,8 @@ use tonic::transport::server::Connected;
 
 use crate::dial::ready;
 use crate::limits::{
-    ACCEPT_REST, ANSWER_OF_LIFE, CONNECTION_WINDOW_BYTES, CONNECTIONS_MAX, HANDSHAKES_MAX,
-    KEEP_ALIVE, STOP_WITHIN, STREAMS_MAX, WINDOW_BYTES,
+    ANSWER_OF_LIFE, CONNECTION_WINDOW_BYTES, HANDSHAKES, KEEP_ALIVE, STOP_WITHIN, STREAMS_MAX,
+    WINDOW_BYTES,
 };
 use crate::served::Served;
 use crate::service::Calls;
@@ -82,8 +83,8 @@ impl Node {
         let rests = Arc::new(RuntimeRests::new(entropy.clone()));
         let served = Arc::new(Served::new(stores, rests, entropy));
         let (stop, stopping) = watch::channel(false);
-        let (accepted, incoming) = mpsc::channel(1);
-        let accept = tokio::spawn(accept(listener, tls, accepted, stopping.clone()));
+        let (incoming, accept) =
+            admit_peers(listener, HANDSHAKES, handshake(tls), stopping.clone());
         let answer = tokio::spawn(answer(Calls(Arc::clone(&served)), incoming, stopping));
         Ok(Self { address, served, stop, tasks: vec![accept, answer] })
     }
@@ -116,73 +117,37 @@ impl Node {
     }
 }
 
-/// Takes connections, and hands on those whose peer has shown a certificate.
-async fn accept(
-    listener: TcpListener,
-    tls: NodeTls,
-    accepted: mpsc::Sender<io::Result<Shown>>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
-    loop {
-        let next = async {
-            let held = Arc::clone(&connections).acquire_owned().await.ok()?;
-            let shaking = Arc::clone(&handshakes).acquire_owned().await.ok()?;
-            Some((listener.accept().await, held, shaking))
-        };
-        let next = tokio::select! {
-            next = next => next,
-            _ = stopping.wait_for(|is_stopping| *is_stopping) => None,
-        };
-        let Some((socket, held, shaking)) = next else { return };
-        let (socket, from) = match socket {
-            Ok(socket) => socket,
-            Err(error) => {
-                // As when there are too many open files: others close theirs meanwhile.
-                tracing::warn!("no connection was taken: {error}");
-                tokio::time::sleep(ACCEPT_REST).await;
-                continue;
-            }
-        };
-        let (tls, accepted) = (tls.clone(), accepted.clone());
-        tokio::spawn(async move {
-            let _shaking = shaking;
-            let shown = tokio::time::timeout(CONNECT_WITHIN, shake(socket, &tls)).await;
-            match shown {
-                Ok(Ok(stream)) => {
-                    // The server may be gone.
-                    let _ = accepted.send(Ok(Shown { stream, _held: held })).await;
-                }
-                Ok(Err(error)) => tracing::info!(%from, "not answered: {error}"),
-                Err(_) => tracing::info!(%from, "not answered: it does not say who it is"),
-            }
-        });
-    }
-}
-
-async fn shake(socket: TcpStream, tls: &NodeTls) -> io::Result<TlsStream<TcpStream>> {
-    // Without it answers wait for more to be sent with them, and who is gone is noticed later.
-    let _ = ready(&socket);
-    tls.acceptor.accept(socket).await
+/// What a peer does before anything is read of it.
+fn handshake(tls: NodeTls) -> Handshake<TlsStream<TcpStream>> {
+    Arc::new(move |socket| {
+        let tls = tls.clone();
+        Box::pin(async move {
+            // Without it answers wait for more to be sent with them, and who is gone is noticed
+            // later.
+            let _ = ready(&socket);
+            tls.acceptor.accept(socket).await.map_err(|error| error.to_string())
+        })
+    })
 }
 
 async fn answer(
     calls: Calls,
-    incoming: mpsc::Receiver<io::Result<Shown>>,
+    incoming: mpsc::Receiver<Peer<TlsStream<TcpStream>>>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let stopped = async move {
         // Its sender is gone only when it is to stop.
         let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
     };
+    let incoming = ReceiverStream::new(incoming)
+        .map(|Peer { session, room }| Ok::<_, io::Error>(Shown { stream: session, _room: room }));
     let serving = Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(ANSWER_OF_LIFE))
-        .serve_with_incoming_shutdown(calls, ReceiverStream::new(incoming), stopped);
+        .serve_with_incoming_shutdown(calls, incoming, stopped);
     if let Err(error) = serving.await {
         tracing::error!("a node answers no more: {}", error_chain(&error));
     }
@@ -191,7 +156,7 @@ async fn answer(
 /// A connection whose peer has shown a certificate.
 struct Shown {
     stream: TlsStream<TcpStream>,
-    _held: OwnedSemaphorePermit,
+    _room: PeerRoom,
 }
 
 impl Connected for Shown {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fulgurite_accept::HandshakeLimits;
 use fulgurite_tomes::limits::{BLOCK_BYTES_MAX, NAME_BYTES_MAX, PUTS_MAX};
 
 /// Letters that wait for one peer. What does not fit is lost.
@@ -23,10 +24,14 @@ pub const SAID_BYTES_MAX: usize = 512 << 20;
 pub const PAGE_MAX: usize = 256;
 /// Questions to one tome that wait for answers.
 pub const ASKS_MAX: usize = 256;
-/// Connections that a tome takes.
-pub const CONNECTIONS_MAX: usize = 4096;
-/// Handshakes that go on at once.
-pub const HANDSHAKES_MAX: usize = 64;
+/// Connections that a tome takes, and those that have not shown a certificate yet. A burst of
+/// thousands of those, which say nothing, is through in seconds.
+pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
+    strangers: 256,
+    protected: Duration::from_millis(250),
+    within: ANSWER_WITHIN,
+    peers: 4096,
+};
 /// Streams of one connection.
 pub const STREAMS_MAX: u32 = 1024;
 /// Bytes of a file of certificates, of a key, or `tomes.toml`.

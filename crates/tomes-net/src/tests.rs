@@ -4,4 +4,7 @@
 mod alone;
 mod refused;
 mod sets;
+mod siege;
+#[path = "../../accept/tests/it/strangers.rs"]
+mod strangers;
 mod world;

@@ -8,5 +8,8 @@ mod chance;
 mod conformance;
 mod lost;
 mod refused;
+mod siege;
 mod stores;
+#[path = "../../../accept/tests/it/strangers.rs"]
+mod strangers;
 mod world;

@@ -26,7 +26,7 @@ use crate::{Name, Tls};
 const FIRST: TomeId = TomeId::new(0);
 
 /// The world, one tome of it served, and its address.
-async fn one() -> (World, String) {
+pub(super) async fn one() -> (World, String) {
     let mut world = World::new(6, 2).await;
     let tome = TomeId::new(2);
     world.serve(tome).await;
@@ -39,7 +39,7 @@ fn learned(group: u32) -> Message {
 }
 
 /// Whether a tome answers to whoever has this.
-async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
+pub(super) async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
     let name = Name::Tome(TomeId::new(2));
     let channel = dial(address, name, tls).await.map_err(|error| error.to_string())?;
     match Client::new(channel).status().await {

@@ -1,0 +1,66 @@
+//! Slots are counted, idle connections give way in their order, busy ones never do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Connections;
+
+const PROTECTED: Duration = Duration::from_secs(1);
+
+/// An instant at which every connection has been idle long enough.
+fn later() -> Instant {
+    Instant::now() + PROTECTED + Duration::from_secs(1)
+}
+
+#[tokio::test]
+async fn slots_are_freed_by_their_last_holder() {
+    let connections = Connections::new(2, PROTECTED);
+    let (first, second) = (connections.slot().await, connections.slot().await);
+    assert!(connections.try_slot().is_none());
+    let busy = first.begin();
+    drop(first);
+    assert!(connections.try_slot().is_none(), "a request holds its connection");
+    drop(busy);
+    assert_eq!(connections.open(), 1);
+    let third = connections.try_slot().unwrap();
+    drop((second, third));
+    connections.all_ended().await;
+    assert_eq!((connections.open(), connections.table().idle.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn the_longest_idle_gives_way() {
+    let connections = Connections::new(3, PROTECTED);
+    let slots = [connections.slot().await, connections.slot().await, connections.slot().await];
+    // The first has asked and is idle again: it is the youngest. The second is at work.
+    drop(slots[0].begin());
+    let busy = slots[1].begin();
+    connections.end_oldest(Instant::now());
+    assert_eq!(connections.ended_idle(), 0, "nobody is idle for long");
+    connections.end_oldest(later());
+    slots[2].told_to_end().await;
+    assert!(!slots[2].has_asked());
+    connections.end_oldest(later());
+    slots[0].told_to_end().await;
+    assert!(slots[0].has_asked());
+    connections.end_oldest(later());
+    assert_eq!(connections.ended_idle(), 2, "a busy connection never gives way");
+    drop(busy);
+    connections.end_oldest(later());
+    slots[1].told_to_end().await;
+}
+
+#[tokio::test]
+async fn a_waiting_connection_gets_the_slot_of_an_idle_one() {
+    let connections = Connections::new(1, PROTECTED);
+    let idle = connections.slot().await;
+    let told = tokio::spawn(async move {
+        idle.told_to_end().await;
+    });
+    let slot = connections.slot().await;
+    told.await.unwrap();
+    assert_eq!((connections.open(), connections.ended_idle()), (1, 1));
+    assert_eq!(Arc::strong_count(&slot), 1);
+}

@@ -1,0 +1,103 @@
+//! Handshakes beside a thousand strangers, on real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod strangers;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fulgurite_accept::{Handshake, HandshakeLimits, Peer, admit_peers};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+const LIMITS: HandshakeLimits = HandshakeLimits {
+    strangers: 64,
+    protected: Duration::from_millis(100),
+    within: Duration::from_secs(10),
+    peers: 3,
+};
+/// How a peer shows who it is.
+const WORD: &[u8; 4] = b"peer";
+
+/// A listener, those whom it lets in, and what stops it.
+struct Door {
+    address: SocketAddr,
+    peers: mpsc::Receiver<Peer<TcpStream>>,
+    stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+}
+
+impl Door {
+    async fn open(limits: HandshakeLimits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let handshake: Handshake<TcpStream> = Arc::new(|mut socket: TcpStream| {
+            Box::pin(async move {
+                let mut word = [0; 4];
+                let read = socket.read_exact(&mut word).await;
+                read.map_err(|error| error.to_string())?;
+                if &word == WORD { Ok(socket) } else { Err("another word".to_owned()) }
+            })
+        });
+        let (stop, stopping) = watch::channel(false);
+        let (peers, accepting) = admit_peers(listener, limits, handshake, stopping);
+        Self { address, peers, stop, accepting }
+    }
+
+    /// A peer that comes, and what it is to the listener.
+    async fn join(&mut self) -> (TcpStream, Peer<TcpStream>) {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        socket.write_all(WORD).await.unwrap();
+        (socket, self.peers.recv().await.unwrap())
+    }
+}
+
+async fn talk(near: &mut TcpStream, far: &mut Peer<TcpStream>) {
+    near.write_all(b"x").await.unwrap();
+    assert_eq!(far.session.read_u8().await.unwrap(), b'x');
+}
+
+#[tokio::test]
+async fn peers_come_and_stay_beside_a_thousand_strangers() {
+    let mut door = Door::open(LIMITS).await;
+    let (mut near, mut far) = door.join().await;
+    let _strangers = strangers::besiege(door.address, strangers::HELLO).await;
+    for _ in 0..5 {
+        talk(&mut near, &mut far).await;
+        let joined = tokio::time::timeout(Duration::from_secs(5), door.join()).await;
+        let (mut near, mut far) = joined.expect("it is let in");
+        talk(&mut near, &mut far).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_has_so_long_and_no_more_peers_come_than_may() {
+    let within = Duration::from_millis(50);
+    let mut door = Door::open(HandshakeLimits { within, ..LIMITS }).await;
+    let mut silent = TcpStream::connect(door.address).await.unwrap();
+    assert_eq!(silent.read(&mut [0]).await.unwrap(), 0, "closed, though there is room");
+    let mut wrong = TcpStream::connect(door.address).await.unwrap();
+    wrong.write_all(b"pear").await.unwrap();
+    assert_eq!(wrong.read(&mut [0]).await.unwrap(), 0);
+
+    let mut joined = Vec::new();
+    for _ in 0..LIMITS.peers {
+        joined.push(door.join().await);
+    }
+    let mut surplus = TcpStream::connect(door.address).await.unwrap();
+    surplus.write_all(WORD).await.unwrap();
+    assert_eq!(surplus.read(&mut [0]).await.unwrap(), 0);
+    joined.pop();
+    joined.push(door.join().await);
+
+    door.stop.send(true).unwrap();
+    door.accepting.await.unwrap();
+    assert!(TcpStream::connect(door.address).await.is_err(), "nobody listens");
+    for (near, far) in &mut joined {
+        talk(near, far).await;
+    }
+}

@@ -1,0 +1,88 @@
+//! Many who connect, never say who they are, and come again when they are closed: silent, slow, or
+//! with half of a connection ended.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+const STRANGERS: usize = 1000;
+/// Descriptors that the test needs for everything else: both ends are in one process.
+const RESERVE: u64 = 1000;
+/// What a client of TLS begins with: half a kilobyte is to follow.
+pub(crate) const HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+
+/// As many as there are descriptors for, from now until this is dropped. All have connected once.
+/// Those that say something say no more than this.
+pub(crate) async fn besiege(address: SocketAddr, opening: &'static [u8]) -> JoinSet<()> {
+    let count = count();
+    let connected = Arc::new(AtomicUsize::new(0));
+    let mut strangers = JoinSet::new();
+    for number in 0..count {
+        let connected = Arc::clone(&connected);
+        strangers.spawn(async move {
+            let mut is_counted = false;
+            loop {
+                let Ok(socket) = TcpStream::connect(address).await else {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                };
+                if !std::mem::replace(&mut is_counted, true) {
+                    connected.fetch_add(1, Ordering::Relaxed);
+                }
+                annoy(socket, number, opening).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+    }
+    while connected.load(Ordering::Relaxed) < count {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    strangers
+}
+
+/// Holds one connection until the other side ends it.
+async fn annoy(mut socket: TcpStream, number: usize, opening: &[u8]) {
+    let mut heard = [0; 64];
+    match number % 3 {
+        0 => {}
+        1 => {
+            let drip = opening.iter().chain(std::iter::repeat(&b'x'));
+            for byte in drip {
+                if socket.write_all(&[*byte]).await.is_err() {
+                    return;
+                }
+                let read = socket.read(&mut heard);
+                if tokio::time::timeout(Duration::from_millis(50), read).await.is_ok() {
+                    return;
+                }
+            }
+        }
+        _ => {
+            let _ = socket.write_all(opening).await;
+            let _ = socket.shutdown().await;
+            // Who has gone so does not come again at once.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+    while let Ok(1..) = socket.read(&mut heard).await {}
+}
+
+/// A thousand, or as many as this process may have sockets for.
+#[allow(clippy::print_stderr, reason = "a test says what it could not do")]
+fn count() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let _ = setrlimit(Resource::Nofile, raised);
+    let room = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).saturating_sub(RESERVE);
+    let count = usize::try_from(room).map_or(STRANGERS, |room| room.clamp(200, STRANGERS));
+    if count < STRANGERS {
+        eprintln!("{count} strangers in the place of {STRANGERS}: raise the limit (ulimit -Hn)");
+    }
+    count
+}

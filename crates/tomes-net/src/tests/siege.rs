@@ -1,0 +1,31 @@
+//! A thousand strangers at a tome: sessions that stand go on, and new ones begin.
+
+use std::time::Duration;
+
+use fulgurite_tome::TomeId;
+use tokio::time::Instant;
+use tonic::Code;
+
+use super::refused::{answers, one};
+use super::strangers::{HELLO, besiege};
+use crate::Name;
+use crate::client::Client;
+use crate::dial::dial;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_strangers_shut_out_no_peer() {
+    let (world, address) = one().await;
+    let keeper = world.tls(Name::Keeper);
+    let channel = dial(&address, Name::Tome(TomeId::new(2)), &keeper).await.unwrap();
+    let mut standing = Client::new(channel);
+    let _strangers = besiege(address.parse().unwrap(), HELLO).await;
+    for _ in 0..6 {
+        // No set began a session: that is an answer, to whoever may ask.
+        let said = standing.status().await.unwrap_err();
+        assert_eq!(said.code(), Code::Unavailable, "a session that stands: {said}");
+        assert!(said.message().contains("no set has begun"), "{said}");
+        let began = Instant::now();
+        assert_eq!(answers(&address, &keeper).await, Ok(Code::Unavailable));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+}
