@@ -24,10 +24,11 @@ use crate::store::{GeoOptions, GeoStore, Inner};
 use crate::{GeoError, Result, names};
 
 impl GeoStore {
-    /// Begins a namespace: its sites have the map from now on.
+    /// Begins a namespace: its sites have the map from now on. What was cut short goes on: sites
+    /// that have this very map have it from before.
     ///
     /// # Errors
-    /// When a site cannot be opened, or the sites have a map already.
+    /// When a site cannot be opened, or the sites have another map already.
     pub fn init(mut options: GeoOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             options.map.epoch = 1;
@@ -46,9 +47,15 @@ impl GeoStore {
                     return Err(GeoError::Invalid { what });
                 }
                 None => {
-                    let what =
-                        "the sites have a map already; open it, or name other places".to_owned();
-                    return Err(GeoError::Invalid { what });
+                    let found = inner.read_map(&live).await?;
+                    if found != options.map {
+                        let what = format!(
+                            "a site has rows of the namespace {:?}, whose map is another one; \
+                             open that, or name other places",
+                            found.name
+                        );
+                        return Err(GeoError::Invalid { what });
+                    }
                 }
             }
             inner.keep_map(&options.map)?;

@@ -34,6 +34,13 @@ impl std::fmt::Display for LostStack {
 pub enum StacksError {
     #[error("{what}")]
     Invalid { what: String },
+    /// No disk is its own yet.
+    #[error(
+        "the index of the rack in {folder:?} is of no rack, it was never made whole: \
+         `fulgurite rack init` goes on with it, and if it was lost, `fulgurite rack recover` finds \
+         what the disks have"
+    )]
+    Unmade { folder: std::path::PathBuf },
     #[error(
         "blob {blob} of {group} has {have} stacks that can be used, and {need} are needed: {}",
         list(lost)
@@ -83,6 +90,7 @@ impl Failure for StacksError {
             Self::Exists { .. } => Sort::Exists,
             Self::Changed { .. } => Sort::Changed,
             Self::Invalid { .. }
+            | Self::Unmade { .. }
             | Self::TooFewStacks { .. }
             | Self::Corrupt { .. }
             | Self::Code(_)
@@ -113,7 +121,7 @@ impl StacksError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::Invalid { .. } | Self::Unmade { .. } => ErrorKind::Invalid,
             // Some of them may be on disks that come back.
             Self::TooFewStacks { lost, .. } if lost.iter().any(|lost| lost.fault.may_pass()) => {
                 ErrorKind::Unavailable
@@ -147,6 +155,7 @@ impl StacksError {
             Self::Disks(error) => error.is_exhausted(),
             Self::Io { source, .. } => fulgurite_disks::is_exhausted(source),
             Self::Invalid { .. }
+            | Self::Unmade { .. }
             | Self::Corrupt { .. }
             | Self::Code(_)
             | Self::NotFound { .. }

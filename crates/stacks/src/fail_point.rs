@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a blob's life.
-pub const FAIL_POINTS: [&str; 15] = [
+pub const FAIL_POINTS: [&str; 16] = [
+    "rack-index-made",
     "rack-disk-named",
     "rack-disk-made",
     "rack-begun",

@@ -14,6 +14,8 @@ use fulgurite_units::ErrorKind;
 pub enum TomesError {
     #[error("{what}")]
     Invalid { what: String },
+    #[error("there is no set of tomes in {folder:?}, or its making was cut short at its beginning")]
+    Unmade { folder: PathBuf },
     #[error("the disk of tome {tome} is not used: it is {what}")]
     WrongDisk { tome: TomeId, what: String },
     #[error("the awake store \"{path}\" is not used: it is {what}")]
@@ -58,7 +60,7 @@ impl TomesError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::Invalid { .. } | Self::Unmade { .. } => ErrorKind::Invalid,
             Self::WrongDisk { .. } | Self::WrongStore { .. } | Self::InUse { .. } => {
                 ErrorKind::Conflict
             }

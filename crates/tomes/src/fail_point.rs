@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 25] = [
+pub const FAIL_POINTS: [&str; 26] = [
+    "tomes-store-made",
     "tomes-set-made",
     "tomes-disk-named",
     "tomes-token-kept",

@@ -160,6 +160,15 @@ impl TomeSet {
         start::start(options, false)
     }
 
+    /// Whether the making of a set came to its end: every tome that has seats was made. One that
+    /// was made and is lost counts as well. Nothing is opened but what the set keeps of itself.
+    ///
+    /// # Errors
+    /// [`TomesError::Unmade`] when there is none, and others of [`Self::open`].
+    pub fn is_whole(options: &SetOptions) -> Result<bool> {
+        start::is_whole(options)
+    }
+
     /// Which set it is.
     #[must_use]
     pub const fn id(&self) -> TomeSetId {

@@ -29,6 +29,7 @@ use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
 use crate::awake_store::{config, lock};
+use crate::fail_point::FailPoints;
 use crate::limits::{GROUPS_MAX, TOMES_MAX};
 use crate::starts::{Counted, StartsRow};
 use crate::{Result, TomesError};
@@ -122,19 +123,18 @@ impl SetStore {
     /// Says how many it has taken in beside those of a set that was there.
     ///
     /// # Errors
-    /// [`TomesError::InUse`] when another process has it, [`TomesError::Invalid`] when there is
-    /// none, or it is of a set that is divided otherwise.
+    /// [`TomesError::InUse`] when another process has it, [`TomesError::Unmade`] when there is
+    /// none, [`TomesError::Invalid`] when it is of a set that is divided otherwise.
     pub(crate) fn open(
         folder: &Path,
         wanted: &SetRow,
         is_new: bool,
+        fail: &FailPoints,
     ) -> Result<(Self, SetRow, u32)> {
         if is_new {
             std::fs::create_dir_all(folder).map_err(TomesError::io("make", folder))?;
         }
-        let none = || TomesError::Invalid {
-            what: format!("there is no set of tomes in \"{}\"", folder.display()),
-        };
+        let none = || TomesError::Unmade { folder: folder.to_owned() };
         if !is_new && !folder.join(STORE).is_dir() {
             return Err(none());
         }
@@ -165,6 +165,7 @@ impl SetStore {
             }
             Some(row) => Ok((this, row, 0)),
             None => {
+                fail.pass("tomes-store-made");
                 this.make(wanted)?;
                 Ok((this, wanted.clone(), 0))
             }

@@ -11,6 +11,7 @@
     reason = "tests of servers look until they are there, and how long is the caller's wish"
 )]
 
+mod begun;
 mod cached;
 mod conformance;
 mod given_up;

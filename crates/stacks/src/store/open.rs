@@ -22,6 +22,9 @@ use crate::scrub::{ScrubPolicy, Scrubs};
 use crate::work::{Choose, Group, Injected, Places, Room, Shop, WholeBlobs, disk_name, initialize};
 use crate::{Result, StacksError};
 
+/// Where the index is, in the directory of a rack.
+const INDEX: &str = "index";
+
 /// A rack that is made, and not only opened.
 #[derive(Clone, Copy, Debug)]
 enum New {
@@ -134,12 +137,23 @@ impl RackStore {
         Self::start(options, None)
     }
 
+    /// Whether the index in `directory` says of which rack it is. Before it does, no disk is that
+    /// rack's: the making of one was cut short, or there is none.
+    ///
+    /// # Errors
+    /// When the index cannot be opened, as when another program has it.
+    pub fn is_begun(directory: &Path) -> Result<bool> {
+        let path = directory.join(INDEX);
+        if !path.try_exists().map_err(StacksError::io("look for", &path))? {
+            return Ok(false);
+        }
+        on_own_thread(|| Ok(Index::open(&path)?.rack()?.is_some()))
+    }
+
     /// Opens what is there, or with `new` makes it. On a thread of its own: whoever calls it may be
     /// one that must not wait for the committer, as those of asynchronous code.
     fn start(options: RackOptions, new: Option<New>) -> Result<Self> {
-        let started = std::thread::scope(|scope| scope.spawn(|| Self::begin(options, new)).join());
-        let panicked = |_| StacksError::Internal { what: "opening the rack panicked".to_owned() };
-        started.map_err(panicked)?
+        on_own_thread(|| Self::begin(options, new))
     }
 
     fn begin(options: RackOptions, new: Option<New>) -> Result<Self> {
@@ -151,7 +165,7 @@ impl RackStore {
         if new.is_some() {
             std::fs::create_dir_all(directory).map_err(StacksError::io("make", directory))?;
         }
-        let index = open_index(directory, new, coding, &options.clock)?;
+        let index = open_index((directory, &options.fail), new, coding, &options.clock)?;
         let rack = index.0;
         let index = Arc::new(index.1);
         index.give_up_all()?;
@@ -259,6 +273,12 @@ impl RackStore {
     }
 }
 
+/// Runs what waits for the committer where nothing else waits.
+fn on_own_thread<T: Send>(open: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let opened = std::thread::scope(|scope| scope.spawn(open).join());
+    opened.map_err(|_| StacksError::Internal { what: "opening the rack panicked".to_owned() })?
+}
+
 /// Opens the ledger of wakes, or begins one where it is damaged.
 fn open_ledger(directory: &Path) -> Result<LedgerFile> {
     let (ledger, reloaded) = LedgerFile::open_or_set_aside(&directory.join("ledger"))?;
@@ -305,18 +325,19 @@ fn scrubs(
 
 /// The index of a rack that there is, or a new one; and which rack it is.
 fn open_index(
-    directory: &Path,
+    (directory, fail): (&Path, &FailPoints),
     new: Option<New>,
     coding: Coding,
     clock: &Clock,
 ) -> Result<(RackId, Index)> {
-    let path = directory.join("index");
+    let path = directory.join(INDEX);
     let is_there = path.try_exists().map_err(StacksError::io("look for", &path))?;
     if !is_there && new.is_none() {
         let what = format!("there is no rack in {directory:?}: it has no index");
         return Err(StacksError::Invalid { what });
     }
     let index = Index::open(&path)?.with_clock(clock.clone());
+    fail.pass("rack-index-made");
     let rack = match (index.rack()?, new) {
         (Some(found), Some(New::Adopt(rack))) if found.rack != rack => {
             index.claim_empty(found.rack, rack, coding)?;
@@ -324,10 +345,7 @@ fn open_index(
         }
         (Some(found), _) => found.rack,
         (None, Some(New::Init(rack) | New::Adopt(rack))) => rack,
-        (None, None) => {
-            let what = format!("the index in {path:?} is of no rack; it was never made whole");
-            return Err(StacksError::Invalid { what });
-        }
+        (None, None) => return Err(StacksError::Unmade { folder: directory.to_owned() }),
     };
     index.claim(rack, coding)?;
     Ok((rack, index))

@@ -80,14 +80,9 @@ struct Loaded {
 
 /// Opens a set, or makes it.
 pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
-    let tomes = check(&options)?;
-    let wanted = SetRow {
-        set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
-        layout: options.layout,
-        split: options.split,
-        tomes,
-    };
-    let (store, row, added) = SetStore::open(&options.directory, &wanted, is_new)?;
+    let wanted = wanted(&options)?;
+    let tomes = wanted.tomes;
+    let (store, row, added) = SetStore::open(&options.directory, &wanted, is_new, &options.fail)?;
     if let Some(set) = options.set.filter(|set| *set != row.set) {
         let what = format!("the set is {}, and {set} is asked for", row.set);
         return Err(TomesError::Invalid { what });
@@ -148,6 +143,29 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         surveyor,
         regained,
         injected: start.options.injected,
+    })
+}
+
+/// Whether every tome of a set that has seats was made.
+pub(super) fn is_whole(options: &SetOptions) -> Result<bool> {
+    let folder = &options.directory;
+    let (store, row, _) = SetStore::open(folder, &wanted(options)?, false, &options.fail)?;
+    let (out, retired) = (store.out()?, store.retired()?);
+    for tome in (0..row.tomes).map(TomeId::new) {
+        if !out.contains(&tome) && !retired.contains(&tome) && !store.is_made(tome)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What a set is to be.
+fn wanted(options: &SetOptions) -> Result<SetRow> {
+    Ok(SetRow {
+        set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
+        layout: options.layout,
+        split: options.split,
+        tomes: check(options)?,
     })
 }
 
