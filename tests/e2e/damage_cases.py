@@ -125,7 +125,7 @@ def order_by_size(path: Path) -> tuple[int, str]:
 
 def damage(path: Path, how: str, older: Path) -> None:
     """Damage a file, or a folder as a whole."""
-    # Platters are read-only.
+    # Those of before are read-only.
     path.chmod(path.stat().st_mode | 0o200)
     if how == "missing":
         shutil.rmtree(path) if path.is_dir() else path.unlink()

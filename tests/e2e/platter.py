@@ -107,7 +107,7 @@ class Platter:
                     self.spoil(sector, rng)
 
     def save(self) -> None:
-        """Write the file back, read-only as it was."""
+        """Write the file back, its owner's alone as it was."""
         self.path.unlink(missing_ok=True)
         self.path.write_bytes(self.bytes)
-        self.path.chmod(0o444)
+        self.path.chmod(0o600)

@@ -139,7 +139,7 @@ pub(crate) fn write_identity(data: &Path, archive: ArchiveId) -> Result<Identity
     let identity = Identity { format: FORMAT, archive };
     let text = serde_json::to_vec_pretty(&identity)
         .map_err(|e| ArchiveError::Internal { what: e.to_string() })?;
-    write_durably(&Paths::new(data).identity(), &text, 0o644)?;
+    write_durably(&Paths::new(data).identity(), &text, 0o600)?;
     Ok(identity)
 }
 

@@ -533,6 +533,12 @@ impl Archive {
         self.workers.degraded()
     }
 
+    /// The kinds of that, for whoever may know no more: no path, platter, tier or object is named.
+    #[must_use]
+    pub fn degraded_kinds(&self) -> Vec<String> {
+        self.workers.degraded_kinds()
+    }
+
     /// Shows what the library is told and decides, from now on.
     ///
     /// # Errors

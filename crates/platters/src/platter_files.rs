@@ -1,4 +1,4 @@
-//! Platters as files: written once, front to back, renamed when whole, then read-only.
+//! Platters as files: written once, front to back, renamed when whole, their owner's alone.
 
 mod direct;
 
@@ -89,14 +89,14 @@ impl PlatterFiles {
         sink.file.sync_all().map_err(PlattersError::io("sync", &sink.path))
     }
 
-    /// Gives a synced platter its name, which is durable after [`Self::sync_names`]; from now on it
-    /// is read-only.
+    /// Gives a synced platter its name, which is durable after [`Self::sync_names`]. Nobody but its
+    /// owner reads it, whatever the process makes files with.
     ///
     /// # Errors
     /// Those of the disk.
     pub(crate) fn publish(&self, platter: PlatterId, sink: PlatterFileSink) -> Result<()> {
-        let read_only = std::fs::Permissions::from_mode(0o444);
-        sink.file.set_permissions(read_only).map_err(PlattersError::io("close", &sink.path))?;
+        let private = std::fs::Permissions::from_mode(0o600);
+        sink.file.set_permissions(private).map_err(PlattersError::io("close", &sink.path))?;
         std::fs::rename(&sink.path, self.path(platter))
             .map_err(PlattersError::io("rename", &sink.path))
     }

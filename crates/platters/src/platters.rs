@@ -274,6 +274,17 @@ impl Platters {
         troubles.iter().map(ToString::to_string).chain(unverified).collect()
     }
 
+    /// The kinds of what [`Self::degraded`] tells, for whoever may know no more: neither paths nor
+    /// platters are named.
+    #[must_use]
+    pub fn degraded_kinds(&self) -> Vec<&'static str> {
+        let (troubles, _) = self.troubles.shown(self.given.passed());
+        let unverified = self.live.get().and_then(|live| live.library.unverified().shown().2);
+        let sealing = (!troubles.is_empty()).then_some("glass: sealing fails");
+        let verifying = unverified.map(|_| "glass: new platters are verified late");
+        sealing.into_iter().chain(verifying).collect()
+    }
+
     /// Shows what goes on in the library, from now on.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! All jobs of an open archive, what they share, and how they are called.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
 
@@ -131,12 +132,27 @@ impl Workers {
 
     /// What does not go as it should, though requests are served: one line for each trouble.
     pub(crate) fn degraded(&self) -> Vec<String> {
-        let platters = &self.ground.platters;
-        let jobs = self.runner.shown();
-        // That of sealing is in those of its sets.
-        let is_other = |job: &&JobStatus| job.name != SEALING || platters.trouble().is_none();
-        let jobs = jobs.iter().filter(is_other).filter_map(JobStatus::told);
-        platters.degraded().into_iter().chain(jobs).collect()
+        let jobs = self.failing_jobs();
+        let jobs = jobs.iter().filter_map(JobStatus::told);
+        self.ground.platters.degraded().into_iter().chain(jobs).collect()
+    }
+
+    /// The kinds of that: neither paths nor tiers are named.
+    pub(crate) fn degraded_kinds(&self) -> Vec<String> {
+        let kinds = self.ground.platters.degraded_kinds().into_iter().map(str::to_owned);
+        let jobs = self.failing_jobs();
+        // Behind a name may stand what it works for.
+        let jobs = jobs.iter().filter_map(|job| job.name.split('-').next());
+        let jobs: BTreeSet<String> = jobs.map(|name| format!("jobs: {name} fails")).collect();
+        kinds.chain(jobs).collect()
+    }
+
+    /// Jobs that are in trouble; that of sealing is in those of its sets.
+    fn failing_jobs(&self) -> Vec<JobStatus> {
+        let has_told = self.ground.platters.trouble().is_some();
+        let is_told = |job: &JobStatus| has_told && job.name == SEALING;
+        let jobs = self.runner.shown().into_iter();
+        jobs.filter(|job| job.trouble.is_some() && !is_told(job)).collect()
     }
 
     /// What waits for tiers is brought there as well, beside it.

@@ -24,6 +24,20 @@ async fn read_back(client: &Client, name: &str, body: &[u8]) {
     assert!(client.get(name, None).await.unwrap() == body, "{name} differs");
 }
 
+#[tokio::test]
+async fn platters_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    put(&client, "deep", 1).await;
+    client.archive.seal().await.unwrap();
+    let platters = std::fs::read_dir(dir.path().join("platters")).unwrap();
+    let modes: Vec<u32> = platters
+        .map(|platter| platter.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+        .collect();
+    assert!(modes.len() >= 4 && modes.iter().all(|mode| *mode == 0o600), "{modes:o?}");
+}
+
 /// The paper's library - two panels, its racks, drives and shuttles - with a home for one platter
 /// on each shelf of each rack, so that it can be filled.
 fn two_panels() -> LibraryShape {

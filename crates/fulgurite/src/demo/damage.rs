@@ -156,7 +156,7 @@ fn damage_set(
         }
         file.sync_all()?;
         drop(file);
-        std::fs::set_permissions(&platter.path, Permissions::from_mode(0o444))?;
+        std::fs::set_permissions(&platter.path, Permissions::from_mode(0o600))?;
     }
     Ok(())
 }
@@ -165,9 +165,9 @@ fn below_u32(random: &mut RandomStream, bound: u32) -> u32 {
     u32::try_from(random.below(u64::from(bound.max(1)))).unwrap_or(0)
 }
 
-/// Sealed platters are read-only: damage is what the file system would not allow.
+/// A platter of before may be read-only.
 fn writable(path: &Path) -> anyhow::Result<File> {
-    std::fs::set_permissions(path, Permissions::from_mode(0o644))?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     OpenOptions::new()
         .read(true)
         .write(true)
