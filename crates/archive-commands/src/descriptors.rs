@@ -11,12 +11,17 @@ use crate::limits::DESCRIPTORS_MIN;
 
 /// Raises the bound as far as this process may, and refuses to go on below what an archive needs.
 pub(crate) fn raise() -> anyhow::Result<()> {
+    raise_bound();
+    check(bound())
+}
+
+/// Raises the bound as far as this process may.
+pub(crate) fn raise_bound() {
     let before = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: before.maximum, maximum: before.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the bound of open files could not be raised (ulimit -n)");
     }
-    check(bound())
 }
 
 /// The bound in effect.

@@ -230,6 +230,7 @@ async fn bind_and_serve(
     server.operator = operator.transpose()?;
     server.domain = config.domain.clone();
     server.cold = cold.clone();
+    server.nonces = Some(data.join("operator.nonces"));
     server.limits = Limits::for_descriptors(descriptors::bound());
     server.tls = match &config.tls {
         TlsChoice::Off => None,

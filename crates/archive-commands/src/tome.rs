@@ -19,6 +19,7 @@ use fulgurite_units::{Ratio, Seed};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::descriptors;
 use crate::process::{draw, keep_private};
 
 /// `tome`, with one of its commands.
@@ -74,6 +75,7 @@ async fn run(args: &TomeCommand, out: &Output) -> anyhow::Result<()> {
 
 async fn serve_tome(args: &TomeServeArgs, out: &Output) -> anyhow::Result<()> {
     keep_private();
+    descriptors::raise_bound();
     let file = TomesFile::read(&args.config)?;
     let listener = match args.listen {
         Some(address) => {

@@ -116,7 +116,10 @@ fn exit_of_stacks(error: &StacksError) -> Exit {
     // As it is configured, or a disk that stands in a place of the configuration.
     if matches!(
         error,
-        StacksError::Invalid { .. } | StacksError::Rack(_) | StacksError::WrongDisk { .. }
+        StacksError::Invalid { .. }
+            | StacksError::Unmade { .. }
+            | StacksError::Rack(_)
+            | StacksError::WrongDisk { .. }
     ) {
         return Exit::Config;
     }

@@ -24,6 +24,8 @@ pub enum GatewayError {
     TlsContent { path: PathBuf, what: &'static str },
     #[error("certificate and key of \"{path}\" cannot be used")]
     TlsPair { path: PathBuf, source: rustls::Error },
+    #[error("the nonces of admin calls in \"{path}\" cannot be read or written")]
+    Nonces { path: PathBuf, source: io::Error },
     #[error("cannot make a self-signed certificate")]
     TlsMake { source: rcgen::Error },
 }
@@ -45,7 +47,7 @@ impl GatewayError {
             | Self::TlsFile { .. }
             | Self::TlsContent { .. }
             | Self::TlsPair { .. } => ErrorKind::Invalid,
-            Self::TlsMake { .. } => ErrorKind::Internal,
+            Self::Nonces { .. } | Self::TlsMake { .. } => ErrorKind::Internal,
         }
     }
 }

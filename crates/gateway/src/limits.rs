@@ -38,8 +38,6 @@ const CONNECTIONS_SHARE: u64 = 4;
 /// An idle connection is not ended for another before it has been idle so long: a client that asks
 /// one thing after the other keeps its own.
 pub(crate) const IDLE_PROTECTED: Duration = Duration::from_secs(1);
-/// How often a full server looks for a connection that is idle long enough.
-pub(crate) const IDLE_CHECK_PERIOD: Duration = Duration::from_millis(100);
 /// How long a client that watches the library hears nothing; then it is told nothing, by which it
 /// is found out whether it is still there.
 pub(crate) const EVENTS_SILENCE_MAX: Duration = Duration::from_secs(15);
@@ -56,6 +54,12 @@ pub(crate) const ADMIN_WINDOW_MS: u64 = 5 * 60 * 1000;
 /// Calls of the operator whose nonces are remembered at a time: 100 a second for ten minutes, for
 /// which a nonce must be known at most. One call more is refused until others are too old.
 pub(crate) const ADMIN_NONCES_MAX: usize = 60_000;
+/// Days for which a certificate of the server's own is valid.
+pub(crate) const CERTIFICATE_DAYS: i64 = 365;
+/// It is made anew so many days before that is over.
+pub(crate) const CERTIFICATE_RENEWED_DAYS: i64 = 30;
+/// How often it is looked whether that is now.
+pub(crate) const CERTIFICATE_CHECK_PERIOD: Duration = Duration::from_secs(24 * 3600);
 /// Largest body of an operator's call.
 pub(crate) const ADMIN_BODY_BYTES_MAX: usize = 64 << 10;
 
@@ -113,6 +117,7 @@ impl Limits {
     }
 }
 
+const _: () = assert!(CERTIFICATE_RENEWED_DAYS < CERTIFICATE_DAYS, "a new one is not due");
 const _: () = assert!(DELETES_AT_ONCE <= DELETE_KEYS_MAX, "no more at once than there can be");
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ use serde::Serialize;
 use super::open::{entropy, opener};
 use crate::process::draw;
 
+/// What keys of rows begin with that the doctor writes; it removes them.
+pub(super) const MARK: &str = "doctor-";
+
 /// What a store is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -134,7 +137,7 @@ fn tell(store: &Store, report: &Report, out: &Output) -> anyhow::Result<()> {
 }
 
 async fn examined(store: &Store, may_create: bool) -> Result<Report, String> {
-    let mark = format!("doctor-{}", hex::encode(draw()));
+    let mark = format!("{MARK}{}", hex::encode(draw()));
     let prefix = Key::new(mark.clone()).map_err(|error| error_chain(&error))?;
     let place = match store.address.directory() {
         Some(folder) => Some(Beside::make(folder, &mark)?),

@@ -11,6 +11,7 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use serde::Serialize;
 
+use super::doctor::MARK;
 use super::open::opener;
 use crate::limits::SITE_ANSWERS_WITHIN;
 
@@ -108,15 +109,25 @@ async fn ask_blobs(place: &str) -> Result<(), String> {
 /// Refuses places that have rows: a namespace was begun there, or something else, and a table that
 /// is missing beside one that is not was lost, so that an empty one must not take its place.
 ///
+/// A beginning that was cut short has left the row of the map at most, and rows of the doctor; it
+/// came to its end when the file of the map has an epoch.
+///
 /// # Errors
 /// `Config` when a table has rows.
 pub(super) async fn check_empty(map: &SiteMap) -> anyhow::Result<()> {
+    let probe = probe().map_err(|error| Coded::new(Exit::Config, error))?;
     for site in &map.sites {
         let Some(place) = &site.table else { continue };
         let there = address(place).map_err(|error| Coded::new(Exit::Config, error))?;
         // What is not there has no rows; what does not answer is found by whoever begins.
         let Ok(table) = opener().table(&there, false).await else { continue };
-        if let Some(Ok((key, _))) = table.scan(None, None).next().await {
+        let was_begun = map.epoch > 0;
+        let mut rows = table.scan(None, None).filter(|row| {
+            let is_left = |key: &Key| key == &probe || key.as_str().starts_with(MARK);
+            let is_left = !was_begun && row.as_ref().is_ok_and(|(key, _)| is_left(key));
+            std::future::ready(!is_left)
+        });
+        if let Some(Ok((key, _))) = rows.next().await {
             let message = format!(
                 "the table of site {:?} has rows ({key}): a namespace was begun there already \
                  (`fulgurite geo status` says more), or it is somebody else's",

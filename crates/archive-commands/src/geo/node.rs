@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::open::{entropy, opener};
+use crate::descriptors;
 
 /// `geo node`
 #[derive(Clone, Debug, clap::Args)]
@@ -53,6 +54,7 @@ struct Serving<'a> {
 
 /// Serves until it is told to stop.
 pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
+    descriptors::raise_bound();
     let table = address("table", args.table.as_deref())?;
     let blobs = address("blobs", args.blobs.as_deref())?;
     let shown = |address: &Option<Address>| address.as_ref().map(Address::to_string);

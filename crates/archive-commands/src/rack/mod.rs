@@ -158,7 +158,7 @@ async fn init(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
 async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
     if args.remote.endpoint.is_none() && !asked::is_served(args).await {
         let (rack, data) = (args.configured()?, args.data()?);
-        if !open::is_made(&rack, &data) {
+        if !open::is_begun(&rack, &data)? {
             let id = open::adopt(&rack, &data).await?;
             note(format_args!("the index of rack {id} was lost; it is made anew"));
         }

@@ -10,7 +10,7 @@ use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, Simulated, Times};
 use fulgurite_stacks::fail_point::{FAIL_POINTS, FailPoints};
 use fulgurite_stacks::work::Injected;
-use fulgurite_stacks::{Entropy, RackOptions, RackStore};
+use fulgurite_stacks::{Entropy, RackOptions, RackStore, StacksError};
 use fulgurite_terminal::exit::{Coded, Exit};
 use fulgurite_units::{RackId, Ratio, Seed};
 
@@ -33,7 +33,13 @@ pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<Rac
         }
         make(rack, data).await?;
     }
-    let store = open(rack, data)?;
+    let store = match open(rack, data) {
+        Err(error) if rack.make && is_unmade(&error) => {
+            make(rack, data).await?;
+            open(rack, data)?
+        }
+        opened => opened?,
+    };
     if !store.is_whole() {
         let what = "the making of the rack was cut short, or a disk was not replaced to the end";
         if !rack.make {
@@ -66,7 +72,7 @@ pub fn open(rack: &Rack, data: &Path) -> anyhow::Result<RackStore> {
 pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
     let options = options(rack, data, true)?;
     let disks = options.roots.len();
-    if !is_made(rack, data) && is_used(&options) {
+    if !is_begun(rack, data)? && is_used(&options) {
         // A new index would be of another rack than the disks, and stand in the way of the old.
         let found = RackStore::identify(&options).map_err(|error| opening(rack, data, error))?;
         if let Some(found) = found {
@@ -120,6 +126,11 @@ pub(super) struct Made {
     pub disks: usize,
 }
 
+/// Whether there is an index, and no disk of it yet.
+fn is_unmade(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StacksError::Unmade { .. }))
+}
+
 /// Whether a disk may have something on it.
 fn is_used(options: &RackOptions) -> bool {
     options.roots.values().any(|root| root.exists())
@@ -132,6 +143,12 @@ pub async fn close(store: RackStore) {
     if stopped.is_err() {
         tracing::error!("stopping the rack panicked; this is a bug");
     }
+}
+
+/// Whether there is an index that says of which rack it is: before that no disk is the rack's.
+pub(super) fn is_begun(rack: &Rack, data: &Path) -> anyhow::Result<bool> {
+    let is_begun = RackStore::is_begun(&rack.folder(data));
+    is_begun.map_err(|error| opening(rack, data, error))
 }
 
 /// Whether there is an index.
@@ -162,7 +179,7 @@ fn tell_of_forgotten(data: &Path) {
     }
 }
 
-fn opening(rack: &Rack, data: &Path, error: fulgurite_stacks::StacksError) -> anyhow::Error {
+fn opening(rack: &Rack, data: &Path, error: StacksError) -> anyhow::Error {
     let folder = rack.folder(data);
     anyhow::Error::new(error).context(format!("the rack in \"{}\"", folder.display()))
 }

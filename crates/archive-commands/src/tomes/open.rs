@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Coded, Exit, exit_of};
 use fulgurite_tome_store::{StoreOptions, TomeStore};
 use fulgurite_tomes::fail_point::{FAIL_POINTS, FailPoints};
-use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet};
+use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet, TomesError};
 use fulgurite_tomes_net::{TomesFile, remotes};
 use fulgurite_units::{Ratio, Seed, TomeSetId};
 
@@ -30,10 +30,35 @@ pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<Tom
         tell_of_forgotten(data);
         return Ok(None);
     };
-    if !is_made(tomes, data) && tomes.make {
-        make(tomes, data).await?;
+    if tomes.make && !is_whole(tomes, data).await? {
+        let was_begun = is_made(tomes, data);
+        match make(tomes, data).await {
+            // Those of other processes are made when they answer; the others are served meanwhile.
+            Err(error) if was_begun && is_unavailable(&error) => {
+                tracing::warn!("the set of tomes is not made to its end: {error:#}");
+            }
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
     }
     open(tomes, data).await.map(Some)
+}
+
+/// Whether there is a set, and its making came to its end.
+async fn is_whole(tomes: &Tomes, data: &Path) -> anyhow::Result<bool> {
+    if !is_made(tomes, data) {
+        return Ok(false);
+    }
+    let (tomes, data) = (tomes.clone(), data.to_owned());
+    let is_whole = move || match TomeSet::is_whole(&options(&tomes, &data, true)?) {
+        Err(TomesError::Unmade { .. }) => Ok(false),
+        is_whole => is_whole.map_err(|error| opening(&tomes, &data, error)),
+    };
+    tokio::task::spawn_blocking(is_whole).await?
+}
+
+fn is_unavailable(error: &anyhow::Error) -> bool {
+    exit_of(error, |_| None) == Exit::Unavailable
 }
 
 /// Opens the set that was made; waits for whatever that takes.
@@ -171,7 +196,7 @@ fn cannot_make(root: &Path, error: &std::io::Error) -> Coded {
     Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
 }
 
-fn opening(tomes: &Tomes, data: &Path, error: fulgurite_tomes::TomesError) -> anyhow::Error {
+fn opening(tomes: &Tomes, data: &Path, error: TomesError) -> anyhow::Error {
     let folder = tomes.folder(data);
     anyhow::Error::new(error).context(format!("the tomes in \"{}\"", folder.display()))
 }

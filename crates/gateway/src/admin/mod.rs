@@ -24,6 +24,7 @@
 
 mod events;
 mod geo_watch;
+mod nonces;
 mod operator;
 mod rack;
 mod rack_watch;
@@ -33,8 +34,9 @@ mod tomes_watch;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -60,16 +62,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use self::events::Events;
-use self::operator::CallFault;
-use self::operator::CallGate;
+use self::nonces::NonceFile;
 pub(crate) use self::operator::reads_authorization;
+use self::operator::{CallFault, CallGate, Early};
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
 pub(crate) use self::routes::{EVENTS, GEO_EVENTS, RACK_EVENTS, TOMES_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::WholeStatus;
-use crate::{ColdTiers, Credentials, Limits, ServerStatus};
+use crate::{ColdTiers, Credentials, GatewayError, Limits, Result, ServerStatus};
 
 /// Everything under it is the operator's.
 pub(crate) const PREFIX: &str = "/-/";
@@ -85,6 +87,8 @@ pub(crate) struct Admin {
     /// Another pair of keys that opens the calls.
     operator: Option<Credentials>,
     gate: CallGate,
+    /// Where nonces outlive this process.
+    nonces: Option<Arc<Mutex<NonceFile>>>,
     calls: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
     body_timeout: Duration,
@@ -95,20 +99,32 @@ impl Admin {
     pub(crate) fn new(
         (archive, cold): (Archive, ColdTiers),
         (credentials, operator): (Credentials, Option<Credentials>),
+        nonces: Option<&Path>,
         limits: &Limits,
         stopping: watch::Receiver<bool>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        let started_ms = now_ms();
+        let (nonces, early) = match nonces {
+            Some(path) => {
+                let opened = NonceFile::open(path, started_ms);
+                let failed = |source| GatewayError::Nonces { path: path.to_owned(), source };
+                let (file, early) = opened.map_err(failed)?;
+                (Some(Arc::new(Mutex::new(file))), early)
+            }
+            None => (None, Vec::new()),
+        };
+        Ok(Self {
             archive,
             cold,
             credentials,
             operator,
-            gate: CallGate::new(now_ms()),
+            gate: CallGate::new(started_ms, &early),
+            nonces,
             calls: Arc::new(Semaphore::new(limits.admin_requests)),
             watchers: Arc::new(Semaphore::new(limits.watchers)),
             body_timeout: limits.body_timeout,
             stopping,
-        }
+        })
     }
 
     /// Lets a call in if it is the operator's, and serves it.
@@ -123,7 +139,11 @@ impl Admin {
             let message = "the body of the call is cut off, late or too long";
             return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
         };
-        match self.admit_call(parts, &body.to_bytes()) {
+        let admitted = match self.admit_call(parts, &body.to_bytes()) {
+            Ok(Some(early)) => self.keep(early).await,
+            judged => judged.map(|_| ()),
+        };
+        match admitted {
             Ok(()) => self.serve(parts, server).await,
             Err(fault @ CallFault::TooMany) => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", &fault.to_string())
@@ -132,7 +152,24 @@ impl Admin {
         }
     }
 
-    fn admit_call(&self, parts: &Parts, body: &[u8]) -> Result<(), CallFault> {
+    /// Keeps what a start must not forget, before the call is carried out.
+    async fn keep(&self, early: Early) -> Result<(), CallFault> {
+        let Some(nonces) = self.nonces.clone() else { return Ok(()) };
+        let keep = move || {
+            let mut nonces = nonces.lock().unwrap_or_else(PoisonError::into_inner);
+            nonces.keep(early, now_ms())
+        };
+        match tokio::task::spawn_blocking(keep).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the nonce of an admin call could not be kept");
+                Err(CallFault::NotKept)
+            }
+            Err(_) => Err(CallFault::NotKept),
+        }
+    }
+
+    fn admit_call(&self, parts: &Parts, body: &[u8]) -> Result<Option<Early>, CallFault> {
         let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
         let authorization = headers.next().and_then(|value| value.to_str().ok());
         let (Some(authorization), None) = (authorization, headers.next()) else {

@@ -11,7 +11,8 @@
 //! `T` is in milliseconds since 1970, `N` is 32 hexadecimal digits that no call had before,
 //! `TARGET` is path and query as sent. Whoever reads a call on its way can neither change it nor
 //! send it again: what it says is under the signature, its nonce is remembered while its time is
-//! good, and a call older than the server itself is refused, because a start forgets the nonces.
+//! good, and a call older than the server itself is refused, because a start forgets the nonces,
+//! but for those of calls that were signed ahead of the clock ([`super::nonces`]).
 //! What the scheme is not: a cipher. The answer can be read, and changed, by whoever sits between;
 //! TLS is for that.
 
@@ -28,6 +29,9 @@ const CONTEXT: &str = "fulgurite-admin v2";
 
 /// Sixteen bytes that no call had before.
 pub type Nonce = [u8; 16];
+
+/// Time and nonce of a call that was signed ahead of the clock.
+pub(crate) type Early = (u64, Nonce);
 
 /// What is signed of a call, beside its time and nonce.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +86,11 @@ pub(crate) enum CallFault {
     Replayed,
     #[error("too many calls within the last minutes")]
     TooMany,
+    #[error(
+        "the call's time is ahead of the server's, and it cannot be noted against being sent \
+         again: set the clocks"
+    )]
+    NotKept,
 }
 
 /// The door to the operator's calls.
@@ -100,19 +109,27 @@ struct Seen {
 }
 
 impl CallGate {
-    pub(crate) const fn new(started_ms: u64) -> Self {
-        let seen = Seen { nonces: BTreeSet::new(), by_expiry: BTreeSet::new() };
+    /// The gate of a server that was started then; one before it let in `early` calls, whose time
+    /// is ahead of that.
+    pub(crate) fn new(started_ms: u64, early: &[Early]) -> Self {
+        let mut seen = Seen::default();
+        for &(time_ms, nonce) in early {
+            if seen.nonces.insert(nonce) {
+                seen.by_expiry.insert((time_ms + ADMIN_WINDOW_MS, nonce));
+            }
+        }
         Self { started_ms, seen: Mutex::new(seen) }
     }
 
-    /// Lets a call in, once.
+    /// Lets a call in, once. Says what has to be kept before it is carried out: the next start may
+    /// be earlier than the call.
     pub(crate) fn admit(
         &self,
         keys: &Credentials,
         authorization: &str,
         call: &OperatorCall<'_>,
         now_ms: u64,
-    ) -> Result<(), CallFault> {
+    ) -> Result<Option<Early>, CallFault> {
         let claim = Claim::parse(authorization).ok_or(CallFault::Unsigned)?;
         let text = call.text(claim.time_ms, &claim.nonce);
         hmac::verify(&key(keys), text.as_bytes(), &claim.signature)
@@ -125,7 +142,8 @@ impl CallGate {
         }
         // A poisoned lock is a bug of ours; nobody gets in through it.
         let mut seen = self.seen.lock().map_err(|_| CallFault::TooMany)?;
-        seen.remember(claim.nonce, claim.time_ms + ADMIN_WINDOW_MS, now_ms)
+        seen.remember(claim.nonce, claim.time_ms + ADMIN_WINDOW_MS, now_ms)?;
+        Ok((claim.time_ms > now_ms).then_some((claim.time_ms, claim.nonce)))
     }
 }
 

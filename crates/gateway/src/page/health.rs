@@ -63,12 +63,36 @@ impl Health {
         Self { archive, cold, metrics, stopping }
     }
 
-    /// Why requests, or writes, cannot be served now; nothing when they can.
-    fn unready(&self) -> Option<String> {
+    /// Why requests, or writes, cannot be served now; nothing when they can. Whoever asks has shown
+    /// no signature: the kind of a trouble is all that they are told, and `admin status` the rest.
+    fn unready(&self) -> Option<&'static str> {
         if !self.archive.is_ready() || *self.stopping.borrow() {
-            return Some("it starts or stops".to_owned());
+            return Some("it starts or stops");
         }
-        self.archive.write_refusal().map(|reason| format!("nothing can be written: {reason}"))
+        self.archive.write_refusal().map(|_| "nothing can be written")
+    }
+
+    /// The kinds of what does not go well though requests are served.
+    async fn degraded(&self) -> Vec<String> {
+        let mut degraded = self.archive.degraded_kinds();
+        if let Some(tomes) = &self.cold.tomes {
+            match timeout(TIERS_ANSWER_WITHIN, tomes.status()).await {
+                Ok(status) if status.is_well() => {}
+                Ok(status) => {
+                    degraded.push("tomes: the set of tomes is not well".to_owned());
+                    if status.tomes.iter().any(|tome| tome.away.is_some()) {
+                        degraded.push("tomes: a tome is lost or away".to_owned());
+                    }
+                }
+                Err(_) => {
+                    degraded.push("tomes: the set of tomes does not answer in time".to_owned());
+                }
+            }
+        }
+        let geo = self.cold.geo.as_ref().map(GeoStore::snapshot);
+        let geo = geo.and_then(|geo| trouble_of_geo(&geo));
+        degraded.extend(geo.map(|trouble| format!("geo: {trouble}")));
+        degraded
     }
 
     /// A page, of a server that has so many requests in progress.
@@ -81,23 +105,7 @@ impl Health {
         match page {
             HealthPage::Live => text(StatusCode::OK, "text/plain", "live\n"),
             HealthPage::Ready => match self.unready() {
-                None => {
-                    let mut degraded = self.archive.degraded();
-                    if let Some(tomes) = &self.cold.tomes {
-                        // What is told without a signature says nothing of paths.
-                        let status = timeout(TIERS_ANSWER_WITHIN, tomes.status()).await;
-                        degraded.extend(match status.map(|status| status.reasons.len()) {
-                            Ok(0) => None,
-                            Ok(count) => {
-                                Some(format!("the set of tomes is not well: {count} reasons"))
-                            }
-                            Err(_) => Some("the set of tomes does not answer in time".to_owned()),
-                        });
-                    }
-                    let geo = self.cold.geo.as_ref().map(GeoStore::snapshot);
-                    degraded.extend(geo.and_then(|geo| trouble_of_geo(&geo)));
-                    text(StatusCode::OK, "text/plain", ready(&degraded))
-                }
+                None => text(StatusCode::OK, "text/plain", ready(&self.degraded().await)),
                 Some(reason) => {
                     let page = format!("not ready: {reason}\n");
                     text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", page)

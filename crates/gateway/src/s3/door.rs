@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fulgurite_archive::{Archive, ChecksumAlgorithm};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body as _;
@@ -42,9 +42,16 @@ impl Door {
         domain: Option<&str>,
         body_timeout: Duration,
     ) -> Result<Self> {
-        let service = adapter::service(archive, domain)?;
         let hosts = Hosts::new(domain)?;
+        let service = adapter::service(archive, hosts.clone());
         Ok(Self { service, hosts, credentials, body_timeout })
+    }
+
+    /// Whether the host of a request names a bucket: then its whole path is a key of that.
+    pub(crate) fn is_of_bucket(&self, parts: &Parts) -> bool {
+        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host = host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
+        host.is_some_and(|host| self.hosts.bucket_of(host).is_some())
     }
 
     /// Answers a request, still without what `Finisher` adds.

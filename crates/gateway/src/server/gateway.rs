@@ -1,6 +1,7 @@
 //! Where a request goes, and what holds for all of them: its id, its slot, its record.
 //!
 //! ```text
+//!            a bucket's own host   -> as everything else: its paths are keys
 //!            /livez, /readyz, ...  -> page::health
 //!            / of a browser        -> page::front
 //!            /-/, /-/openapi.json  -> page::asset
@@ -10,20 +11,23 @@
 //! ```
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use fulgurite_accept::{Busy, Connections};
 use fulgurite_archive::Archive;
 use http::header::{CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, EXPECT};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use s3s::Body;
 use tokio::sync::{Semaphore, watch};
 
 use super::outbound::{OutboundBody, Record};
-use super::{Busy, Connections};
 use crate::admin::{self, Admin};
 use crate::limits::DRAIN_BYTES_MAX;
 use crate::page::{Asset, Health, HealthPage, Metrics, front};
@@ -53,11 +57,12 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// `operator` is another pair of keys for the operator's calls.
+    /// `operator` is another pair of keys for the operator's calls; their nonces are kept in
+    /// `nonces`.
     pub(crate) fn new(
         (archive, cold): (&Archive, ColdTiers),
         (credentials, operator): (Credentials, Option<Credentials>),
-        domain: Option<&str>,
+        (domain, nonces): (Option<&str>, Option<&Path>),
         limits: &Limits,
         connections: Arc<Connections>,
     ) -> Result<Self> {
@@ -65,7 +70,13 @@ impl Gateway {
         let metrics = Arc::new(Metrics::default());
         let s3 = s3::Door::new(archive.clone(), credentials.clone(), domain, limits.body_timeout)?;
         let keys = (credentials, operator);
-        let admin = Admin::new((archive.clone(), cold.clone()), keys, limits, stopping.subscribe());
+        let admin = Admin::new(
+            (archive.clone(), cold.clone()),
+            keys,
+            nonces,
+            limits,
+            stopping.subscribe(),
+        )?;
         let health = Health::new(archive.clone(), cold, Arc::clone(&metrics), stopping.subscribe());
         let ids = RequestIds::new();
         // Names this process to its own operator, who can tell restarts apart; means nothing else.
@@ -104,6 +115,18 @@ impl Gateway {
         }
     }
 
+    /// The page that is asked for, if it is one of those that need no signature.
+    async fn page(&self, parts: &Parts) -> Option<Response<Body>> {
+        if let Some(page) = HealthPage::of(parts) {
+            let (in_progress, server) = (self.requests_in_progress(), self.server_status());
+            return Some(self.health.answer(page, in_progress, &server).await);
+        }
+        if let Some(asset) = Asset::of(parts) {
+            return Some(asset.response(parts));
+        }
+        front::is_asked_for(parts).then(front::page)
+    }
+
     /// Answers one request.
     pub(crate) async fn handle(
         &self,
@@ -112,17 +135,10 @@ impl Gateway {
     ) -> Response<OutboundBody> {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
-        if let Some(page) = HealthPage::of(&parts) {
-            let (in_progress, server) = (self.requests_in_progress(), self.server_status());
-            let response = self.health.answer(page, in_progress, &server).await;
-            return response.map(|body| OutboundBody::new(body, None, None, busy));
-        }
-        if let Some(asset) = Asset::of(&parts) {
-            let response = asset.response(&parts);
-            return response.map(|body| OutboundBody::new(body, None, None, busy));
-        }
-        if front::is_asked_for(&parts) {
-            return front::page().map(|body| OutboundBody::new(body, None, None, busy));
+        // The paths of a bucket's own host are its keys, whatever they are called.
+        let is_of_bucket = self.s3.is_of_bucket(&parts);
+        if !is_of_bucket && let Some(page) = self.page(&parts).await {
+            return page.map(|body| OutboundBody::new(body, None, None, busy));
         }
         let context = Arc::new(RequestContext::new(self.ids.next()));
         let resource = parts.uri.path().to_owned();
@@ -130,7 +146,7 @@ impl Gateway {
         let expects = parts.headers.contains_key(EXPECT);
         let is_shown = is_shown(&parts.headers);
         let mut slot = None;
-        let response = if resource.starts_with(admin::PREFIX) {
+        let response = if !is_of_bucket && resource.starts_with(admin::PREFIX) {
             // These last as long as their client likes: they say nothing about the others' times.
             let watched =
                 [admin::EVENTS, admin::RACK_EVENTS, admin::TOMES_EVENTS, admin::GEO_EVENTS];

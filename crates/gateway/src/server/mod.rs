@@ -3,7 +3,6 @@
 //! What a request means is `s3`'s, `admin`'s and `page`'s business; this module only carries bytes
 //! and bounds time.
 
-mod connections;
 mod gateway;
 mod outbound;
 mod tls;
@@ -12,8 +11,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
+use fulgurite_accept::{Connections, Slot};
 use fulgurite_archive::Archive;
 use fulgurite_geo_store::GeoStore;
 use fulgurite_stacks::RackStore;
@@ -22,27 +21,25 @@ use futures::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutWriter;
 use tokio_rustls::TlsAcceptor;
 
-use self::connections::Slot;
-pub(crate) use self::connections::{Busy, Connections};
 pub(crate) use self::gateway::Gateway;
-use crate::limits::READ_BUFFER_BYTES;
+use self::tls::Tls;
+use crate::limits::{IDLE_PROTECTED, READ_BUFFER_BYTES};
 use crate::{Credentials, GatewayError, Limits, Result};
-
-/// Pause after a failed accept (out of file descriptors), so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where TLS keys come from.
 #[derive(Clone, Debug)]
 pub enum TlsConfig {
-    /// A self-signed certificate, made on first use and kept in `directory` as `cert.pem` and
-    /// `key.pem` (mode 0600). It names localhost, the loopback addresses, the listen address and
-    /// `names`.
+    /// A self-signed certificate, made on first use, kept in `directory` as `cert.pem` and
+    /// `key.pem` (mode 0600), and made anew before its year is over. It names localhost, the
+    /// loopback addresses, the listen address and `names`.
     Auto {
         /// Where certificate and key are kept; created when missing.
         directory: PathBuf,
@@ -85,6 +82,9 @@ pub struct ServerConfig {
     /// Base domain of virtual-host style requests (`BUCKET.DOMAIN`). `localhost` always is one,
     /// and path style works under every name.
     pub domain: Option<String>,
+    /// File of nonces of operator's calls that the next start must not forget; without one, a call
+    /// that was signed ahead of the clock can be sent again after a restart.
+    pub nonces: Option<PathBuf>,
     /// Bounds.
     pub limits: Limits,
 }
@@ -101,6 +101,7 @@ impl ServerConfig {
             cold: ColdTiers::default(),
             tls,
             domain,
+            nonces: None,
             limits,
         }
     }
@@ -111,8 +112,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     gateway: Arc<Gateway>,
-    acceptor: Option<TlsAcceptor>,
-    certificate: Option<PathBuf>,
+    tls: Option<Tls>,
     connections: Arc<Connections>,
     limits: Limits,
 }
@@ -123,23 +123,19 @@ pub struct Server {
 /// When the address cannot be had, or TLS files, domain or credentials are not usable.
 pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result<Server>> {
     Box::pin(async move {
-        let ServerConfig { listen, credentials, operator, cold, tls, domain, limits } = config;
+        let ServerConfig { listen, credentials, operator, cold, tls, domain, nonces, limits } =
+            config;
         let failed = |source| GatewayError::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (acceptor, certificate) = match tls {
-            Some(tls) => {
-                let (acceptor, certificate) = tls::acceptor(&tls, address)?;
-                (Some(acceptor), Some(certificate))
-            }
-            None => (None, None),
-        };
-        let connections = Connections::new(limits.connections);
+        let tls = tls.map(|tls| Tls::read(&tls, address, Timestamp::now())).transpose()?;
+        let connections = Connections::new(limits.connections, IDLE_PROTECTED);
         let shown = Arc::clone(&connections);
         let keys = (credentials, operator);
         let behind = (&archive, cold);
-        let gateway = Arc::new(Gateway::new(behind, keys, domain.as_deref(), &limits, shown)?);
-        Ok(Server { listener, address, gateway, acceptor, certificate, connections, limits })
+        let names = (domain.as_deref(), nonces.as_deref());
+        let gateway = Arc::new(Gateway::new(behind, keys, names, &limits, shown)?);
+        Ok(Server { listener, address, gateway, tls, connections, limits })
     })
 }
 
@@ -159,13 +155,13 @@ impl Server {
     /// The certificate in use, for clients that must be told to trust it.
     #[must_use]
     pub fn certificate(&self) -> Option<&Path> {
-        self.certificate.as_deref()
+        self.tls.as_ref().map(|tls| tls.certificate.as_path())
     }
 
     /// Whether clients must speak TLS.
     #[must_use]
     pub const fn is_tls(&self) -> bool {
-        self.acceptor.is_some()
+        self.tls.is_some()
     }
 
     /// Serves until `shutdown` completes, then lets running requests finish within the stop limit.
@@ -177,11 +173,16 @@ impl Server {
     }
 
     async fn accept_until(self, mut shutdown: BoxFuture<'static, ()>) -> Result<()> {
-        let Self { listener, gateway, acceptor, connections, limits, .. } = self;
+        let Self { listener, gateway, tls, connections, limits, .. } = self;
+        let (acceptor, renewal) = tls.map(|tls| (tls.acceptor, tls.renewal)).unzip();
+        let mut renewing = JoinSet::new();
+        if let Some(renewal) = renewal.flatten() {
+            renewing.spawn(renewal.keep());
+        }
         let (stop, stopping) = watch::channel(false);
         loop {
-            let (socket, slot) = tokio::select! {
-                accepted = accept(&listener, &connections) => accepted,
+            let (socket, _, slot) = tokio::select! {
+                accepted = connections.accept(&listener) => accepted,
                 () = &mut shutdown => break,
             };
             let connection = Connection {
@@ -200,20 +201,6 @@ impl Server {
             tracing::warn!("requests were still running when the stop limit passed");
         }
         Ok(())
-    }
-}
-
-/// The next connection, once there is room for it. It is taken from the queue before, because
-/// nobody is ended for a connection that may never come.
-async fn accept(listener: &TcpListener, connections: &Arc<Connections>) -> (TcpStream, Arc<Slot>) {
-    loop {
-        match listener.accept().await {
-            Ok((socket, _)) => return (socket, connections.slot().await),
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
     }
 }
 

@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use fulgurite_accept::Busy;
 use http::StatusCode;
 use http_body::{Frame, SizeHint};
 use s3s::{Body, StdError};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::Busy;
 use crate::page::{Finished, Metrics};
 use crate::request::RequestContext;
 

@@ -1,89 +1,127 @@
-//! TLS keys: the operator's PEM files, or a self-signed pair that is made once and kept.
+//! TLS keys: the operator's PEM files, or a self-signed pair of the server's own.
+
+mod own;
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
+use jiff::Timestamp;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::task::spawn_blocking;
 use tokio_rustls::TlsAcceptor;
 
+use self::own::OwnCertificate;
 use super::TlsConfig;
+use crate::limits::CERTIFICATE_CHECK_PERIOD;
 use crate::{GatewayError, Result};
 
-const CERT_FILE: &str = "cert.pem";
-const KEY_FILE: &str = "key.pem";
-/// Only the owner may read a private key.
-const KEY_MODE: u32 = 0o600;
-
-/// An acceptor, and the certificate file it shows.
-pub(super) fn acceptor(tls: &TlsConfig, listen: SocketAddr) -> Result<(TlsAcceptor, PathBuf)> {
-    let (cert, key) = match tls {
-        TlsConfig::Files { cert, key } => (cert.clone(), key.clone()),
-        TlsConfig::Auto { directory, names } => {
-            let pair = (directory.join(CERT_FILE), directory.join(KEY_FILE));
-            if !(pair.0.exists() && pair.1.exists()) {
-                make_pair(directory, names, listen)?;
-            }
-            pair
-        }
-    };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let pair = |source| GatewayError::TlsPair { path: cert.clone(), source };
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(pair)?
-        .with_no_client_auth()
-        .with_single_cert(read_chain(&cert)?, read_key(&key)?)
-        .map_err(pair)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok((TlsAcceptor::from(Arc::new(config)), cert))
+/// What connections are taken with.
+pub(super) struct Tls {
+    pub(super) acceptor: TlsAcceptor,
+    /// The certificate file that is shown.
+    pub(super) certificate: PathBuf,
+    /// Of a certificate of our own.
+    pub(super) renewal: Option<Renewal>,
 }
 
-fn make_pair(directory: &Path, names: &[String], listen: SocketAddr) -> Result<()> {
-    let mut subjects = vec!["localhost".to_owned()];
-    subjects.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
-    if !listen.ip().is_unspecified() {
-        subjects.push(listen.ip().to_string());
+/// The certificate that is shown at present.
+#[derive(Debug)]
+struct Shown(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
     }
-    subjects.extend(host_name());
-    subjects.extend(names.iter().cloned());
-    subjects.sort();
-    subjects.dedup();
-    let made = rcgen::generate_simple_self_signed(subjects)
-        .map_err(|source| GatewayError::TlsMake { source })?;
-    fs::create_dir_all(directory).map_err(file_error("create", directory))?;
-    // The key first: a certificate without its key would look like a finished pair.
-    write_new(&directory.join(KEY_FILE), &made.signing_key.serialize_pem(), KEY_MODE)?;
-    write_new(&directory.join(CERT_FILE), &made.cert.pem(), 0o644)
 }
 
-/// The machine's own name, when it has one that a certificate can carry.
-fn host_name() -> Option<String> {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    let name = name.trim();
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
-    (!name.is_empty() && name.bytes().all(plain)).then(|| name.to_owned())
+/// Has a certificate of our own made anew before it is over.
+#[derive(Clone, Debug)]
+pub(super) struct Renewal {
+    own: OwnCertificate,
+    provider: Arc<CryptoProvider>,
+    shown: Arc<Shown>,
 }
 
-/// Writes a file whole or not at all, with `mode` from its first byte on.
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<()> {
-    let part = path.with_extension("part");
-    let write = || -> io::Result<()> {
-        // A leftover of a killed process would keep its own mode, so it goes first.
-        match fs::remove_file(&part) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
+impl Tls {
+    /// Reads certificate and key, which are made first, or anew, where they are our own.
+    pub(super) fn read(tls: &TlsConfig, listen: SocketAddr, now: Timestamp) -> Result<Self> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let (certificate, key, own) = match tls {
+            TlsConfig::Files { cert, key } => (cert.clone(), key.clone(), None),
+            TlsConfig::Auto { directory, names } => {
+                let own = OwnCertificate::new(directory, names, listen);
+                if !own.is_made() {
+                    own.make(now)?;
+                }
+                (own.certificate(), own.key(), Some(own))
+            }
+        };
+        let pair = read_pair(&certificate, &key, &provider)?;
+        let shown = Arc::new(Shown(RwLock::new(Arc::new(pair))));
+        let renewal = own.map(|own| Renewal {
+            own,
+            provider: Arc::clone(&provider),
+            shown: Arc::clone(&shown),
+        });
+        if let Some(renewal) = &renewal {
+            renewal.renew(now)?;
         }
-        let mut file =
-            fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&part)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&part, path)
-    };
-    write().map_err(file_error("write", path))
+        let failed = |source| GatewayError::TlsPair { path: certificate.clone(), source };
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?
+            .with_no_client_auth()
+            .with_cert_resolver(shown);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate, renewal })
+    }
+}
+
+impl Renewal {
+    /// Looks each day whether it is time, for as long as it is let.
+    pub(super) async fn keep(self) {
+        loop {
+            tokio::time::sleep(CERTIFICATE_CHECK_PERIOD).await;
+            let this = self.clone();
+            match spawn_blocking(move || this.renew(Timestamp::now())).await {
+                Ok(Err(error)) => {
+                    let error = fulgurite_units::error_chain(&error);
+                    tracing::error!(%error, "the certificate could not be made anew");
+                }
+                Ok(Ok(_)) => {}
+                Err(error) => tracing::error!(%error, "the certificate could not be made anew"),
+            }
+        }
+    }
+
+    /// Makes the certificate anew if it is due, and shows it to who connects from now on; says
+    /// whether it was.
+    fn renew(&self, now: Timestamp) -> Result<bool> {
+        let shown = Arc::clone(&self.shown.0.read().unwrap_or_else(PoisonError::into_inner));
+        let is_due = |certificate| own::is_due(certificate, &self.provider, now);
+        if !shown.cert.first().is_some_and(is_due) {
+            return Ok(false);
+        }
+        self.own.make(now)?;
+        let path = self.own.certificate();
+        let pair = read_pair(&path, &self.own.key(), &self.provider)?;
+        *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+        let path = path.display();
+        tracing::warn!(%path, "the certificate was made anew: clients have to trust the new one");
+        Ok(true)
+    }
+}
+
+fn read_pair(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey> {
+    let (chain, key) = (read_chain(cert)?, read_key(key)?);
+    let failed = |source| GatewayError::TlsPair { path: cert.to_owned(), source };
+    CertifiedKey::from_der(chain, key, provider).map_err(failed)
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
@@ -108,3 +146,6 @@ fn file_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Ga
     let path = path.to_owned();
     move |source| GatewayError::TlsFile { action, path, source }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,27 @@ pub(crate) async fn call(server: &TestServer, method: &str, path: &str) -> Answe
     with(server, method, path, &authorization(method, path, b"", Timestamp::now())).await
 }
 
+/// A server forgets which calls were made when it ends, but for those that the next one would take
+/// for new.
+#[tokio::test]
+async fn a_call_ahead_of_the_clock_is_good_once_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let nonces = folder.path().join("operator.nonces");
+    let start = || TestServer::start_with(|config| config.nonces = Some(nonces.clone()));
+    let status = "/-/admin/status";
+    let ahead = Timestamp::now().checked_add(3.minutes()).unwrap();
+    let signed = authorization("GET", status, b"", ahead);
+    let before = start().await;
+    assert_eq!(call(&before, "GET", status).await.status, 200);
+    assert!(!nonces.exists(), "a call in time costs no write");
+    assert_eq!(with(&before, "GET", status, &signed).await.status, 200);
+    let server = start().await;
+    let again = with(&server, "GET", status, &signed).await;
+    assert_eq!(again.status, 403, "{}", again.text());
+    assert!(again.text().contains("was made before"), "{}", again.text());
+    assert_eq!(call(&server, "GET", status).await.status, 200);
+}
+
 #[tokio::test]
 async fn only_the_operator_may_call() {
     let server = TestServer::start().await;

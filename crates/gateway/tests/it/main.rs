@@ -24,7 +24,10 @@ mod parameters;
 mod rack;
 mod ranges;
 mod refused;
+mod siege;
 mod signer;
+#[path = "../../../accept/tests/it/strangers.rs"]
+mod strangers;
 mod tls;
 mod tomes;
 mod unset;

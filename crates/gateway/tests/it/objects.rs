@@ -262,6 +262,28 @@ async fn hosts_can_name_the_bucket() {
 }
 
 #[tokio::test]
+async fn paths_of_a_buckets_host_are_keys_whatever_they_are_called() {
+    let server = TestServer::start_with(|config| config.domain = Some("s3.test".to_owned())).await;
+    for key in ["-/", "-/page.js", "-/admin/status", "-/unknown", "livez", "metrics"] {
+        let path = format!("/{key}");
+        let ask = |method| server.ask(method, &path).header("host", "vault.s3.test");
+        assert_eq!(ask("PUT").body(key.as_bytes()).send().await.status, 200, "{key}");
+        let answer = ask("GET").send().await;
+        assert_eq!((answer.status, answer.text()), (200, key.to_owned()));
+        let unsigned = ask("GET").send_plain().await;
+        assert_eq!(unsigned.error(), (403, "AccessDenied".to_owned()), "{key}");
+        assert_eq!(server.ask("GET", &format!("/vault/{key}")).send().await.text(), key);
+    }
+    // A browser at the root of that host gets no page of ours either.
+    let browser = server.ask("GET", "/").header("host", "vault.s3.test");
+    let answer = browser.header("accept", "text/html").send_plain().await;
+    assert_eq!(answer.error(), (403, "AccessDenied".to_owned()));
+    // Under every other host they are what they were.
+    assert_eq!(server.ask("GET", "/livez").send_plain().await.text(), "live\n");
+    assert_eq!(server.ask("GET", "/-/").send_plain().await.status, 200);
+}
+
+#[tokio::test]
 async fn attributes_and_tags_are_told() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;

@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::harness::{credentials, read_answer};
 
-fn connector(certificate: &std::path::Path) -> TlsConnector {
+pub(crate) fn connector(certificate: &std::path::Path) -> TlsConnector {
     let pem = std::fs::read(certificate).unwrap();
     let mut roots = rustls::RootCertStore::empty();
     for certificate in rustls_pemfile::certs(&mut pem.as_slice()) {

@@ -13,7 +13,7 @@ fn keys() -> Credentials {
 }
 
 fn admit(gate: &CallGate, call: &OperatorCall<'_>, signed: &str) -> Result<(), CallFault> {
-    gate.admit(&keys(), signed, call, NOW)
+    gate.admit(&keys(), signed, call, NOW).map(|_| ())
 }
 
 /// Computed with `openssl dgst`, as docs/operating.md says.
@@ -28,7 +28,7 @@ fn the_scheme_is_what_is_documented() {
 
 #[test]
 fn a_call_counts_once() {
-    let gate = CallGate::new(0);
+    let gate = CallGate::new(0, &[]);
     let signed = STATUS.authorization(&keys(), NOW, &[1; 16]);
     assert_eq!(admit(&gate, &STATUS, &signed), Ok(()));
     assert_eq!(admit(&gate, &STATUS, &signed), Err(CallFault::Replayed));
@@ -43,7 +43,7 @@ fn a_call_counts_once() {
 
 #[test]
 fn what_was_signed_cannot_be_changed() {
-    let gate = CallGate::new(0);
+    let gate = CallGate::new(0, &[]);
     let signed = STATUS.authorization(&keys(), NOW, &[1; 16]);
     for call in [
         OperatorCall { method: "POST", ..STATUS },
@@ -72,7 +72,7 @@ fn what_was_signed_cannot_be_changed() {
 
 #[test]
 fn times_have_a_window() {
-    let gate = CallGate::new(NOW - 1000);
+    let gate = CallGate::new(NOW - 1000, &[]);
     let mut nonce = 0;
     let mut at = |time| {
         nonce += 1;
@@ -85,13 +85,32 @@ fn times_have_a_window() {
     assert_eq!(at(NOW - 1001), Err(CallFault::BeforeStart), "a start forgets the nonces");
 }
 
+/// What the process before let in ahead of the clock is not let in by the next one, which was
+/// started before that time.
+#[test]
+fn a_start_forgets_no_call_that_was_signed_ahead_of_it() {
+    let before = CallGate::new(NOW - 9000, &[]);
+    let ahead = STATUS.authorization(&keys(), NOW + 200_000, &[1; 16]);
+    let early = before.admit(&keys(), &ahead, &STATUS, NOW).unwrap();
+    assert_eq!(early, Some((NOW + 200_000, [1; 16])));
+    let in_time = STATUS.authorization(&keys(), NOW, &[2; 16]);
+    assert_eq!(before.admit(&keys(), &in_time, &STATUS, NOW), Ok(None), "it costs no write");
+    let gate = CallGate::new(NOW + 1000, &[early.unwrap()]);
+    for now in [NOW + 1000, NOW + 200_000, NOW + 200_000 + ADMIN_WINDOW_MS] {
+        let again = gate.admit(&keys(), &ahead, &STATUS, now);
+        assert_eq!(again, Err(CallFault::Replayed), "{now}");
+    }
+    let other = STATUS.authorization(&keys(), NOW + 200_000, &[3; 16]);
+    assert!(gate.admit(&keys(), &other, &STATUS, NOW + 1000).is_ok(), "others are let in");
+}
+
 #[test]
 fn nonces_are_bounded_and_never_forgotten_early() {
-    let gate = CallGate::new(0);
+    let gate = CallGate::new(0, &[]);
     let call = |n: usize, time: u64| {
         let nonce = (n as u128).to_le_bytes();
         let signed = STATUS.authorization(&keys(), time, &nonce);
-        gate.admit(&keys(), &signed, &STATUS, time)
+        gate.admit(&keys(), &signed, &STATUS, time).map(|_| ())
     };
     for n in 0..ADMIN_NONCES_MAX {
         assert_eq!(call(n, NOW), Ok(()));

@@ -124,7 +124,7 @@ fn acl_error() -> S3Error {
 }
 
 /// Base domains below which the first labels are a bucket; every other host is path style.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     domains: Vec<String>,
 }
@@ -143,19 +143,25 @@ impl Hosts {
         }
         Ok(Self { domains })
     }
-}
 
-impl S3Host for Hosts {
-    fn parse_host_header<'a>(&'a self, host: &'a str) -> S3Result<VirtualHost<'a>> {
+    /// The domain that a host is below, and the bucket that it names.
+    pub(crate) fn bucket_of(&self, host: &str) -> Option<(&str, String)> {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
             _ => host,
         };
         let name = name.to_ascii_lowercase();
-        let found = self.domains.iter().find_map(|domain| {
+        self.domains.iter().find_map(|domain| {
             let bucket = name.strip_suffix(domain.as_str())?.strip_suffix('.')?;
-            Some(VirtualHost::new(domain.as_str()).with_bucket(bucket.to_owned()))
-        });
+            Some((domain.as_str(), bucket.to_owned()))
+        })
+    }
+}
+
+impl S3Host for Hosts {
+    fn parse_host_header<'a>(&'a self, host: &'a str) -> S3Result<VirtualHost<'a>> {
+        let found = self.bucket_of(host);
+        let found = found.map(|(domain, bucket)| VirtualHost::new(domain).with_bucket(bucket));
         Ok(found.unwrap_or_else(|| VirtualHost::new(host)))
     }
 }

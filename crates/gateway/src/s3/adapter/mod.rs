@@ -69,20 +69,19 @@ use s3s::{S3, S3Request, S3Response, S3Result};
 pub(crate) use self::access::Hosts;
 use self::access::{Admission, Names, NoKeys};
 use super::raw_headers;
-use crate::Result;
 use crate::limits::XML_BYTES_MAX;
 
 /// The S3 service over `archive`, for requests whose signature was verified.
-pub(crate) fn service(archive: Archive, domain: Option<&str>) -> Result<S3Service> {
+pub(crate) fn service(archive: Archive, hosts: Hosts) -> S3Service {
     let mut config = S3Config::default();
     config.xml_max_body_size = XML_BYTES_MAX;
     let mut builder = S3ServiceBuilder::new(Adapter { archive });
     builder.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
     builder.set_auth(NoKeys);
     builder.set_access(Admission);
-    builder.set_host(Hosts::new(domain)?);
+    builder.set_host(hosts);
     builder.set_validation(Names);
-    Ok(builder.build())
+    builder.build()
 }
 
 struct Adapter {

@@ -1,0 +1,228 @@
+//! A first start that is killed at every step of what it makes: keys, rack, tomes, archive and
+//! certificate. The next start goes on, and makes all of it.
+//!
+//! It runs itself as the process that is killed, so it has a `main` of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a process is looked at until it is as far as that, and has its own environment"
+)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use fulgurite_archive_commands::serve::{ServeArgs, serve};
+use fulgurite_terminal::output::Output;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The first argument of a process that serves; then come its flags.
+const SERVER: &str = "server";
+const TOMES: usize = 8;
+/// Names of steps, and at which passages of them.
+const POINTS: [(&str, &[u32]); 6] = [
+    ("rack-index-made", &[0]),
+    ("rack-disk-named", &[0, 3]),
+    ("rack-disk-made", &[0, 3]),
+    ("tomes-store-made", &[0]),
+    ("tomes-set-made", &[0]),
+    ("tomes-disk-named", &[0, 5]),
+];
+/// What a start makes, in its order: it is killed as soon as it is there.
+const PATHS: [&str; 24] = [
+    "credentials.part",
+    "credentials.toml",
+    "rack/ledger.new",
+    "rack/ledger",
+    "rack/index",
+    "rack/staging",
+    "tomes/lock",
+    "tomes/set",
+    "tomes/tome-0000/awake",
+    "tomes/tome-0007/wakes.jsonl",
+    "tomes/index",
+    "lock",
+    "catalog",
+    "platters",
+    "keys/master.part",
+    "keys/master.key",
+    "archive.json",
+    "keys/table",
+    "keys/table.copy",
+    "catalog.mark",
+    "tls",
+    "tls/key.pem",
+    "tls/cert.pem",
+    "server.json",
+];
+const START_WITHIN: Duration = Duration::from_secs(120);
+
+/// What a process that serves is told.
+#[derive(Debug, Parser)]
+struct Flags {
+    #[command(flatten)]
+    args: ServeArgs,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).map(String::as_str) == Some(SERVER) {
+        let flags = Flags::parse_from(&arguments[1..]);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        if let Err(error) = runtime.block_on(serve(&flags.args, &Output::new(true))) {
+            panic!("{error:#}");
+        }
+        return;
+    }
+    // As a harness does: whoever runs one test of another name runs none of these.
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    if filter.is_some_and(|filter| !"making".contains(filter.as_str())) {
+        return;
+    }
+    // Those that serve get it from here, and are to make nothing that others may read all the same.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    for (point, passages) in POINTS {
+        for passage in passages {
+            let context = format!("killed at {point}, passage {passage}");
+            check(&context, |data| {
+                let mut server = start(data, Some(&format!("{point}:{passage}")));
+                let status = server.wait().unwrap();
+                assert_eq!(status.signal(), Some(9), "{context}: {}", said(&mut server));
+            });
+        }
+    }
+    for path in PATHS {
+        check(&format!("killed when there was {path}"), |data| kill_at(data, path));
+    }
+    // Killed at one after the other, in one folder.
+    check("killed at every step", |data| {
+        for path in PATHS {
+            kill_at(data, path);
+        }
+    });
+    disks_of_a_lost_index_are_not_taken();
+}
+
+/// An index that says of no rack is what a start that was killed leaves, and what is left of one
+/// that was emptied: the disks tell these apart.
+fn disks_of_a_lost_index_are_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    kill_at(&data, "server.json");
+    let index = data.join("rack/index");
+    std::fs::remove_dir_all(&index).unwrap();
+    std::fs::create_dir(&index).unwrap();
+    let before = texts(&data, "fulgurite-disk.json");
+    let mut server = start(&data, None);
+    let status = server.wait().unwrap();
+    let errors = said(&mut server);
+    assert!(!status.success() && errors.contains("its index is lost"), "{status}: {errors}");
+    assert!(errors.contains("fulgurite rack recover"), "{errors}");
+    assert_eq!(texts(&data, "fulgurite-disk.json"), before);
+}
+
+/// Has a start cut short, and holds the next one to what a first start is to make.
+fn check(context: &str, cut_short: impl FnOnce(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    cut_short(&data);
+    // What a server that was killed has left is no sign of the next.
+    let _ = std::fs::remove_file(data.join("server.json"));
+    let mut server = start(&data, None);
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line.is_empty() {
+        let status = server.wait().unwrap();
+        panic!("{context}: the next start ended ({status}): {}", said(&mut server));
+    }
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    let status = server.wait().unwrap();
+    let errors = said(&mut server);
+    assert!(status.success(), "{context}: {status}: {errors}");
+    let places = fulgurite_rack::presets::shape("laptop").unwrap().places().count();
+    for (name, count) in [
+        ("fulgurite-disk.json", places),
+        ("fulgurite-disk.copy.json", places),
+        ("fulgurite-tome.json", TOMES),
+        ("fulgurite-tome.copy.json", TOMES),
+    ] {
+        assert_eq!(texts(&data, name).len(), count, "{context}: {name}");
+    }
+    assert_eq!(open_to_others(&data), [] as [PathBuf; 0], "{context}");
+    for path in ["keys/master.key", "keys/table", "tls/key.pem", "tls/cert.pem", "archive.json"] {
+        assert!(data.join(path).exists(), "{context}: {path}");
+    }
+}
+
+fn start(data: &Path, point: Option<&str>) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("FULGURITE_") {
+            command.env_remove(&name);
+        }
+    }
+    command.args([SERVER, "--listen", "127.0.0.1:0", "--profile", "demo", "--tls", "auto"]);
+    command.args(["--rack", "laptop", "--tomes", &TOMES.to_string(), "--data"]).arg(data);
+    command.env("FULGURITE_FAIL_POINT", point.unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Starts, and kills as soon as there is a path.
+fn kill_at(data: &Path, path: &str) {
+    let _ = std::fs::remove_file(data.join("server.json"));
+    let mut server = start(data, None);
+    let began = Instant::now();
+    // What is there for a moment only may be missed: then it is killed at the end of the start.
+    while !data.join(path).exists() && !data.join("server.json").exists() {
+        if let Some(status) = server.try_wait().unwrap() {
+            panic!("{path}: it ended ({status}): {}", said(&mut server));
+        }
+        assert!(began.elapsed() < START_WITHIN, "{path} does not come");
+        std::thread::yield_now();
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+fn said(server: &mut Child) -> String {
+    let mut text = String::new();
+    if let Some(mut errors) = server.stderr.take() {
+        errors.read_to_string(&mut text).unwrap();
+    }
+    text
+}
+
+/// What others than the owner can do anything with, in a folder and below it.
+fn open_to_others(path: &Path) -> Vec<PathBuf> {
+    let found = std::fs::symlink_metadata(path).unwrap();
+    let mut open = Vec::new();
+    if found.mode() & 0o077 != 0 {
+        open.push(path.to_owned());
+    }
+    if found.is_dir() {
+        let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        open.extend(entries.flat_map(|path| open_to_others(&path)));
+    }
+    open
+}
+
+/// Files of a name, anywhere below a folder, and what is in them.
+fn texts(folder: &Path, name: &str) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(texts(&path, name));
+        } else if path.ends_with(name) {
+            found.insert(path.clone(), std::fs::read_to_string(&path).unwrap());
+        }
+    }
+    found
+}

@@ -1,0 +1,108 @@
+//! Nonces of calls that were signed ahead of the clock, over the end of a server.
+//!
+//! A start forgets nonces and refuses what was signed before it. A call that was signed ahead of
+//! the clock may be later than the next start: before it is carried out its nonce is in a file,
+//! which that start reads. Other calls cost nothing.
+//!
+//! ```text
+//!   1790000200000 abababababababababababababababab      a line each: time, nonce
+//! ```
+//!
+//! There is no file before there is such a call. A line that was cut off is none: its call was not
+//! carried out.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::operator::Early;
+use crate::limits::{ADMIN_NONCES_MAX, ADMIN_WINDOW_MS};
+
+/// Bytes of a line: a time of at most 20 digits, a blank, a nonce, its end, and one before it.
+const LINE_BYTES_MAX: u64 = 20 + 1 + 32 + 2;
+/// Bytes that are read of a file.
+const FILE_BYTES_MAX: u64 = 2 * ADMIN_NONCES_MAX as u64 * LINE_BYTES_MAX;
+
+/// The file of nonces.
+#[derive(Debug)]
+pub(crate) struct NonceFile {
+    path: PathBuf,
+    /// Once there is one.
+    file: Option<File>,
+    lines: usize,
+}
+
+impl NonceFile {
+    /// What there is of it, and the calls in it whose time is still good.
+    pub(crate) fn open(path: &Path, now_ms: u64) -> io::Result<(Self, Vec<Early>)> {
+        let mut this = Self { path: path.to_owned(), file: None, lines: 0 };
+        let early = this.read(now_ms)?;
+        if path.try_exists()? {
+            this.write(&early)?;
+        }
+        Ok((this, early))
+    }
+
+    /// Keeps that a call was let in; it is on stable storage when this returns.
+    pub(crate) fn keep(&mut self, early: Early, now_ms: u64) -> io::Result<()> {
+        if self.file.is_none() || self.lines >= ADMIN_NONCES_MAX {
+            let mut all = self.read(now_ms)?;
+            all.push(early);
+            return self.write(&all);
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let kept = file.write_all(line(&early).as_bytes()).and_then(|()| file.sync_data());
+        if kept.is_err() {
+            // A sync that failed once says nothing when it is asked again.
+            self.file = None;
+        }
+        self.lines += 1;
+        kept
+    }
+
+    fn read(&self, now_ms: u64) -> io::Result<Vec<Early>> {
+        let mut text = Vec::new();
+        match File::open(&self.path) {
+            Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(error),
+        };
+        let text = String::from_utf8_lossy(&text);
+        let is_good = |(time, _): &Early| time.saturating_add(ADMIN_WINDOW_MS) >= now_ms;
+        Ok(text.lines().filter_map(parse).filter(is_good).collect())
+    }
+
+    /// Writes it anew, whole or not at all.
+    fn write(&mut self, all: &[Early]) -> io::Result<()> {
+        self.file = None;
+        let part = self.path.with_extension("part");
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&part)?;
+        let text: String = all.iter().map(line).collect();
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&part, &self.path)?;
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        (self.file, self.lines) = (Some(file), all.len());
+        Ok(())
+    }
+}
+
+/// Begins with an end of a line: what was cut off before it spoils nothing.
+fn line((time, nonce): &Early) -> String {
+    format!("\n{time} {}\n", hex::encode(nonce))
+}
+
+fn parse(line: &str) -> Option<Early> {
+    let (time, text) = line.split_once(' ')?;
+    let mut nonce = [0; 16];
+    hex::decode_to_slice(text, &mut nonce).ok()?;
+    Some((time.parse().ok().filter(|time| *time < u64::MAX / 2)?, nonce))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! A thousand strangers at the endpoint, with TLS and without: clients that are at work go on, and
+//! new ones are served.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use fulgurite_gateway::{ServerConfig, TlsConfig};
+use rustls::pki_types::ServerName;
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{TestServer, credentials, open_archive, read_answer};
+use crate::strangers::{HELLO, besiege};
+use crate::tls::connector;
+
+/// Fewer than there are strangers.
+const CONNECTIONS: usize = 512;
+const ALIVE: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+/// Asks on a connection that stays.
+async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    stream.write_all(ALIVE).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"live\n") {
+        assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0, "closed in between");
+    }
+}
+
+/// Strangers come while one client asks now and then, and others come.
+async fn hold_out<S>(address: SocketAddr, opening: &'static [u8], connect: impl AsyncFn() -> S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut standing = connect().await;
+    ask(&mut standing).await;
+    let asking = tokio::spawn(async move {
+        loop {
+            ask(&mut standing).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let _strangers = besiege(address, opening).await;
+    for _ in 0..6 {
+        let began = Instant::now();
+        let mut new = connect().await;
+        ask(&mut new).await;
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+    assert!(!asking.is_finished(), "the client that asks now and then was ended");
+    asking.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_strangers_shut_out_no_client() {
+    let server = TestServer::start_with(|config| config.limits.connections = CONNECTIONS).await;
+    let address = server.address;
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    let (head, _) = server.ask("PUT", "/vault/slow").body(b"xy").signed_head(2);
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow.write_all(b"x").await.unwrap();
+    let opening = b"GET /livez HTTP/1.1\r\nx-more: ";
+    hold_out(address, opening, async || TcpStream::connect(address).await.unwrap()).await;
+    slow.write_all(b"y").await.unwrap();
+    assert_eq!(read_answer(&mut slow).await.status, 200, "it was at work all the time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_do_they_with_tls() {
+    let data = TempDir::new().unwrap();
+    let archive = open_archive(&data).await;
+    let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into(), credentials());
+    config.limits.connections = CONNECTIONS;
+    config.tls = Some(TlsConfig::Auto { directory: data.path().join("tls"), names: Vec::new() });
+    let server = fulgurite_gateway::bind(config, archive).await.unwrap();
+    let (address, path) = (server.local_addr(), server.certificate().unwrap().to_owned());
+    let serving = tokio::spawn(server.serve(Box::pin(std::future::pending())));
+    let connect = async || {
+        let socket = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        connector(&path).connect(name, socket).await.unwrap()
+    };
+    hold_out(address, HELLO, connect).await;
+    serving.abort();
+}
