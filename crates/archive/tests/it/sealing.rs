@@ -35,7 +35,7 @@ async fn platters_are_their_owners_alone() {
     let modes: Vec<u32> = platters
         .map(|platter| platter.unwrap().metadata().unwrap().permissions().mode() & 0o777)
         .collect();
-    assert!(modes.len() >= 4 && modes.iter().all(|mode| *mode == 0o600), "{modes:o?}");
+    assert!(modes.len() >= 4 && modes.iter().all(|mode| *mode == 0o600), "{modes:?}");
 }
 
 /// The paper's library - two panels, its racks, drives and shuttles - with a home for one platter
