@@ -4,9 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
 mod admin;
+mod answered;
 mod answers;
 mod auth;
-mod answered;
 mod bodies;
 mod chunked;
 mod conformance;
