@@ -186,17 +186,16 @@ impl Demapper {
             return;
         }
         let voxels = values.as_chunks::<SIZE>().0;
-        let mut last = [[0.0; SIZE]; LANES];
+        let (blocks, rest) = voxels.as_chunks::<LANES>();
+        let (soft_blocks, soft_rest) = soft.as_chunks_mut::<LANES>();
+        let (mut last, mut soft_last) = ([[0.0; SIZE]; LANES], [[0; BITS]; LANES]);
+        last[..rest.len()].copy_from_slice(rest);
         // One loop for whole blocks and the last: the body is compiled into it.
-        for (voxels, soft) in voxels.chunks(LANES).zip(soft.chunks_mut(LANES)) {
-            let block = voxels.try_into().unwrap_or_else(|_| {
-                last[..voxels.len()].copy_from_slice(voxels);
-                &last
-            });
-            let mut whole = [[0; BITS]; LANES];
-            self.block::<V, BITS, SIZE, LN, EXACT>(block, &mut whole);
-            soft.copy_from_slice(&whole[..soft.len()]);
+        let softs = soft_blocks.iter_mut().chain([&mut soft_last]);
+        for (block, soft) in blocks.iter().chain([&last]).zip(softs) {
+            self.block::<V, BITS, SIZE, LN, EXACT>(block, soft);
         }
+        soft_rest.copy_from_slice(&soft_last[..rest.len()]);
     }
 
     /// The soft bits of sixteen voxels.

@@ -304,26 +304,35 @@ fn transpose_avx512(values: &[f32], lanes: &mut [[f32; LANES]]) {
 /// `COUNT` symbols; their vectors are `step` values apart.
 #[target_feature(enable = "avx512f")]
 fn piece_avx512<const COUNT: usize>(values: &[f32], step: usize, lanes: &mut [[f32; LANES]]) {
-    let even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    let odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     let mut vectors: [__m512; COUNT] = [_mm512_setzero_ps(); COUNT];
     for (index, vector) in vectors.iter_mut().enumerate() {
         let values: &[f32; LANES] = values[index * step..].first_chunk().expect("16 voxels");
         // SAFETY: the array has the bytes of a vector.
         *vector = unsafe { _mm512_loadu_ps(values.as_ptr()) };
     }
-    let mut bit = 1;
-    while bit < COUNT {
-        for index in (0..COUNT).filter(|index| index & bit == 0) {
-            let (low, high) = (vectors[index], vectors[index + bit]);
-            vectors[index] = _mm512_permutex2var_ps(low, even, high);
-            vectors[index + bit] = _mm512_permutex2var_ps(low, odd, high);
-        }
-        bit *= 2;
-    }
+    exchange_avx512::<1, COUNT>(&mut vectors);
+    exchange_avx512::<2, COUNT>(&mut vectors);
+    exchange_avx512::<4, COUNT>(&mut vectors);
+    exchange_avx512::<8, COUNT>(&mut vectors);
     for (lanes, vector) in lanes.iter_mut().zip(vectors) {
         // SAFETY: the array has the bytes of a vector.
         unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), vector) };
+    }
+}
+
+/// Even places of vectors that are `BIT` apart go to the first of them, odd ones to the second.
+/// With a constant `BIT` the loop is unrolled, and the vectors stay in registers.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn exchange_avx512<const BIT: usize, const COUNT: usize>(vectors: &mut [__m512; COUNT]) {
+    let even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    let odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    for index in 0..COUNT.saturating_sub(BIT) {
+        if index & BIT == 0 {
+            let (low, high) = (vectors[index], vectors[index + BIT]);
+            vectors[index] = _mm512_permutex2var_ps(low, even, high);
+            vectors[index + BIT] = _mm512_permutex2var_ps(low, odd, high);
+        }
     }
 }
 
@@ -344,6 +353,23 @@ fn transpose_avx2(values: &[f32], lanes: &mut [[f32; LANES]]) {
     }
 }
 
+/// As [`exchange_avx512`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn exchange_avx2<const BIT: usize, const COUNT: usize>(vectors: &mut [__m256; COUNT]) {
+    // The shuffle works on each half of the vectors; the quarters are in order after it.
+    let order = |vector: __m256| {
+        _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(vector)))
+    };
+    for index in 0..COUNT.saturating_sub(BIT) {
+        if index & BIT == 0 {
+            let (low, high) = (vectors[index], vectors[index + BIT]);
+            vectors[index] = order(_mm256_shuffle_ps::<0b10_00_10_00>(low, high));
+            vectors[index + BIT] = order(_mm256_shuffle_ps::<0b11_01_11_01>(low, high));
+        }
+    }
+}
+
 /// `COUNT` symbols; their vectors are `step` values apart.
 #[target_feature(enable = "avx2")]
 fn piece_avx2<const COUNT: usize>(
@@ -357,19 +383,9 @@ fn piece_avx2<const COUNT: usize>(
         // SAFETY: the array has the bytes of a vector.
         *vector = unsafe { _mm256_loadu_ps(values.as_ptr()) };
     }
-    // The shuffle works on each half of the vectors; the quarters are in order after it.
-    let order = |vector: __m256| {
-        _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(vector)))
-    };
-    let mut bit = 1;
-    while bit < COUNT {
-        for index in (0..COUNT).filter(|index| index & bit == 0) {
-            let (low, high) = (vectors[index], vectors[index + bit]);
-            vectors[index] = order(_mm256_shuffle_ps::<0b10_00_10_00>(low, high));
-            vectors[index + bit] = order(_mm256_shuffle_ps::<0b11_01_11_01>(low, high));
-        }
-        bit *= 2;
-    }
+    exchange_avx2::<1, COUNT>(&mut vectors);
+    exchange_avx2::<2, COUNT>(&mut vectors);
+    exchange_avx2::<4, COUNT>(&mut vectors);
     for (lanes, vector) in lanes.iter_mut().zip(vectors) {
         let lanes: &mut [f32; HALF] = lanes[half * HALF..].first_chunk_mut().expect("half of 16");
         // SAFETY: the array has the bytes of a vector.
