@@ -128,11 +128,13 @@ fn build() -> Result<Outcome> {
 }
 
 fn cargo_test(count: &mut Count) -> Result<Outcome> {
-    for kind in ["--tests", "--doc"] {
+    // The second is run when the first failed, too.
+    let runs = ["--tests", "--doc"].map(|kind| {
         let mut command = shell::cargo();
         command.arg("test").args(EVERYTHING).args([kind, "--no-fail-fast"]);
-        shell::run_seeing(&mut command, |line| count.see(line))?;
-    }
+        shell::run_seeing(&mut command, |line| count.see(line))
+    });
+    runs.into_iter().collect::<Result<()>>()?;
     Ok(Outcome::Passed)
 }
 
