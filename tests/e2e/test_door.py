@@ -212,7 +212,7 @@ def test_s3cmd_with_its_defaults(server: Server, tmp_path: Path) -> None:
     s3cmd("put", "large", "s3://s3cmd/dir/large name.bin")
     assert "s3://s3cmd/dir/large name.bin" in s3cmd("ls", "--recursive", "s3://s3cmd")
     shown = s3cmd("info", "s3://s3cmd")
-    for told in (
+    for expected in (
         "us-east-1",
         "Payer:     BucketOwner",
         "BucketOwnerEnforced",
@@ -222,7 +222,7 @@ def test_s3cmd_with_its_defaults(server: Server, tmp_path: Path) -> None:
         "CORS:      none",
         "fulgurite: FULL_CONTROL",
     ):
-        assert told in shown, shown
+        assert expected in shown, shown
     shown = s3cmd("info", "s3://s3cmd/dir/large name.bin")
     assert "AES256" in shown and "fulgurite: FULL_CONTROL" in shown, shown
     s3cmd("get", "s3://s3cmd/dir/large name.bin", "back")

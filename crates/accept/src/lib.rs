@@ -5,10 +5,10 @@
 //!   listener --------> handshake --who it is, shown--> a session, until it ends
 //!               |      |  `--- took too long
 //!               |      `------ silent for longest, no room: ended
-//!               `- S3 -> connections, of which the longest idle gives way
+//!               `- S3 -> connections; the longest idle one gives way
 //! ```
 //!
-//! Whoever can reach an address can connect to it and say nothing. Connections without a name have
+//! Any client that reaches an address can connect to it and say nothing. Connections without a name have
 //! a bounded room of their own, in which the oldest gives way to the next: however many there are,
 //! a peer with a certificate gets through its handshake, and one that has a session keeps it.
 //!

@@ -63,7 +63,7 @@ const PATHS: [&str; 24] = [
 ];
 const START_WITHIN: Duration = Duration::from_secs(120);
 
-/// What a process that serves is told.
+/// The settings of a process that serves.
 #[derive(Debug, Parser)]
 struct Flags {
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn main() {
         }
         return;
     }
-    // As a harness does: whoever runs one test of another name runs none of these.
+    // As a harness does: a filter with another name runs none of these.
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     if filter.is_some_and(|filter| !"making".contains(filter.as_str())) {
         return;

@@ -56,7 +56,7 @@ pub(crate) const ADMIN_WINDOW_MS: u64 = 5 * 60 * 1000;
 pub(crate) const ADMIN_NONCES_MAX: usize = 60_000;
 /// Days for which a certificate of the server's own is valid.
 pub(crate) const CERTIFICATE_DAYS: i64 = 365;
-/// It is made anew so many days before that is over.
+/// It is renewed so many days before it expires.
 pub(crate) const CERTIFICATE_RENEWED_DAYS: i64 = 30;
 /// How often it is looked whether that is now.
 pub(crate) const CERTIFICATE_CHECK_PERIOD: Duration = Duration::from_secs(24 * 3600);

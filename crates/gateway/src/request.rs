@@ -17,7 +17,7 @@ pub(crate) use self::fault::BodyFault;
 pub(crate) struct RequestContext {
     id: String,
     operation: OnceLock<String>,
-    /// The operation whose document was read and written anew.
+    /// The operation whose document was read and rewritten.
     document: OnceLock<&'static str>,
     fault: OnceLock<BodyFault>,
     is_signed: AtomicBool,

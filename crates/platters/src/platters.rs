@@ -274,7 +274,7 @@ impl Platters {
         troubles.iter().map(ToString::to_string).chain(unverified).collect()
     }
 
-    /// The kinds of what [`Self::degraded`] tells, for whoever may know no more: neither paths nor
+    /// The kinds of what [`Self::degraded`] reports, for clients without a signature: neither paths nor
     /// platters are named.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<&'static str> {

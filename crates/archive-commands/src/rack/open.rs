@@ -145,7 +145,7 @@ pub async fn close(store: RackStore) {
     }
 }
 
-/// Whether there is an index that says of which rack it is: before that no disk is the rack's.
+/// Whether there is an index with the id of its rack. Without one, no disk belongs to the rack.
 pub(super) fn is_begun(rack: &Rack, data: &Path) -> anyhow::Result<bool> {
     let is_begun = RackStore::is_begun(&rack.folder(data));
     is_begun.map_err(|error| opening(rack, data, error))

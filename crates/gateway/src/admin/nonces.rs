@@ -73,7 +73,7 @@ impl NonceFile {
         Ok(text.lines().filter_map(parse).filter(is_good).collect())
     }
 
-    /// Writes it anew, whole or not at all.
+    /// Replaces it, whole or not at all.
     fn write(&mut self, all: &[Early]) -> io::Result<()> {
         self.file = None;
         let part = self.path.with_extension("part");

@@ -87,7 +87,7 @@ pub(crate) enum CallFault {
     #[error("too many calls within the last minutes")]
     TooMany,
     #[error(
-        "the call's time is ahead of the server's, and it cannot be noted against being sent \
+        "the call's time is ahead of the server's, and its nonce cannot be kept against being sent \
          again: set the clocks"
     )]
     NotKept,

@@ -9,7 +9,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use s3s::Body;
 
-use super::document::{escape_controls, push_element};
+use super::xml::{escape_controls, push_element};
 use crate::percent;
 use crate::request::RequestContext;
 

@@ -12,7 +12,6 @@ mod adapter;
 mod answers;
 mod chunks;
 mod digests;
-mod document;
 mod documents;
 mod door;
 mod framing;
@@ -21,6 +20,7 @@ mod parameters;
 mod raw_headers;
 mod refuse;
 pub(crate) mod signature;
+mod xml;
 
 pub(crate) use self::answers::{Finisher, Refusal};
 pub(crate) use self::chunks::ChunkDecoder;

@@ -38,7 +38,7 @@ use crate::{Credentials, GatewayError, Limits, Result};
 #[derive(Clone, Debug)]
 pub enum TlsConfig {
     /// A self-signed certificate, made on first use, kept in `directory` as `cert.pem` and
-    /// `key.pem` (mode 0600), and made anew before its year is over. It names localhost, the
+    /// `key.pem` (mode 0600), and renewed before it expires. It names localhost, the
     /// loopback addresses, the listen address and `names`.
     Auto {
         /// Where certificate and key are kept; created when missing.

@@ -40,7 +40,7 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// Has a certificate of our own made anew before it is over.
+/// Renews a certificate of our own before it expires.
 #[derive(Clone, Debug)]
 pub(super) struct Renewal {
     own: OwnCertificate,
@@ -49,7 +49,7 @@ pub(super) struct Renewal {
 }
 
 impl Tls {
-    /// Reads certificate and key, which are made first, or anew, where they are our own.
+    /// Reads certificate and key, which are made or renewed first where they are our own.
     pub(super) fn read(tls: &TlsConfig, listen: SocketAddr, now: Timestamp) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let (certificate, key, own) = match tls {
@@ -92,15 +92,15 @@ impl Renewal {
             match spawn_blocking(move || this.renew(Timestamp::now())).await {
                 Ok(Err(error)) => {
                     let error = fulgurite_units::error_chain(&error);
-                    tracing::error!(%error, "the certificate could not be made anew");
+                    tracing::error!(%error, "the certificate could not be renewed");
                 }
                 Ok(Ok(_)) => {}
-                Err(error) => tracing::error!(%error, "the certificate could not be made anew"),
+                Err(error) => tracing::error!(%error, "the certificate could not be renewed"),
             }
         }
     }
 
-    /// Makes the certificate anew if it is due, and shows it to who connects from now on; says
+    /// Renews the certificate if it is due, and uses it for connections from now on; says
     /// whether it was.
     fn renew(&self, now: Timestamp) -> Result<bool> {
         let shown = Arc::clone(&self.shown.0.read().unwrap_or_else(PoisonError::into_inner));
@@ -113,7 +113,7 @@ impl Renewal {
         let pair = read_pair(&path, &self.own.key(), &self.provider)?;
         *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
         let path = path.display();
-        tracing::warn!(%path, "the certificate was made anew: clients have to trust the new one");
+        tracing::warn!(%path, "the certificate was renewed: clients have to trust the new one");
         Ok(true)
     }
 }

@@ -55,7 +55,7 @@ fn wrong(text: &str) -> [Vec<u8>; 11] {
     ]
 }
 
-/// What is wrong about a whole document of which `leaf` is one element.
+/// Damaged forms of a whole document; `leaf` is one of its elements.
 fn damaged(document: &str, leaf: &str) -> Vec<Vec<u8>> {
     let root = document[1..].split('>').next().unwrap();
     let with = |attributes: &str| document.replacen(root, &format!("{root}{attributes}"), 1);
@@ -125,7 +125,7 @@ fn delete(key: &[u8]) -> Vec<u8> {
     [b"<Delete><Object><Key>", key, b"</Key></Object></Delete>"].concat()
 }
 
-/// Keys of which a careless reader of `ab` would delete the wrong one.
+/// A careless reader of `ab` would delete another one of these keys.
 const KEYS: [&str; 4] = ["/vault/a", "/vault/b", "/vault/ab", "/vault/a%20b"];
 
 async fn left(server: &TestServer) -> Vec<&'static str> {
@@ -306,7 +306,7 @@ async fn buckets_are_made_by_their_own_document() {
     let ask = server.ask("PUT", "/key").header("host", "hosted.localhost");
     assert_eq!(ask.body(format!("{right} ").as_bytes()).send().await.status, 200);
     let stored = server.ask("GET", "/hosted/key").send().await;
-    assert_eq!(stored.body, format!("{right} ").as_bytes(), "no object is written anew");
+    assert_eq!(stored.body, format!("{right} ").as_bytes(), "no object is rewritten");
 }
 
 /// s3s would parse these before it says that nobody serves them.

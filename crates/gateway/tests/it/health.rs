@@ -36,11 +36,14 @@ async fn a_set_in_trouble_is_told_of_though_requests_are_served() {
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");
     let text = ready.text();
-    // Nobody has signed: neither the set nor the path of its platters is told.
+    // Nobody has signed, so neither the set nor the path of its platters is reported.
     assert_eq!(text, "degraded\nglass: sealing fails\n");
-    let told = server.archive.degraded().concat();
-    assert!(told.starts_with("set ") && told.contains(" waits, next try in "), "{told}");
-    assert!(told.contains("No such file"), "{told}");
+    let reported = server.archive.degraded().concat();
+    assert!(
+        reported.starts_with("set ") && reported.contains(" waits, next try in "),
+        "{reported}"
+    );
+    assert!(reported.contains("No such file"), "{reported}");
     assert!(page("/metrics").await.text().contains("fulgurite_seal_troubles 1\n"));
     std::fs::create_dir(&shelves).unwrap();
     server.archive.seal().await.unwrap();

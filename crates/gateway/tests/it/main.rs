@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
 mod admin;
-mod answered;
 mod answers;
 mod auth;
 mod bodies;
@@ -16,6 +15,7 @@ mod events;
 mod geo;
 mod harness;
 mod health;
+mod key_characters;
 mod objects;
 mod openapi;
 mod outside;

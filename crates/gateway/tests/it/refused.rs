@@ -62,7 +62,7 @@ async fn what_is_not_kept_is_not_taken() {
     is(&server.ask("GET", "/vault/a?versionId=abc").send().await, 400, "InvalidArgument");
 }
 
-/// Whoever makes files of objects would write such a key outside of their folder.
+/// A client that makes a file of such a key would write outside of its folder.
 #[tokio::test]
 async fn keys_do_not_climb_above_their_start() {
     let server = TestServer::start().await;

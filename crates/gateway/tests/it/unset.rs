@@ -222,7 +222,7 @@ async fn cyberduck_opens_a_bucket() {
     .await;
 }
 
-/// Browsers ask without a signature, and are told the same of every bucket.
+/// Browsers ask without a signature, and get the same answer for every bucket.
 #[tokio::test]
 async fn no_page_of_another_origin_may_ask() {
     let server = TestServer::start().await;

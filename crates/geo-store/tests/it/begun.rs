@@ -5,7 +5,7 @@ use fulgurite_geo_store::GeoStore;
 use crate::shelf::Shelf;
 use crate::sites_fail::{bytes, put, read};
 
-/// Whoever was killed between the sites and the file of the map asks again, and all is there.
+/// A begin that was killed between the sites and the file of the map succeeds when it is run again.
 #[tokio::test(start_paused = true)]
 async fn beginning_again_goes_on_and_takes_no_other_map() {
     let shelf = Shelf::new(3, 2, 1);

@@ -137,7 +137,7 @@ impl RackStore {
         Self::start(options, None)
     }
 
-    /// Whether the index in `directory` says of which rack it is. Before it does, no disk is that
+    /// Whether the index in `directory` has the id of its rack. Without one, no disk is that
     /// rack's: the making of one was cut short, or there is none.
     ///
     /// # Errors

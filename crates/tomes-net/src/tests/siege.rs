@@ -20,7 +20,7 @@ async fn a_thousand_strangers_shut_out_no_peer() {
     let mut standing = Client::new(channel);
     let _strangers = besiege(address.parse().unwrap(), HELLO).await;
     for _ in 0..6 {
-        // No set began a session: that is an answer, to whoever may ask.
+        // No set began a session: a client that is let in gets this answer.
         let said = standing.status().await.unwrap_err();
         assert_eq!(said.code(), Code::Unavailable, "a session that stands: {said}");
         assert!(said.message().contains("no set has begun"), "{said}");

@@ -11,7 +11,7 @@ use crate::s3::answers::{DETAIL, detail};
 /// What a client is told instead of the paths and system errors of our machine.
 const INTERNAL_MESSAGE: &str = "We encountered an internal error. The request id is in the log.";
 
-/// What a client is told while the catalog takes no writes; why is in the log and in
+/// The message for clients while the catalog takes no writes; why is in the log and in
 /// `admin status`.
 const CATALOG_MESSAGE: &str =
     "The catalog cannot be written at this moment. Nothing else is wrong; try again.";

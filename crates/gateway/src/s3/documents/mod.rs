@@ -1,8 +1,8 @@
 //! The XML documents of requests. Each is read whole, its digests are compared, it is read against
-//! its schema, and written anew: what goes on to s3s cannot be misread there, and a body that is no
+//! its schema, and rewritten: what goes on to s3s cannot be misread there, and a body that is no
 //! such document changes nothing.
 //!
-//! Which document a request has is told by its head, as s3s will tell it again. Admission holds the
+//! The head of a request says which document it has; s3s decides it the same way. Admission holds the
 //! two against each other, so a document that nobody read here is never read there.
 
 mod parser;
@@ -99,7 +99,7 @@ impl From<DocumentError> for Refusal {
 }
 
 impl Document {
-    /// The document that a request has, told by its head.
+    /// The document that a request has, by its head.
     pub(super) fn of(parts: &Parts, hosts: &Hosts) -> Option<&'static Self> {
         let query = parts.uri.query().unwrap_or_default();
         let names: Vec<String> = query
@@ -144,7 +144,7 @@ impl Document {
         parser::rewrite(body, &self.root).map(Bytes::from)
     }
 
-    /// Reads the whole document and writes it anew. Nothing is done before all of it is there and
+    /// Reads the whole document and rewrites it. Nothing is done before all of it is there and
     /// is what its digests say.
     pub(super) async fn read(
         &'static self,

@@ -5,7 +5,7 @@
 //!   bytes -> UTF-8, characters, line ends -> tokens (quick-xml) -> schema -> plain document
 //! ```
 //!
-//! Whoever reads the plain form reads what the document means. s3s, read alone, passes over CDATA
+//! A reader of the plain form reads what the document means. s3s, read alone, passes over CDATA
 //! sections and over what follows the first digits of an integer.
 //!
 //! What XML allows and no document of S3 has is refused rather than understood: document types and

@@ -123,7 +123,7 @@ fn two_readers_of_a_head_have_to_agree() {
     }
 }
 
-/// Which elements were seen is noted in 32 bits.
+/// The set of elements that were seen has 32 bits.
 #[test]
 fn no_element_has_too_many_kinds_of_children() {
     fn check(element: &Element) {

@@ -340,7 +340,7 @@ fn shown(time: Timestamp) -> String {
 
 /// A signature that is not that of the request as it came, with the request as its signer should
 /// have seen it: somebody between client and server may have changed a header. All of it came from
-/// the client; neither the secret nor the signature that would be right is told.
+/// the client; neither the secret nor the right signature is in it.
 fn explained(claimed: &Claimed, text: &str, form: &[u8]) -> Refusal {
     let message = "The request signature we calculated does not match the signature you provided. \
                    Check your key and signing method.";

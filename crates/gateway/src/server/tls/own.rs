@@ -1,4 +1,4 @@
-//! The certificate that a server makes for itself. It is valid for a year, and made anew before
+//! The certificate that a server makes for itself. It is valid for a year, and renewed before
 //! that is over, at a start or while the server runs, with the key that it had.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! A certificate of our own is valid for a year, and made anew in time with the key that it had.
+//! A certificate of our own is valid for a year, and renewed in time with the key that it had.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
