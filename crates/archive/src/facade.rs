@@ -533,7 +533,8 @@ impl Archive {
         self.workers.degraded()
     }
 
-    /// The kinds of that, for clients without a signature: no path, platter, tier or object is named.
+    /// The kinds of that, for clients without a signature: no path, platter, tier or object is
+    /// named.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<String> {
         self.workers.degraded_kinds()

@@ -274,8 +274,8 @@ impl Platters {
         troubles.iter().map(ToString::to_string).chain(unverified).collect()
     }
 
-    /// The kinds of what [`Self::degraded`] reports, for clients without a signature: neither paths nor
-    /// platters are named.
+    /// The kinds of what [`Self::degraded`] reports, for clients without a signature: neither
+    /// paths nor platters are named.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<&'static str> {
         let (troubles, _) = self.troubles.shown(self.given.passed());

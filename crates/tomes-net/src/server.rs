@@ -1,7 +1,7 @@
 //! A tome at an address: who connects shows who it is before anything is read of it.
 //!
-//! Connections and handshakes have bounds, and a handshake has a time: a client that shows no certificate
-//! takes no room of those who do (`fulgurite_accept`). When it is stopped, all calls end, the disk
+//! Connections and handshakes have bounds, and a handshake has a time: a client that shows no
+//! certificate takes no room of those that do (`fulgurite_accept`). When it is stopped, all calls end, the disk
 //! is put down, and connections are closed. Not here: what is answered ([`crate::served`]).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -63,9 +63,8 @@ impl Health {
         Self { archive, cold, metrics, stopping }
     }
 
-    /// Why requests, or writes, cannot be served now; nothing when they can. Clients
-    /// have shown no signature, so only the kind of a trouble is reported; `admin status` has the
-    /// rest.
+    /// Why requests, or writes, cannot be served now; nothing when they can. Clients have
+    /// shown no signature, so only the kind of a trouble is reported; `admin status` has the rest.
     fn unready(&self) -> Option<&'static str> {
         if !self.archive.is_ready() || *self.stopping.borrow() {
             return Some("it starts or stops");

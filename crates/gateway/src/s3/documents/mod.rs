@@ -2,8 +2,8 @@
 //! its schema, and rewritten: what goes on to s3s cannot be misread there, and a body that is no
 //! such document changes nothing.
 //!
-//! The head of a request says which document it has; s3s decides it the same way. Admission holds the
-//! two against each other, so a document that nobody read here is never read there.
+//! The head of a request says which document it has; s3s decides it the same way. Admission holds
+//! the two against each other, so a document that nobody read here is never read there.
 
 mod parser;
 mod schema;
