@@ -1,8 +1,9 @@
 //! A node at an address: who connects shows a certificate before anything is read of it.
 //!
 //! Connections and handshakes have bounds, and a handshake has a time: a client that shows no
-//! certificate takes no room of those that do (`fulgurite_accept`). When it is stopped, no more calls are taken,
-//! and those under way have a while to end. Not here: what is answered ([`crate::served`]).
+//! certificate takes no room of those that do (`fulgurite_accept`). When it is stopped, no more
+//! calls are taken, and those under way have a while to end. Not here: what is answered
+//! ([`crate::served`]).
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,8 +1,9 @@
 //! A tome at an address: who connects shows who it is before anything is read of it.
 //!
 //! Connections and handshakes have bounds, and a handshake has a time: a client that shows no
-//! certificate takes no room of those that do (`fulgurite_accept`). When it is stopped, all calls end, the disk
-//! is put down, and connections are closed. Not here: what is answered ([`crate::served`]).
+//! certificate takes no room of those that do (`fulgurite_accept`). When it is stopped, all calls
+//! end, the disk is put down, and connections are closed. Not here: what is answered
+//! ([`crate::served`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
