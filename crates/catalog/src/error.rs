@@ -222,12 +222,22 @@ impl CatalogError {
     #[must_use]
     pub fn is_lack_of_room(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        self.has_below(|kind| matches!(kind, StorageFull | QuotaExceeded))
+    }
+
+    /// Whether a file or a folder was not found.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.has_below(|kind| kind == std::io::ErrorKind::NotFound)
+    }
+
+    /// Whether one of the errors below it is the system's, of such a kind.
+    fn has_below(&self, is_wanted: impl Fn(std::io::ErrorKind) -> bool) -> bool {
         let mut below: Option<&(dyn Error + 'static)> = Some(self);
         while let Some(error) = below {
             // A shared cause is an error of its own that hides the one inside.
             let error = error.downcast_ref::<Cause>().map_or(error, |cause| &**cause);
             let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-            if matches!(io, Some(StorageFull | QuotaExceeded)) {
+            if io.is_some_and(&is_wanted) {
                 return true;
             }
             below = error.source();

@@ -22,8 +22,9 @@
 //!
 //! What does not hold either: at open fjall takes a missing part for one that was never created,
 //! a damaged record of a journal for the end of it, and the list of tables as it finds it; rows
-//! are then lost in silence, and their tables deleted. The modules `layout` and `journal` check
-//! the directory first.
+//! are then lost in silence, and their tables deleted. It reads a block of a table when it needs
+//! it, and meets damage then. The modules `layout`, `journal` and `verify` check the directory and
+//! every table first. Damage that comes later is kept for [`FjallStore::damage`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,8 +37,10 @@ use std::time::{Duration, Instant};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 use fulgurite_units::ByteCount;
 
+use self::layout::Tables;
+use self::met::MetDamage;
 use crate::error::panic_message;
-use crate::limits::{KEY_BYTES_MAX, READERS_HELD_MAX, READERS_HELD_TIMES_MAX};
+use crate::limits::{KEY_BYTES_MAX, READERS_HELD_MAX, READERS_HELD_TIMES_MAX, TABLES_TRUSTED_FOR};
 use crate::{Batch, CatalogError, Direction, KeyRange, KeyValue, ReadView, Space, Visitor};
 
 mod aside;
@@ -46,10 +49,12 @@ mod journal;
 mod layout;
 mod load;
 mod mend;
+mod met;
 mod oblivion;
 mod salvage;
 mod table;
 mod table_list;
+mod verify;
 
 pub use aside::CutBatch;
 pub use salvage::{Damage, SalvageReport, SalvageVisitor};
@@ -94,11 +99,14 @@ pub struct FjallStore {
     cut_batch: Option<CutBatch>,
     /// Nothing while it could not be opened anew.
     engine: RwLock<Option<Arc<Engine>>>,
+    /// When tables were checked last behind a failure.
+    checked: Mutex<Option<Instant>>,
+    met: Arc<MetDamage>,
 }
 
 impl FjallStore {
     /// Opens the store in `path` and creates it if the directory is absent or empty. Spaces it
-    /// does not have yet are added.
+    /// does not have yet are added. Every table is read and compared with its checksum first.
     ///
     /// The caller holds a lock on the parent directory: two processes must not create the same
     /// store at once. Afterwards the store is locked by itself.
@@ -117,20 +125,25 @@ impl FjallStore {
         if layout::is_absent(path)? {
             Self::create(path, spaces, config)?;
         }
-        let (engine, cut_batch) = Engine::open_settled(path, spaces, config, accept)?;
+        let met = Arc::<MetDamage>::default();
+        let at = Place { path, spaces, config, met: &met };
+        let (engine, cut_batch) = Engine::open_settled(at, Tables::Checked, accept)?;
         Ok(Self {
             path: path.to_owned(),
             spaces: spaces.to_vec(),
             config: *config,
             cut_batch,
             engine: RwLock::new(Some(Arc::new(engine))),
+            checked: Mutex::default(),
+            met,
         })
     }
 
     // Built beside its place and renamed: a directory that exists is complete.
     fn create(path: &Path, spaces: &[Space], config: &FjallConfig) -> Result<(), CatalogError> {
         let part = layout::clear_part(path)?;
-        let engine = Engine::open(&part, spaces, config, &layout::Directories::new())?;
+        let at = Place { path: &part, spaces, config, met: &Arc::default() };
+        let engine = Engine::open(at, &layout::Directories::new())?;
         layout::write_spaces(&part, &engine.directories()?)?;
         drop(engine);
         layout::publish(&part, path)
@@ -158,6 +171,13 @@ impl FjallStore {
         self.cut_batch.as_ref()
     }
 
+    /// Damage that was met since the store was opened: a block or a row that cannot be read, or a
+    /// table that is not as it was written. Opening the store anew does not mend it.
+    #[must_use]
+    pub fn damage(&self) -> Option<CatalogError> {
+        self.met.get()
+    }
+
     /// Bytes of all files of the store.
     pub fn disk_bytes(&self) -> Result<ByteCount, CatalogError> {
         let bytes = self.engine()?.database.disk_space();
@@ -172,6 +192,21 @@ impl FjallStore {
     fn view(&self) -> Result<View<Arc<Engine>>, CatalogError> {
         let engine = self.engine()?;
         Ok(View { snapshot: engine.snapshot(), engine })
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { path: &self.path, spaces: &self.spaces, config: &self.config, met: &self.met }
+    }
+
+    /// Checks tables behind a failure, before the store is opened anew: it may have been a
+    /// compaction that met a damaged one, and would meet it again.
+    fn check_tables(&self) -> Result<(), CatalogError> {
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if checked.is_some_and(|at| at.elapsed() < TABLES_TRUSTED_FOR) {
+            return Ok(());
+        }
+        *checked = Some(Instant::now());
+        layout::check_tables(&self.path).inspect_err(|error| self.met.note(error))
     }
 
     /// The place of the engine, when nobody reads from it. New readers are held up for a moment
@@ -207,6 +242,10 @@ impl ReadView for FjallStore {
     ) -> Result<(), CatalogError> {
         self.view()?.scan(space, range, direction, visit)
     }
+
+    fn note_damage(&self, error: &CatalogError) {
+        self.met.note(error);
+    }
 }
 
 impl KeyValue for FjallStore {
@@ -230,6 +269,10 @@ impl KeyValue for FjallStore {
     }
 
     fn reopen(&self) -> Result<(), CatalogError> {
+        // A table that is damaged stays so, and readers need not be held up for it again.
+        if let Some(damage) = self.met.of_file() {
+            return Err(damage);
+        }
         // While it is usable, rows go to tables before readers are held up.
         let is_flushed = match self.engine() {
             Ok(engine) if engine.check_usable().is_ok() => engine.flush().map(|()| true)?,
@@ -242,14 +285,13 @@ impl KeyValue for FjallStore {
         let settled =
             if is_flushed { layout::renew_journal(&self.path) } else { layout::settle(&self.path) };
         let accept = |_: &dyn ReadView| Ok::<(), CatalogError>(());
-        let opened = settled
-            .and_then(|()| Engine::open_settled(&self.path, &self.spaces, &self.config, accept));
+        let checked = settled.and_then(|()| if is_flushed { Ok(()) } else { self.check_tables() });
+        let opened =
+            checked.and_then(|()| Engine::open_settled(self.place(), Tables::Trusted, accept));
         let (engine, result) = match opened {
             Ok((engine, _)) => (Ok(engine), Ok(())),
-            // Without room for tables it can still be read.
-            Err(error) => {
-                (Engine::open_to_read(&self.path, &self.spaces, &self.config), Err(error))
-            }
+            // Without room for tables, or with a damaged one, it can still be read.
+            Err(error) => (Engine::open_to_read(self.place()), Err(error)),
         };
         *place = engine.ok().map(Arc::new);
         result
@@ -277,6 +319,15 @@ impl fmt::Debug for FjallStore {
     }
 }
 
+/// What a database is opened with.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: &'a Path,
+    spaces: &'a [Space],
+    config: &'a FjallConfig,
+    met: &'a Arc<MetDamage>,
+}
+
 /// The open database; closed when the store and its last snapshot are gone.
 struct Engine {
     database: Database,
@@ -287,6 +338,7 @@ struct Engine {
     /// Set when it was opened with batches in its journal that are not in tables: it is not
     /// written to.
     is_read_only: bool,
+    met: Arc<MetDamage>,
 }
 
 /// What only the thread that writes a batch may touch.
@@ -296,21 +348,21 @@ struct Writer {
 }
 
 impl Engine {
-    /// Opens the database in `path` with an empty journal; with it comes what had to be cut off.
+    /// Opens the database with an empty journal; with it comes what had to be cut off.
     ///
     /// A journal may have pages that can be read and never reached the disk: those of a sync that
     /// failed, in this process or the one before. So nothing is appended to one that was found:
     /// its rows go to new tables, synced, then an empty journal takes its place. Not before
     /// `accept` has seen them.
     fn open_settled<E: From<CatalogError>>(
-        path: &Path,
-        spaces: &[Space],
-        config: &FjallConfig,
+        at: Place<'_>,
+        tables: Tables,
         accept: impl FnOnce(&dyn ReadView) -> Result<(), E>,
     ) -> Result<(Self, Option<CutBatch>), E> {
-        let (known, cut) = layout::check(path)?;
+        let path = at.path;
+        let (known, cut) = layout::check(path, tables)?;
         let is_settled = !layout::has_batches(path)?;
-        let engine = Self::open(path, spaces, config, &known)?;
+        let engine = Self::open(at, &known)?;
         accept(&View { snapshot: engine.snapshot(), engine: &engine })?;
         let mut directories = known.clone();
         directories.extend(engine.directories()?);
@@ -323,28 +375,20 @@ impl Engine {
         engine.flush()?;
         drop(engine);
         layout::renew_journal(path)?;
-        Ok((Self::open(path, spaces, config, &directories)?, cut))
+        Ok((Self::open(at, &directories)?, cut))
     }
 
-    /// Opens the database in `path` as it is, to be read only.
-    fn open_to_read(
-        path: &Path,
-        spaces: &[Space],
-        config: &FjallConfig,
-    ) -> Result<Self, CatalogError> {
-        let (known, _) = layout::check(path)?;
-        let mut engine = Self::open(path, spaces, config, &known)?;
+    /// Opens the database as it is, to be read only.
+    fn open_to_read(at: Place<'_>) -> Result<Self, CatalogError> {
+        let (known, _) = layout::check(at.path, Tables::Trusted)?;
+        let mut engine = Self::open(at, &known)?;
         engine.is_read_only = true;
         Ok(engine)
     }
 
-    /// Opens the database in `path`, which must have all keyspaces of `known`.
-    fn open(
-        path: &Path,
-        spaces: &[Space],
-        config: &FjallConfig,
-        known: &layout::Directories,
-    ) -> Result<Self, CatalogError> {
+    /// Opens the database, which must have all keyspaces of `known`.
+    fn open(at: Place<'_>, known: &layout::Directories) -> Result<Self, CatalogError> {
+        let Place { path, spaces, config, met } = at;
         // Damage that the layout check does not see may panic inside.
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let database = Database::builder(path)
@@ -370,12 +414,20 @@ impl Engine {
         })?;
         let latest = RwLock::new(database.snapshot());
         let (write_buffer, writer) = (config.write_buffer, Mutex::default());
-        Ok(Self { database, keyspaces, write_buffer, writer, latest, is_read_only: false })
+        let (met, is_read_only) = (Arc::clone(met), false);
+        Ok(Self { database, keyspaces, write_buffer, writer, latest, is_read_only, met })
     }
 
     /// The content after the last batch. Never waits for a batch that is being written.
     fn snapshot(&self) -> fjall::Snapshot {
         self.latest.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What an error means to a reader of `space`.
+    fn read_error(&self, space: Space, error: fjall::Error) -> CatalogError {
+        let error = errors::read(space, error);
+        self.met.note(&error);
+        error
     }
 
     fn keyspace(&self, space: Space) -> Result<&Keyspace, CatalogError> {
@@ -478,7 +530,8 @@ impl<E: Deref<Target = Engine> + Send + Sync> ReadView for View<E> {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
             return Ok(None);
         }
-        let value = self.snapshot.get(keyspace, key).map_err(|e| errors::read(space, e))?;
+        let value = self.snapshot.get(keyspace, key);
+        let value = value.map_err(|error| self.engine.read_error(space, error))?;
         Ok(value.map(|value| value.to_vec()))
     }
 
@@ -499,12 +552,17 @@ impl<E: Deref<Target = Engine> + Send + Sync> ReadView for View<E> {
             Direction::Descending => rows.next_back(),
         };
         while let Some(row) = next() {
-            let (key, value) = row.into_inner().map_err(|error| errors::read(space, error))?;
+            let read = row.into_inner();
+            let (key, value) = read.map_err(|error| self.engine.read_error(space, error))?;
             if visit(&key, &value) == ControlFlow::Break(()) {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn note_damage(&self, error: &CatalogError) {
+        self.engine.met.note(error);
     }
 }
 

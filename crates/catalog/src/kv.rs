@@ -48,6 +48,9 @@ pub trait ReadView: Send + Sync {
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError>;
 
+    /// Whoever cannot read a row that this view gave says so here, for the store to keep.
+    fn note_damage(&self, _error: &CatalogError) {}
+
     /// At most `limit` rows of `range`, the first ones in `direction`.
     fn range(
         &self,

@@ -35,6 +35,14 @@ pub const CUT_BATCHES_MAX: usize = 16;
 /// closures.
 pub const GROUP_SIZE_BUCKETS: usize = 10;
 
+/// Tables that are read at one time when a store is opened, each by a thread with a buffer of
+/// 1 MiB.
+pub const TABLE_CHECKS_MAX: usize = 8;
+
+/// A store that is opened anew after a failure has its tables checked, unless they were within
+/// this time: a disk that stays full has it opened every some seconds.
+pub const TABLES_TRUSTED_FOR: Duration = Duration::from_secs(60);
+
 /// How often the committer asks a store whether it is still usable.
 pub const TICK: Duration = Duration::from_secs(1);
 
@@ -57,6 +65,8 @@ pub const READERS_HELD_TIMES_MAX: u32 = 20;
 
 const _: () = assert!(REOPEN_PAUSE_MIN.as_nanos() <= REOPEN_PAUSE_MAX.as_nanos());
 const _: () = assert!(REOPEN_PAUSE_MAX.as_nanos() < RELAPSE_WITHIN.as_nanos());
+const _: () = assert!(REOPEN_PAUSE_MAX.as_nanos() < TABLES_TRUSTED_FOR.as_nanos());
+const _: () = assert!(TABLE_CHECKS_MAX > 0);
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX <= TRANSACTION_BYTES_MAX);
 const _: () = assert!(GROUP_BYTES_MAX <= TRANSACTION_BYTES_MAX);

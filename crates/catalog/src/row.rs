@@ -84,7 +84,16 @@ pub fn get<T: Row>(
     space: Space,
     key: &[u8],
 ) -> Result<Option<T>, CatalogError> {
-    view.get(space, key)?.map(|bytes| decode(space, &bytes)).transpose()
+    view.get(space, key)?.map(|bytes| decode_of(view, space, &bytes)).transpose()
+}
+
+/// The row in these bytes, which `view` gave; it is told when they are none.
+pub fn decode_of<T: Row>(
+    view: &dyn ReadView,
+    space: Space,
+    bytes: &[u8],
+) -> Result<T, CatalogError> {
+    decode(space, bytes).inspect_err(|error| view.note_damage(error))
 }
 
 /// Writes `row` under `key`.
@@ -106,7 +115,7 @@ pub fn rows_in<T: Row>(
 ) -> Result<Vec<(Vec<u8>, T)>, CatalogError> {
     view.range(space, range, Direction::Ascending, limit)?
         .into_iter()
-        .map(|(key, value)| Ok((key, decode(space, &value)?)))
+        .map(|(key, value)| Ok((key, decode_of(view, space, &value)?)))
         .collect()
 }
 

@@ -100,6 +100,10 @@ impl ReadView for Transaction<'_> {
         }
         Ok(())
     }
+
+    fn note_damage(&self, error: &CatalogError) {
+        self.base.note_damage(error);
+    }
 }
 
 impl fmt::Debug for Transaction<'_> {

@@ -3,8 +3,8 @@
 //! fjall takes a missing part for one that was never created: without its version marker it
 //! starts an empty database, without the list of keyspaces or the manifest of one it *deletes*
 //! their tables, without a journal it starts an empty one. It writes a checksum of the list of
-//! tables and does not look at it. Here a missing or altered part is damage, and nothing is
-//! removed.
+//! tables and one of each table, and looks at neither. Here a missing or altered part is damage,
+//! and nothing is removed.
 //!
 //! ```text
 //!   PATH/version           written last by fjall when it creates a database
@@ -25,7 +25,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::errors::{damaged, file};
-use super::{CutBatch, journal, table_list};
+use super::{CutBatch, journal, verify};
 use crate::CatalogError;
 
 /// The spaces of a store by name, and the number of the directory of each.
@@ -53,22 +53,42 @@ pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
     }
 }
 
+/// Whether tables are read to be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tables {
+    /// All of them, whole.
+    Checked,
+    /// None: they were checked a moment ago, or are only to be read as far as that goes.
+    Trusted,
+}
+
 /// Checks that the store at `path` is unlocked and that all its parts are there.
 /// A torn batch at the end of the journals is cut off.
-pub(super) fn check(path: &Path) -> Result<(Directories, Option<CutBatch>), CatalogError> {
+pub(super) fn check(
+    path: &Path,
+    tables: Tables,
+) -> Result<(Directories, Option<CutBatch>), CatalogError> {
     check_unlocked(path)?;
     if !exists(&path.join("version"))? {
         return Err(damaged(path, "version is missing"));
     }
     let directories = read_spaces(path)?;
-    for number in directories.values().chain(&[KEYSPACE_LIST]) {
-        table_list::read(&path.join("keyspaces").join(number.to_string()))?;
+    let listed = verify::listed(path, directories.values().chain(&[KEYSPACE_LIST]))?;
+    if tables == Tables::Checked {
+        verify::check(&listed)?;
     }
     let cut = journal::check(&journals(path)?, &beside(path, ".cut"))?;
     for entry in entries(&path.join("keyspaces"))? {
         check_keyspace(&entry)?;
     }
     Ok((directories, cut))
+}
+
+/// Reads every table of the store, which nobody writes to; an error if one is not as it was
+/// written.
+pub(super) fn check_tables(path: &Path) -> Result<(), CatalogError> {
+    let directories = read_spaces(path)?;
+    verify::check(&verify::listed(path, directories.values().chain(&[KEYSPACE_LIST]))?)
 }
 
 /// The journals of the store, the one being written last.

@@ -20,8 +20,11 @@ use std::path::{Path, PathBuf};
 
 use super::errors::file;
 use super::table::Table;
-use super::{journal, layout, table_list};
+use super::{journal, layout, table_list, verify};
 use crate::{CatalogError, Space};
+
+/// Bytes of a table read at a time for its checksum.
+const CHECKSUM_BUFFER_BYTES: usize = 1 << 20;
 
 /// Something in the directory that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,6 +166,7 @@ impl Reading<'_> {
         };
         let present = numbers_in(&folder.join("tables"))?;
         let mut tables = Vec::new();
+        let mut buffer = vec![0; CHECKSUM_BUFFER_BYTES];
         let wanted: BTreeSet<u64> = match &listed {
             Some(listed) => listed.iter().map(|table| table.number).collect(),
             None => present.clone(),
@@ -175,7 +179,7 @@ impl Reading<'_> {
             }
             let in_list = listed.iter().flatten().find(|table| table.number == number);
             if let Some(in_list) = in_list
-                && checksum_of(&path)? != in_list.checksum
+                && verify::checksum_of(&path, &mut buffer)? != in_list.checksum
             {
                 self.damage(path.clone(), "is not as it was written");
             }
@@ -329,20 +333,6 @@ fn merge(
         last = Some(key);
     }
     Ok(rows)
-}
-
-fn checksum_of(path: &Path) -> io::Result<u128> {
-    use std::io::Read as _;
-    let mut file = fs::File::open(path)?;
-    let mut checksum = xxhash_rust::xxh3::Xxh3::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        let bytes = file.read(&mut buffer)?;
-        if bytes == 0 {
-            return Ok(checksum.digest128());
-        }
-        checksum.update(&buffer[..bytes]);
-    }
 }
 
 /// The content of a file, or none if there is no such file.

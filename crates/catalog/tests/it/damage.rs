@@ -406,6 +406,95 @@ fn a_damaged_batch_before_the_last_is_refused_and_kept() {
     assert!(refused > 30, "{refused} of 40 refused");
 }
 
+/// The tables in use of a store, by the spaces they are of.
+fn tables(path: &Path) -> Vec<PathBuf> {
+    let is_table = |file: &PathBuf| file.parent().unwrap().ends_with("tables");
+    files(path).into_iter().filter(is_table).collect()
+}
+
+fn flip(file: &Path, at: usize) {
+    let mut content = fs::read(file).unwrap();
+    content[at] ^= 4;
+    fs::write(file, content).unwrap();
+}
+
+/// A store of several tables a space, most of whose blocks no start reads.
+fn crowded() -> (TempDir, PathBuf) {
+    let (parent, path) = closed();
+    for _ in 0..3 {
+        let store = open(&path).unwrap();
+        (0..ROWS).for_each(|row| store.apply(batch(row)).unwrap());
+    }
+    (parent, path)
+}
+
+/// One bit of any table, wherever it is: a start names the table, and changes nothing.
+#[test]
+fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
+    let (parent, whole) = crowded();
+    let tables = tables(&whole);
+    assert!(tables.len() > SPACES.len(), "{tables:?}");
+    for table in &tables {
+        let bytes = usize::try_from(table.metadata().unwrap().len()).unwrap();
+        for at in [0, bytes / 3, bytes / 2, bytes - bytes / 5, bytes - 1] {
+            let path = parent.path().join("flipped");
+            copy(&whole, &path);
+            let flipped = path.join(table.strip_prefix(&whole).unwrap());
+            flip(&flipped, at);
+            let before = files(&path);
+            match open(&path).unwrap_err() {
+                CatalogError::Damaged { path, .. } => assert_eq!(path, flipped, "byte {at}"),
+                error => panic!("byte {at}: {error}"),
+            }
+            assert_eq!(files(&path), before, "nothing is changed");
+            let (rows, damages) = salvage(&path);
+            assert_eq!(rows, 2 * ROWS as usize, "byte {at}: {damages:?}");
+            assert!(!damages.is_empty(), "byte {at} of {}", table.display());
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
+}
+
+/// A block that went bad while the store is open: the reader is told, and the store keeps it.
+#[test]
+fn damage_that_is_met_later_is_kept() {
+    let (_parent, path) = closed();
+    // No block of it is in memory yet but what opening reads.
+    let store = open(&path).unwrap();
+    assert!(store.damage().is_none());
+    for table in tables(&path).into_iter().filter(|table| !table.starts_with(keyspace(&path, 0))) {
+        let end = usize::try_from(table.metadata().unwrap().len()).unwrap();
+        (0..end / 2).step_by(1000).for_each(|at| flip(&table, at));
+    }
+    let error = count(&store, LEFT).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert_eq!(store.damage().unwrap().to_string(), error.to_string());
+    assert!(store.snapshot().get(RIGHT, &7_u32.to_le_bytes()).is_err());
+}
+
+/// A compaction that meets a damaged table fails whenever it is begun: the store says which table
+/// that is, and is not opened anew for ever.
+#[test]
+fn a_table_that_fails_compactions_is_named() {
+    let (_parent, path) = closed();
+    let store = open(&path).unwrap();
+    for table in tables(&path) {
+        let end = usize::try_from(table.metadata().unwrap().len()).unwrap();
+        (0..end / 2).step_by(1000).for_each(|at| flip(&table, at));
+    }
+    let is_refused = |row| store.apply(batch(row % ROWS)).and_then(|()| store.check()).is_err();
+    assert!((0..100 * ROWS).any(is_refused), "a compaction meets it");
+    let error = store.reopen().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(matches!(store.damage(), Some(CatalogError::Damaged { .. })), "{:?}", store.damage());
+    assert_eq!(store.reopen().unwrap_err().to_string(), error.to_string());
+    assert!(store.apply(batch(0)).is_err());
+}
+
+fn keyspace(path: &Path, number: u32) -> PathBuf {
+    path.join("keyspaces").join(number.to_string())
+}
+
 /// How many flips to try; the environment may ask for more.
 fn flip_count() -> u64 {
     std::env::var("FULGURITE_FLIP_COUNT").map_or(60, |count| count.parse().unwrap())

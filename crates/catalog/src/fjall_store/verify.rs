@@ -1,0 +1,91 @@
+//! Every table in use against the checksum of its whole file, which the list of tables has.
+//!
+//! fjall checks a block when it reads it. What a start does not read would be met at any time
+//! later: by a listing, by a restore, or by a compaction, which then fails for ever. So a start
+//! reads all tables once, some at a time, and refuses a store with one that is not as it was
+//! written.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::errors::{damaged, file};
+use super::table_list;
+use crate::CatalogError;
+use crate::limits::TABLE_CHECKS_MAX;
+
+/// Bytes of a table read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// A table in use: its file and its checksum.
+type Listed = (PathBuf, u128);
+
+/// The tables in use of the keyspaces in these directories of the store at `path`, by lists that
+/// match their own checksums.
+pub(super) fn listed<'a>(
+    path: &Path,
+    directories: impl Iterator<Item = &'a u64>,
+) -> Result<Vec<Listed>, CatalogError> {
+    let mut tables = Vec::new();
+    for number in directories {
+        let keyspace = path.join("keyspaces").join(number.to_string());
+        for table in table_list::read(&keyspace)? {
+            let file = keyspace.join("tables").join(table.number.to_string());
+            tables.push((file, table.checksum));
+        }
+    }
+    Ok(tables)
+}
+
+/// Reads every table whole; an error if one is not as it was written.
+pub(super) fn check(tables: &[Listed]) -> Result<(), CatalogError> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = cores.min(TABLE_CHECKS_MAX).min(tables.len());
+    let next = AtomicUsize::new(0);
+    let check_those_left = || -> Result<(), CatalogError> {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((table, checksum)) = tables.get(at) else { return Ok(()) };
+            check_one(table, *checksum, &mut buffer)?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(check_those_left)).collect();
+        let mut result = check_those_left();
+        for other in others {
+            let checked = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(checked);
+        }
+        result
+    })
+}
+
+fn check_one(table: &Path, checksum: u128, buffer: &mut [u8]) -> Result<(), CatalogError> {
+    match checksum_of(table, buffer) {
+        Ok(found) if found == checksum => Ok(()),
+        Ok(_) => Err(damaged(table, "the table is not as it was written")),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(damaged(table, "the table is missing"))
+        }
+        Err(error) => Err(file("read a table", error)),
+    }
+}
+
+/// XXH3-128 of a file, read through `buffer`.
+pub(super) fn checksum_of(path: &Path, buffer: &mut [u8]) -> io::Result<u128> {
+    let mut file = File::open(path)?;
+    let mut checksum = Xxh3::new();
+    loop {
+        match file.read(buffer) {
+            Ok(0) => return Ok(checksum.digest128()),
+            Ok(bytes) => checksum.update(&buffer[..bytes]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
