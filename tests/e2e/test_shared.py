@@ -278,6 +278,11 @@ def test_parts_are_joined_where_all_see_it_and_copies_cross_over(pair: Pair) -> 
     assert (found["ETag"], found["Metadata"]) == (done["ETag"], {"of": "parts"})
     assert found["ChecksumCRC32"] == done["ChecksumCRC32"]
     assert found["ETag"].endswith('-3"')
+    second = there.get_object(Bucket=SHARED, Key="reel", PartNumber=2)
+    assert (second["PartsCount"], second["ContentLength"]) == (3, PART + 1)
+    assert second["Body"].read() == parts[1]
+    beyond = partial(there.get_object, Bucket=SHARED, Key="reel", PartNumber=4)
+    assert refused(beyond) == (416, "InvalidPartNumber")
     again = here.complete_multipart_upload(MultipartUpload={"Parts": named}, **asked)
     assert again["ETag"] == done["ETag"], "asked again it answers the same"
     assert not here.list_multipart_uploads(Bucket=SHARED).get("Uploads")

@@ -52,6 +52,10 @@ pub enum ArchiveError {
     PreconditionFailed { condition: &'static str },
     #[error("range starts at byte {start} of an object of {bytes} bytes")]
     InvalidRange { start: u64, bytes: u64 },
+    #[error("part {number} does not exist; the object has {count} parts")]
+    InvalidPartNumber { number: u32, count: u32 },
+    #[error("where the parts of object \"{key}\" begin is not known; read it by ranges")]
+    PartsNotKept { key: String },
     #[error("storage class \"{class}\" is not known")]
     InvalidStorageClass { class: String },
     #[error("object is archived in class {class} and not restored")]
@@ -140,6 +144,8 @@ impl ArchiveError {
             | Self::IncompleteBody { .. }
             | Self::BodyTooLong { .. }
             | Self::InvalidRange { .. }
+            | Self::InvalidPartNumber { .. }
+            | Self::PartsNotKept { .. }
             | Self::InvalidStorageClass { .. }
             | Self::InvalidArgument { .. }
             | Self::Unusable { .. }
@@ -247,6 +253,8 @@ impl From<ArchiveError> for PlattersError {
             | A::BodyTooLong { .. }
             | A::PreconditionFailed { .. }
             | A::InvalidRange { .. }
+            | A::InvalidPartNumber { .. }
+            | A::PartsNotKept { .. }
             | A::InvalidStorageClass { .. }
             | A::NotRestored { .. }
             | A::NotArchived { .. }

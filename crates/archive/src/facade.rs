@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fulgurite_catalog::KeyValue as _;
 use fulgurite_platters::{LibraryWatch, Machine, Progress, Verification};
 use fulgurite_units::{Clock, PlatterId, UploadId};
 use futures::future::BoxFuture;
@@ -18,9 +19,10 @@ use crate::objects::multipart::{Completion, PartWriter, UploadName};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::objects::object::{
     BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
-    PartInfo, PutOptions, RestoreOutcome, RestoreRequest, StorageClass, UploadInfo, UploadOptions,
-    WriteCondition,
+    ObjectParts, PartInfo, PutOptions, RestoreOutcome, RestoreRequest, StorageClass, UploadInfo,
+    UploadOptions, WriteCondition,
 };
+use crate::objects::parts;
 use crate::objects::put;
 use crate::objects::put::OwnWriter;
 use crate::objects::read;
@@ -217,6 +219,46 @@ impl Archive {
                 Some(shared) => Ok(shared.get(key, range).await?.into()),
                 None => Ok(read::open(&self.ground, bucket, key, range)?.into()),
             }
+        })
+    }
+
+    /// Opens one part of an object for reading: from 1 on, in the order of the object.
+    ///
+    /// # Errors
+    /// `InvalidPartNumber`, `PartsNotKept`, and as for the object.
+    pub fn get_part<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
+        number: u32,
+    ) -> BoxFuture<'a, Result<ObjectReader>> {
+        Box::pin(async move {
+            match self.shared.of(bucket)? {
+                Some(shared) => Ok(shared.get_part(key, number).await?.into()),
+                None => Ok(read::open_part(&self.ground, bucket, key, number)?.into()),
+            }
+        })
+    }
+
+    /// An object with its parts after number `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `NoSuchBucket`, `PartsNotKept`.
+    pub fn parts<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        key: &'a ObjectKey,
+        after: u32,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<ObjectParts>> {
+        Box::pin(async move {
+            if let Some(shared) = self.shared.of(bucket)? {
+                return shared.parts(key, after, limit).await;
+            }
+            let view = self.ground.kv.snapshot();
+            let row = crate::objects::commit::require_object(&*view, bucket, key)?;
+            let (parts, is_more) = parts::list(&*view, &row, after, limit)?;
+            Ok(ObjectParts { info: row.info(key.as_str(), self.ground.now()), parts, is_more })
         })
     }
 

@@ -49,7 +49,8 @@ pub use objects::multipart::PartWriter;
 pub use objects::names::{BucketName, ObjectKey};
 pub use objects::object::{
     BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
-    ObjectMeta, PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState,
-    Retrieval, StorageClass, UploadInfo, UploadOptions, WriteCondition,
+    ObjectMeta, ObjectPart, ObjectParts, PartInfo, PutOptions, Residence, RestoreOutcome,
+    RestoreRequest, RestoreState, Retrieval, StorageClass, UploadInfo, UploadOptions,
+    WriteCondition,
 };
 pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};

@@ -58,6 +58,8 @@ pub const SHARED_KEY_BYTES_MAX: usize = 390;
 /// Bytes of what is noted of an object of a shared bucket: sealed and in letters it is an attribute
 /// that lies in the object's row.
 pub const SHARED_NOTE_BYTES_MAX: usize = 5 << 10;
+/// Runs of parts of one length that are noted of an object of a shared bucket: at most 480 bytes.
+pub const SHARED_PART_RUNS_MAX: usize = 32;
 /// Chunks of a body that wait for a shared bucket's store, of one writer.
 pub const SHARED_AHEAD: usize = 4;
 /// Times that the end of an object in a shared bucket is looked for while it is put anew.

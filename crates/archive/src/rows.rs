@@ -18,6 +18,7 @@
 //! moves       tier, sequence                        QueueRow: a staged body waiting for a tier
 //! removals    tier, body id                         key slot of a body to be removed from a tier
 //! copies      body id                               tier with a copy of a staged body
+//! checksums   object id, index                      Checksum of a part of the object
 //! ```
 //!
 //! Rows of sets and platters are the glass tier's.
@@ -66,11 +67,12 @@ pub(crate) const EXPIRIES: Space = Space::new("expiries");
 pub(crate) const MOVES: Space = Space::new("moves");
 pub(crate) const REMOVALS: Space = Space::new("removals");
 pub(crate) const COPIES: Space = Space::new("copies");
+pub(crate) const CHECKSUMS: Space = Space::new("checksums");
 
 /// Spaces of rows that are here.
-const OWN_SPACES: [Space; 16] = [
+const OWN_SPACES: [Space; 17] = [
     META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS,
-    RESTORES, EXPIRIES, MOVES, REMOVALS, COPIES,
+    RESTORES, EXPIRIES, MOVES, REMOVALS, COPIES, CHECKSUMS,
 ];
 
 /// Every space, as the store is opened with: those of the glass tier, too.
@@ -331,6 +333,18 @@ pub(crate) fn doubt_count(view: &dyn ReadView) -> Result<u64> {
 /// Writes how many rows the space of doubts has.
 pub(crate) fn set_doubt_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
     put(tx, META, DOUBT_COUNT_KEY.to_vec(), &count)
+}
+
+/// The checksum of the part that a body of the object is.
+pub(crate) fn part_checksum(
+    view: &dyn ReadView,
+    object: &ObjectRow,
+    index: u32,
+) -> Result<Option<Checksum>> {
+    if object.part_count.is_none() {
+        return Ok(None);
+    }
+    get(view, CHECKSUMS, &body_key(object.object_id, index))
 }
 
 /// The first segment of each log that may hold an entry whose commit had not ended when this was

@@ -18,6 +18,7 @@ mod completing;
 mod list;
 mod names;
 mod note;
+mod part_runs;
 mod put;
 mod read;
 

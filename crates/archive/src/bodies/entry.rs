@@ -19,8 +19,11 @@ use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BodyRow, ObjectRow};
 use crate::{ArchiveError, Result};
 
-/// Entries outlive catalogs, so their version is not that of rows.
+/// Entries outlive catalogs, so their version is not that of rows. Without the checksum of a part
+/// an entry is written as programs of before read it.
 const ENTRY_VERSION: u8 = 2;
+/// The version with the checksum of a part behind all else.
+const CHECKSUM_VERSION: u8 = 3;
 /// First byte of a part's entry, so that one is never taken for an object's.
 const PART_ENTRY_VERSION: u8 = 0x81;
 
@@ -44,6 +47,9 @@ pub(crate) struct Entry {
     pub(crate) upload_id: Option<UploadId>,
     /// As they were when this was written; the catalog has what became of them.
     pub(crate) labels: Labels,
+    /// The checksum of the part that the body is, if it is one.
+    #[serde(skip)]
+    pub(crate) part_checksum: Option<Checksum>,
 }
 
 impl Entry {
@@ -57,7 +63,9 @@ impl Entry {
         let found: Option<rows::BucketRow> =
             rows::get(view, rows::BUCKETS, &rows::bucket_key(name.bucket.as_str()))?;
         let created = found.map_or(object.modified, |row| row.created);
-        Ok(Self::of(name.clone(), created, object, (index, body.bytes, body.digest)))
+        let checksum = rows::part_checksum(view, object, index)?;
+        let of_object = Self::of(name.clone(), created, object, (index, body.bytes, body.digest));
+        Ok(of_object.with_part(checksum))
     }
 
     /// The entry of one of an object's bodies: its index, plain bytes and digest.
@@ -84,11 +92,20 @@ impl Entry {
             part_count: object.part_count,
             upload_id: object.upload_id,
             labels: object.labels.clone(),
+            part_checksum: None,
         }
     }
 
+    /// The same of a body that is a part with this checksum.
+    pub(crate) fn with_part(self, part_checksum: Option<Checksum>) -> Self {
+        Self { part_checksum, ..self }
+    }
+
     fn encode(&self) -> Result<Vec<u8>> {
-        encode(ENTRY_VERSION, self)
+        match &self.part_checksum {
+            None => encode(ENTRY_VERSION, self),
+            Some(checksum) => append(encode(CHECKSUM_VERSION, self)?, checksum),
+        }
     }
 
     /// Length of the sealed entry.
@@ -121,7 +138,8 @@ impl Entry {
         open_as(key, body, sealed, |version, plain| match version {
             Entry1::VERSION => Ok(rows::read::<Entry1>(plain).map(Self::from)),
             ENTRY_VERSION => Ok(rows::read(plain)),
-            _ => Err(ENTRY_VERSION < version && version < PART_ENTRY_VERSION),
+            CHECKSUM_VERSION => Ok(read_with_checksum(plain)),
+            _ => Err(CHECKSUM_VERSION < version && version < PART_ENTRY_VERSION),
         })
     }
 
@@ -178,8 +196,19 @@ impl PartEntry {
     }
 }
 
+/// An entry, and the checksum of a part behind it.
+fn read_with_checksum(plain: &[u8]) -> rows::Read<Entry> {
+    let (entry, rest) =
+        postcard::take_from_bytes::<Entry>(plain).map_err(|error| error.to_string())?;
+    Ok(entry.with_part(Some(rows::read(rest)?)))
+}
+
 fn encode<T: Serialize>(version: u8, entry: &T) -> Result<Vec<u8>> {
-    postcard::to_extend(entry, vec![version]).map_err(|error| ArchiveError::Internal {
+    append(vec![version], entry)
+}
+
+fn append<T: Serialize>(bytes: Vec<u8>, value: &T) -> Result<Vec<u8>> {
+    postcard::to_extend(value, bytes).map_err(|error| ArchiveError::Internal {
         what: format!("an entry does not encode: {error}"),
     })
 }

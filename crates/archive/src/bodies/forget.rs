@@ -18,13 +18,13 @@ use fulgurite_units::Instant;
 
 use crate::ground::Ground;
 use crate::rows::{
-    self, BUCKETS, DAMAGED, DOUBTS, EXPIRIES, OBJECTS, PARTS, QUEUE, RESTORES, UPLOADS,
+    self, BUCKETS, CHECKSUMS, DAMAGED, DOUBTS, EXPIRIES, OBJECTS, PARTS, QUEUE, RESTORES, UPLOADS,
 };
 use crate::{ArchiveError, Result};
 
-/// Every space with names, metadata or ETags in its rows.
-const NAMING: [Space; 9] =
-    [BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, DOUBTS, RESTORES, EXPIRIES];
+/// Every space with names, metadata, ETags or checksums of bytes in its rows.
+const NAMING: [Space; 10] =
+    [BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, DOUBTS, RESTORES, EXPIRIES, CHECKSUMS];
 
 /// What one run of the archive knows of its own forgetting.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::Result;
 use crate::bodies::digest::Checksum;
-use crate::objects::object::ObjectInfo;
+use crate::objects::object::{ObjectInfo, ObjectPart};
 use crate::objects::put::OwnWriter;
 use crate::objects::read::{Opened, OwnReader};
 use crate::shared::{SharedReader, SharedWriter};
@@ -65,6 +65,8 @@ pub struct ObjectReader {
     pub first: u64,
     /// Bytes that will be read.
     pub bytes: u64,
+    /// The part that is read, if one was asked for.
+    pub part: Option<ObjectPart>,
     source: Source,
 }
 
@@ -86,14 +88,15 @@ impl ObjectReader {
 
 impl From<Opened> for ObjectReader {
     fn from(opened: Opened) -> Self {
-        let Opened { info, first, bytes, reader } = opened;
-        Self { info, first, bytes, source: Source::Own(Box::new(reader)) }
+        let Opened { info, first, bytes, part, reader } = opened;
+        Self { info, first, bytes, part, source: Source::Own(Box::new(reader)) }
     }
 }
 
 impl From<SharedReader> for ObjectReader {
     fn from(reader: SharedReader) -> Self {
         let (info, first, bytes) = (reader.info.clone(), reader.first, reader.bytes);
-        Self { info, first, bytes, source: Source::Shared(Box::new(reader)) }
+        let part = reader.part.clone();
+        Self { info, first, bytes, part, source: Source::Shared(Box::new(reader)) }
     }
 }

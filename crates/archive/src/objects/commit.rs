@@ -12,8 +12,8 @@ use crate::objects::classes::Home;
 use crate::objects::names::{BucketName, ObjectKey, ObjectName};
 use crate::objects::object::WriteCondition;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, DAMAGED, DOUBTS, DoubtRow, EXPIRIES, OBJECTS,
-    ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, DAMAGED, DOUBTS, DoubtRow, EXPIRIES,
+    OBJECTS, ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
 };
 use crate::{ArchiveError, Result, tiers};
 
@@ -237,6 +237,9 @@ pub(crate) fn remove_object(
     for (index, body) in (0..).zip(bodies(tx, &row)?) {
         retire_body(tx, &body, retired)?;
         tx.delete(BODIES, rows::body_key(row.object_id, index))?;
+        if row.part_count.is_some() {
+            tx.delete(CHECKSUMS, rows::body_key(row.object_id, index))?;
+        }
     }
     if let Some(mark) = row.restore {
         tx.delete(RESTORES, row.object_id.to_bytes())?;

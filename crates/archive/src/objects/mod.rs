@@ -9,5 +9,6 @@ pub(crate) mod list;
 pub(crate) mod multipart;
 pub(crate) mod names;
 pub(crate) mod object;
+pub(crate) mod parts;
 pub(crate) mod put;
 pub(crate) mod read;

@@ -36,7 +36,7 @@ use crate::objects::object::{
     BodyClaim, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions, WriteCondition,
 };
 use crate::objects::put::check_meta;
-use crate::rows::{self, BodyRow, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
+use crate::rows::{self, BodyRow, CHECKSUMS, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
 use crate::tiers::Acknowledged;
 use crate::{ArchiveError, Result};
 
@@ -390,14 +390,14 @@ async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<Objec
             tokio::task::spawn_blocking(move || wanted.write_entries(&shared))
                 .await
                 .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })??;
-        let Some(Written { entries, places, row, bodies }) = written else {
+        let Some(Written { entries, places, row, parts }) = written else {
             // Asked again after it was done: the answer is the same.
             return join.find_done(&*ground.kv);
         };
         ground.fail.pass("complete-logged");
         let name = &join.completion.name;
         let name = ObjectName::new(&name.bucket, &name.key, row.version);
-        let acknowledged = Acknowledged::bring(&ground, &name, &row, &bodies).await?;
+        let acknowledged = Acknowledged::bring(&ground, &name, &row, &parts).await?;
         stay_there.extend(acknowledged.clone());
         let wanted = Arc::clone(&join);
         let commit = move |tx: &mut Transaction<'_>| {
@@ -446,7 +446,7 @@ struct Written {
     entries: EntryWriter,
     places: BTreeMap<ObjectId, Extent>,
     row: ObjectRow,
-    bodies: Vec<BodyRow>,
+    parts: Vec<(BodyRow, Option<Checksum>)>,
 }
 
 impl Join {
@@ -506,16 +506,17 @@ impl Join {
         let now = ground.now();
         let mut writer = ground.log(log_of(&chosen, &row)).entry_writer();
         let mut places = BTreeMap::new();
-        for (index, PartRow { body, .. }) in (0..).zip(&chosen) {
+        for (index, PartRow { body, checksum, .. }) in (0..).zip(&chosen) {
             let secret = ground.keys.load(body.key_slot, body.body_id)?;
             let place = (index, body.bytes, body.digest);
             let entry = Entry::of(object_name.clone(), created, &row, place);
+            let entry = entry.with_part(checksum.clone());
             let entry = entry.record(&secret, body.body_id, now)?;
             places.insert(body.body_id, writer.write(body.body_id, &entry)?);
         }
         writer.sync_blocking()?;
-        let bodies = chosen.into_iter().map(|part| part.body).collect();
-        Ok(Some(Written { entries: writer, places, row, bodies }))
+        let parts = chosen.into_iter().map(|part| (part.body, part.checksum)).collect();
+        Ok(Some(Written { entries: writer, places, row, parts }))
     }
 
     /// Makes the object, if its bodies are those at `places` in the log.
@@ -528,10 +529,13 @@ impl Join {
         let Some(Joined { row, chosen, dropped }) = self.join(tx)? else { return Ok(None) };
         let kind = log_of(&chosen, &row);
         let mut bodies = Vec::with_capacity(chosen.len());
-        for mut body in chosen.into_iter().map(|part| part.body) {
+        for (index, PartRow { mut body, checksum, .. }) in (0..).zip(chosen) {
             let Some(&place) = places.get(&body.body_id) else { return Ok(None) };
             body.framing.push(place);
             bodies.push(body);
+            if let Some(checksum) = checksum {
+                rows::put(tx, CHECKSUMS, rows::body_key(row.object_id, index), &checksum)?;
+            }
         }
         let entries: Vec<Extent> = places.values().copied().collect();
         account(tx, kind, &entries, true)?;

@@ -126,6 +126,30 @@ pub struct ObjectInfo {
     pub residence: Residence,
 }
 
+/// A part of an object that was uploaded in parts; an object that was put whole is its only one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectPart {
+    /// From 1 on, in the order of the object.
+    pub number: u32,
+    /// First of its bytes in the object.
+    pub first: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its checksum, if that is kept.
+    pub checksum: Option<Checksum>,
+}
+
+/// One page of the parts of an object.
+#[derive(Clone, Debug)]
+pub struct ObjectParts {
+    /// The object.
+    pub info: ObjectInfo,
+    /// Some of its parts.
+    pub parts: Vec<ObjectPart>,
+    /// Whether more follow.
+    pub is_more: bool,
+}
+
 /// Conditions a PUT or a completed upload must meet, checked in the committing transaction.
 #[derive(Clone, Debug, Default)]
 pub struct WriteCondition {

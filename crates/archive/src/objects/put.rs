@@ -117,8 +117,8 @@ impl OwnWriter {
         let info_key = key.to_string();
         let (body, condition) = (staged.row.clone(), options.condition);
         let name = ObjectName::new(&bucket, &key, row.version);
-        let bodies = std::slice::from_ref(&body);
-        let acknowledged = Acknowledged::bring(&ground, &name, &row, bodies).await?;
+        let acknowledged =
+            Acknowledged::bring(&ground, &name, &row, &[(body.clone(), None)]).await?;
         let _stay_there = acknowledged.clone();
         let commit = move |tx: &mut Transaction<'_>| -> Result<_> {
             require_bucket(tx, &bucket)?;

@@ -21,7 +21,8 @@ use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
 use crate::objects::commit::{bodies, require_object};
 use crate::objects::names::{BucketName, ObjectKey};
-use crate::objects::object::{ByteRange, ObjectInfo};
+use crate::objects::object::{ByteRange, ObjectInfo, ObjectPart};
+use crate::objects::parts;
 use crate::rows::{BodyRow, ObjectRow};
 use crate::tiers::{ObjectTier, TierReader};
 use crate::{ArchiveError, Result};
@@ -68,7 +69,17 @@ pub(crate) struct Opened {
     pub(crate) info: ObjectInfo,
     pub(crate) first: u64,
     pub(crate) bytes: u64,
+    /// The part that it is, if one was asked for.
+    pub(crate) part: Option<ObjectPart>,
     pub(crate) reader: OwnReader,
+}
+
+/// Which bytes of an object are wanted.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    All,
+    Range(ByteRange),
+    Part(u32),
 }
 
 /// Opens an object for reading.
@@ -77,6 +88,28 @@ pub(crate) fn open(
     bucket: &BucketName,
     key: &ObjectKey,
     range: Option<ByteRange>,
+) -> Result<Opened> {
+    open_wanted(ground, bucket, key, range.map_or(Wanted::All, Wanted::Range))
+}
+
+/// Opens a part of an object for reading.
+///
+/// # Errors
+/// `InvalidPartNumber`, and as for the object.
+pub(crate) fn open_part(
+    ground: &Arc<Ground>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    number: u32,
+) -> Result<Opened> {
+    open_wanted(ground, bucket, key, Wanted::Part(number))
+}
+
+fn open_wanted(
+    ground: &Arc<Ground>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    wanted: Wanted,
 ) -> Result<Opened> {
     loop {
         let view = ground.kv.snapshot();
@@ -87,9 +120,14 @@ pub(crate) fn open(
         if from_copy && !matches!(info.restore, Some(crate::RestoreState::Restored { .. })) {
             return Err(ArchiveError::NotRestored { class: row.class.name() });
         }
-        let (first, bytes) = match range {
-            Some(range) => range.resolve(row.bytes)?,
-            None => (0, row.bytes),
+        let mut part = None;
+        let (first, bytes) = match wanted {
+            Wanted::All => (0, row.bytes),
+            Wanted::Range(range) => range.resolve(row.bytes)?,
+            Wanted::Part(number) => {
+                let found = part.insert(parts::find(&*view, &row, number)?);
+                (found.first, found.bytes)
+            }
         };
         let source = open_spans(ground, &*view, &row, from_copy, (first, bytes));
         // What was read before the extents were pinned may have gone meanwhile; look again.
@@ -106,7 +144,7 @@ pub(crate) fn open(
             });
             let (ground, idle) = (Arc::clone(ground), Some(source));
             let reader = OwnReader { ground, copy, idle, ahead: None };
-            return Ok(Opened { info, first, bytes, reader });
+            return Ok(Opened { info, first, bytes, part, reader });
         }
     }
 }

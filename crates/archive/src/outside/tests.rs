@@ -71,6 +71,7 @@ fn entry() -> Entry {
         part_count: None,
         upload_id: object.upload_id,
         labels: testing::labels(),
+        part_checksum: None,
     }
 }
 

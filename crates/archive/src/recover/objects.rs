@@ -21,6 +21,7 @@ use fulgurite_units::{ObjectId, PlatterId, UnixTime};
 use super::found::{Bodies, Found, Known, Written};
 use super::run::unbroken;
 use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::digest::Checksum;
 use crate::bodies::entry::Entry;
 use crate::bodies::log::{Extent, LogKind};
 use crate::objects::classes::TierName;
@@ -42,6 +43,8 @@ pub(super) struct WholeBody {
     pub(super) written: Option<Written>,
     /// Tiers that have it besides.
     pub(super) copies: Vec<TierName>,
+    /// Boxed, for most bodies are no parts.
+    pub(super) part_checksum: Option<Box<Checksum>>,
 }
 
 /// What tells which of two objects of one name is the later.
@@ -263,7 +266,8 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
         framing,
         tier,
     };
-    Some(WholeBody { row, written: known.written, copies })
+    let part_checksum = known.entry.part_checksum.clone().map(Box::new);
+    Some(WholeBody { row, written: known.written, copies, part_checksum })
 }
 
 /// The shards of a body, if they are all there.

@@ -18,9 +18,9 @@ use crate::objects::classes::{Classes, Home};
 use crate::objects::names::ObjectName;
 use crate::objects::object::Residence;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, COPIES, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
-    MOVES, OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, REMOVALS, RESTORES, RestoreRow, Row,
-    SEGMENTS, SHREDS, Totals, UPLOADS,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, COPIES, DOUBTS, DoubtRow, EXPIRIES,
+    ExpiryRow, META, MOVES, OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, REMOVALS, RESTORES,
+    RestoreRow, Row, SEGMENTS, SHREDS, Totals, UPLOADS,
 };
 use crate::{ArchiveError, Result};
 
@@ -279,6 +279,12 @@ fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result
             Ok((rows::body_key(object_id, index), rows::encode(&body.row)?))
         })
     });
+    let checksum_rows = by_id.iter().flat_map(|&(object_id, at)| {
+        (0..).zip(&objects[at].bodies).filter_map(move |(index, body)| {
+            let checksum = body.part_checksum.as_deref()?;
+            Some(rows::encode(checksum).map(|row| (rows::body_key(object_id, index), row)))
+        })
+    });
     let queued = |at: usize, index: u32| {
         let object = &objects[at];
         let queued = QueueRow {
@@ -305,6 +311,7 @@ fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result
     std::thread::scope(|scope| {
         let by_name = scope.spawn(|| kv.load(OBJECTS, object_rows));
         kv.load::<ArchiveError>(BODIES, body_rows)?;
+        kv.load::<ArchiveError>(CHECKSUMS, checksum_rows)?;
         kv.load::<ArchiveError>(QUEUE, queue_rows)?;
         kv.load::<ArchiveError>(MOVES, move_rows)?;
         by_name.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

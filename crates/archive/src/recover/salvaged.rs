@@ -13,6 +13,7 @@ use fulgurite_platters::OldRows;
 use fulgurite_units::{ObjectId, UploadId};
 
 use super::found::{Bodies, Known};
+use crate::bodies::digest::Checksum;
 use crate::bodies::doubts::DoubtList;
 use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::key_table::UsedSlot;
@@ -20,8 +21,8 @@ use crate::bodies::log::LogKind;
 use crate::objects::classes::{Classes, Home};
 use crate::objects::names::{BucketName, ObjectName};
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS,
-    PartRow, RESTORES, RestoreRow, SHREDS, SPACES, UPLOADS, UploadRow,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, DOUBTS, DoubtRow, OBJECTS, ObjectRow,
+    PARTS, PartRow, RESTORES, RestoreRow, SHREDS, SPACES, UPLOADS, UploadRow,
 };
 use crate::{ArchiveError, Result};
 
@@ -34,6 +35,8 @@ pub(super) struct Salvaged {
     /// By object id, with their names.
     pub(super) objects: BTreeMap<ObjectId, (ObjectName, ObjectRow)>,
     bodies: BTreeMap<Vec<u8>, BodyRow>,
+    /// Of parts, by the keys of their bodies.
+    checksums: BTreeMap<Vec<u8>, Checksum>,
     /// By row key, with upload id.
     pub(super) uploads: BTreeMap<Vec<u8>, (UploadId, UploadRow)>,
     /// By upload and number.
@@ -87,6 +90,8 @@ impl Salvaged {
             self.objects.insert(row.object_id, (name, row));
         } else if space == BODIES {
             self.bodies.insert(key.to_vec(), rows::decode(space, value)?);
+        } else if space == CHECKSUMS {
+            self.checksums.insert(key.to_vec(), rows::decode(space, value)?);
         } else if space == UPLOADS {
             let (_, upload) = rows::parse_upload_key(key)?;
             self.uploads.insert(key.to_vec(), (upload, rows::decode(space, value)?));
@@ -115,16 +120,19 @@ impl Salvaged {
     /// Adds what its rows say of bodies whose keys are in `slots` to what is known of them.
     pub(super) fn tell(&mut self, slots: &BTreeMap<ObjectId, UsedSlot>, bodies: &mut Bodies) {
         let rows = std::mem::take(&mut self.bodies);
+        let mut checksums = std::mem::take(&mut self.checksums);
         for (object_id, (name, object)) in &self.objects {
             let created =
                 self.buckets.get(name.bucket.as_str()).map_or(object.modified, |row| row.created);
             for index in 0..object.body_count {
-                let Some(row) = rows.get(&rows::body_key(*object_id, index)) else { continue };
+                let row_key = rows::body_key(*object_id, index);
+                let Some(row) = rows.get(&row_key) else { continue };
                 let Some(&slot) = slots.get(&row.body_id) else { continue };
                 let found = bodies.entry(row.body_id).or_default();
                 if found.known.is_none() {
                     let body = (index, row.bytes, row.digest);
                     let entry = Entry::of(name.clone(), created, object, body);
+                    let entry = entry.with_part(checksums.remove(&row_key));
                     found.learn(Known { entry: Box::new(entry), slot, written: None });
                 }
                 found.row = Some(Box::new(row.clone()));

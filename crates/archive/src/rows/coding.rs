@@ -3,9 +3,9 @@
 use fulgurite_catalog::row::{Read, Row, read_as};
 
 use super::{
-    BodyRow, BucketRow, CatalogAge, DoubtRow, ExpiryRow, ForgettingRow, ObjectRow, PartRow,
-    QueueRow, RestoreRow, SettledRow, TierName, Totals, UploadRow, version1, version2, version3,
-    version4,
+    BodyRow, BucketRow, CatalogAge, Checksum, DoubtRow, ExpiryRow, ForgettingRow, ObjectRow,
+    PartRow, QueueRow, RestoreRow, SettledRow, TierName, Totals, UploadRow, version1, version2,
+    version3, version4,
 };
 
 impl Row for ObjectRow {
@@ -103,6 +103,10 @@ impl Row for Totals {
 }
 
 impl Row for TierName {
+    const VERSION: u8 = 5;
+}
+
+impl Row for Checksum {
     const VERSION: u8 = 5;
 }
 

@@ -158,6 +158,11 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
     check.row(&CatalogAge { run: bytes, commits: 7 });
     check.row(&ForgettingRow { marked: bytes, forgotten: 7, tries: 3 });
     check.row(&TierName::geo());
+    check.row(&Checksum {
+        algorithm: ChecksumAlgorithm::Sha1,
+        value: vec![2; 20],
+        composite_parts: facts.some(facts.small),
+    });
     check.row(&facts.small);
     check.row(&facts.large);
 }

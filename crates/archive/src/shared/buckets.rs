@@ -20,7 +20,7 @@ use crate::ground::Ground;
 use crate::limits::SHARED_KEY_BYTES_MAX;
 use crate::objects::commit::rows_in;
 use crate::objects::names::{BucketName, ObjectKey};
-use crate::objects::object::{ObjectMeta, StorageClass};
+use crate::objects::object::{ObjectMeta, ObjectParts, StorageClass};
 use crate::rows::{self, BUCKETS, BucketRow, META, OBJECTS, ObjectRow};
 use crate::{ArchiveError, Result};
 
@@ -151,6 +151,7 @@ impl SharedBucket {
                 checksum: None,
                 part_count: None,
                 upload: None,
+                runs: None,
             };
             let note = note.seal(&self.place.key, object)?;
             let put = SharedPut {
@@ -197,6 +198,21 @@ impl SharedBucket {
     /// `NoSuchKey`.
     pub(crate) async fn head(&self, key: &ObjectKey) -> Result<crate::ObjectInfo> {
         self.find(key).await?.map(|found| found.info).ok_or_else(|| self.no_such(key))
+    }
+
+    /// An object with its parts after number `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `PartsNotKept`.
+    pub(crate) async fn parts(
+        &self,
+        key: &ObjectKey,
+        after: u32,
+        limit: usize,
+    ) -> Result<ObjectParts> {
+        let found = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
+        let (parts, is_more) = found.parts(after, limit)?;
+        Ok(ObjectParts { info: found.info, parts, is_more })
     }
 
     /// Removes an object; whether it was there.

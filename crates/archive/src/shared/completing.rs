@@ -6,6 +6,7 @@ use fulgurite_catalog::KeyValue as _;
 use fulgurite_units::UnixTime;
 
 use super::buckets::SharedBucket;
+use super::part_runs::PartRuns;
 use super::put::OfParts;
 use crate::ground::Ground;
 use crate::limits::COMPLETE_TRIES_MAX;
@@ -73,7 +74,9 @@ async fn put(
         claim: BodyClaim { bytes: Some(bytes), ..BodyClaim::default() },
     };
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-    let of = OfParts { upload: name.upload, etag: multipart_etag(&parts), checksum, count };
+    let runs = PartRuns::of(parts.iter().map(|part| part.body.bytes));
+    let (upload, etag) = (name.upload, multipart_etag(&parts));
+    let of = OfParts { upload, etag, checksum, count, runs };
     let mut writer = bucket.begin_put(&name.key, options, Some(of), now).await?;
     while let Some(bytes) = reader.next().await {
         ground.check_stopping()?;

@@ -5,6 +5,9 @@
 //! 1 | base64 of: object id (16) | nonce (12) | postcard of the note | tag (16)
 //! ```
 //!
+//! Of an object that was uploaded in parts, the runs of its parts' lengths stand behind the note:
+//! programs of before read the note and leave them.
+//!
 //! The note names the object, so that a store which tells of one object under the name of another
 //! is found out.
 
@@ -14,11 +17,13 @@ use fulgurite_units::{ObjectId, UploadId};
 use serde::{Deserialize, Serialize};
 
 use super::SharedFound;
+use super::part_runs::PartRuns;
 use crate::bodies::cipher::{SecretKey, cipher_bytes, open_entry, seal_entry};
 use crate::bodies::digest::Checksum;
 use crate::bodies::ingest::whole_seconds;
 use crate::limits::SHARED_NOTE_BYTES_MAX;
-use crate::objects::object::{ObjectInfo, ObjectMeta, Residence, StorageClass};
+use crate::objects::object::{ObjectInfo, ObjectMeta, ObjectPart, Residence, StorageClass};
+use crate::objects::parts;
 use crate::{ArchiveError, Result};
 
 /// The version of notes, in front of each.
@@ -37,6 +42,9 @@ pub(super) struct Note {
     pub(super) part_count: Option<u32>,
     /// The upload that became the object, if it was one.
     pub(super) upload: Option<UploadId>,
+    /// How long its parts are, if that is kept.
+    #[serde(skip)]
+    pub(super) runs: Option<PartRuns>,
 }
 
 /// An object of a shared bucket, as it was found.
@@ -45,6 +53,7 @@ pub(super) struct Described {
     pub(super) object_id: ObjectId,
     pub(super) version: u64,
     pub(super) upload: Option<UploadId>,
+    pub(super) runs: Option<PartRuns>,
     pub(super) info: ObjectInfo,
 }
 
@@ -59,9 +68,15 @@ pub(super) fn key_of(shared: &SecretKey, object: ObjectId) -> SecretKey {
 impl Note {
     /// The text that the store keeps.
     pub(super) fn seal(&self, shared: &SecretKey, object: ObjectId) -> Result<String> {
-        let plain = postcard::to_stdvec(self).map_err(|error| ArchiveError::Internal {
+        let internal = |error: postcard::Error| ArchiveError::Internal {
             what: format!("a note could not be written: {error}"),
-        })?;
+        };
+        let mut plain = postcard::to_stdvec(self).map_err(internal)?;
+        if let Some(runs) = &self.runs {
+            let longer = postcard::to_extend(runs, plain.clone()).map_err(internal)?;
+            // What a client sent goes before what can be read by ranges as well.
+            plain = if longer.len() > SHARED_NOTE_BYTES_MAX { plain } else { longer };
+        }
         if plain.len() > SHARED_NOTE_BYTES_MAX {
             let what = format!(
                 "key, metadata and headers of the object take {} bytes; in a shared bucket \
@@ -81,7 +96,12 @@ impl Note {
         let (object, sealed) = all.split_first_chunk::<16>()?;
         let object = ObjectId::from_bytes(*object);
         let plain = open_entry(&key_of(shared, object), object, sealed)?;
-        Some((object, postcard::from_bytes(&plain).ok()?))
+        let (note, rest): (Self, _) = postcard::take_from_bytes(&plain).ok()?;
+        let is_of = |runs: &PartRuns| {
+            note.part_count.is_some_and(|count| runs.add_up_to(count, note.bytes))
+        };
+        let runs = postcard::from_bytes(rest).ok().filter(is_of);
+        Some((object, Self { runs, ..note }))
     }
 
     /// What is noted of something under `name` that was found; it has to be of that object.
@@ -106,6 +126,29 @@ impl Note {
 }
 
 impl Described {
+    /// Its parts after number `after`, at most `limit`; `true` when more follow. Only the checksum
+    /// of an object that was put whole is known.
+    pub(super) fn parts(&self, after: u32, limit: usize) -> Result<(Vec<ObjectPart>, bool)> {
+        let info = &self.info;
+        if info.part_count.is_none() {
+            let (mut only, is_more) = parts::page([info.bytes].into_iter(), after, limit);
+            only.iter_mut().for_each(|part| part.checksum.clone_from(&info.checksum));
+            return Ok((only, is_more));
+        }
+        let unknown = || ArchiveError::PartsNotKept { key: info.key.clone() };
+        let runs = self.runs.as_ref().ok_or_else(unknown)?;
+        Ok(parts::page(runs.lengths(), after, limit))
+    }
+
+    /// One of its parts.
+    ///
+    /// # Errors
+    /// `InvalidPartNumber`, `PartsNotKept`.
+    pub(super) fn part(&self, number: u32) -> Result<ObjectPart> {
+        let (found, _) = self.parts(number.saturating_sub(1), 1)?;
+        parts::the_one(found, number, self.info.part_count.unwrap_or(1))
+    }
+
     /// The object that was found under the name of `key`.
     pub(super) fn of(
         shared: &SecretKey,
@@ -136,7 +179,8 @@ impl Described {
             restore: None,
             residence: Residence::Online,
         };
-        Ok(Self { object_id, version: found.version, upload: note.upload, info })
+        let (version, upload, runs) = (found.version, note.upload, note.runs);
+        Ok(Self { object_id, version, upload, runs, info })
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::buckets::SharedBucket;
 use super::note::{Note, key_of};
+use super::part_runs::PartRuns;
 use super::{SharedCondition, SharedError, SharedPut};
 use crate::bodies::cipher::{BodyCipher, cipher_bytes, random_bytes};
 use crate::bodies::digest::{BodyDigest, Checksum, ChecksumAlgorithm};
@@ -52,6 +53,8 @@ pub(super) struct OfParts {
     pub(super) etag: String,
     pub(super) checksum: Option<Checksum>,
     pub(super) count: u32,
+    /// How long they are, if that is kept.
+    pub(super) runs: Option<PartRuns>,
 }
 
 /// An object of a shared bucket on its way in. Dropped before `finish`, it leaves nothing behind.
@@ -262,9 +265,9 @@ impl SharedWriter {
         let of_parts = self.parts.take();
         let (upload, part_count) =
             of_parts.as_ref().map(|parts| (parts.upload, parts.count)).unzip();
-        let (etag, checksum) = match of_parts {
-            Some(parts) => (parts.etag, parts.checksum),
-            None => (hex::encode(digests.md5), digests.checksum),
+        let (etag, checksum, runs) = match of_parts {
+            Some(parts) => (parts.etag, parts.checksum, parts.runs),
+            None => (hex::encode(digests.md5), digests.checksum, None),
         };
         let note = Note {
             bucket: self.bucket.name.to_string(),
@@ -276,6 +279,7 @@ impl SharedWriter {
             checksum: checksum.clone(),
             part_count,
             upload,
+            runs,
         };
         let note = note.seal(self.bucket.key(), self.object)?;
         if let Some(noted) = self.note.take() {

@@ -9,7 +9,7 @@ use super::{SharedBytes, SharedFound};
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES};
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX, SHARED_TRIES_MAX};
 use crate::objects::names::ObjectKey;
-use crate::objects::object::{ByteRange, ObjectInfo};
+use crate::objects::object::{ByteRange, ObjectInfo, ObjectPart};
 use crate::{ArchiveError, Result};
 
 /// Plain bytes of a frame.
@@ -22,6 +22,8 @@ pub(crate) struct SharedReader {
     pub(crate) info: ObjectInfo,
     pub(crate) first: u64,
     pub(crate) bytes: u64,
+    /// The part that is read, if one was asked for.
+    pub(crate) part: Option<ObjectPart>,
     bucket: SharedBucket,
     source: SharedBytes,
     cipher: Option<Box<BodyCipher>>,
@@ -57,7 +59,10 @@ impl SharedBucket {
         range: Option<ByteRange>,
     ) -> Result<SharedReader> {
         match range {
-            Some(range @ ByteRange::Suffix { .. }) => self.get_end(key, range).await,
+            Some(range @ ByteRange::Suffix { .. }) => {
+                // Where it begins is known with the object's length alone.
+                self.get_found(key, |found| Ok((range.resolve(found.info.bytes)?, None))).await
+            }
             Some(range @ ByteRange::From { first, last }) => {
                 let (found, source) = self.fetch(key, sealed_range(first, last)).await?;
                 let found = self.described(&found, key.as_str())?;
@@ -73,15 +78,32 @@ impl SharedBucket {
         }
     }
 
-    /// Opens the end of an object: where it begins is known with the object's length alone.
-    async fn get_end(&self, key: &ObjectKey, range: ByteRange) -> Result<SharedReader> {
+    /// Opens a part of an object for reading.
+    ///
+    /// # Errors
+    /// `InvalidPartNumber`, `PartsNotKept`, and as for the object.
+    pub(crate) async fn get_part(&self, key: &ObjectKey, number: u32) -> Result<SharedReader> {
+        self.get_found(key, |found| {
+            let part = found.part(number)?;
+            Ok(((part.first, part.bytes), Some(part)))
+        })
+        .await
+    }
+
+    /// Opens a stretch of an object that is known when the object is.
+    async fn get_found(
+        &self,
+        key: &ObjectKey,
+        wanted: impl Fn(&Described) -> Result<((u64, u64), Option<ObjectPart>)>,
+    ) -> Result<SharedReader> {
         for _ in 0..SHARED_TRIES_MAX {
             let current = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
-            let (first, bytes) = range.resolve(current.info.bytes)?;
+            let ((first, bytes), part) = wanted(&current)?;
             let last = (first + bytes).saturating_sub(1);
             let (found, source) = self.fetch(key, sealed_range(first, Some(last))).await?;
             if found.version == current.version {
-                return self.reader(current, source, (first, bytes));
+                let reader = self.reader(current, source, (first, bytes))?;
+                return Ok(SharedReader { part, ..reader });
             }
         }
         Err(ArchiveError::Busy { what: format!("object \"{key}\" keeps changing") })
@@ -107,6 +129,7 @@ impl SharedBucket {
         Ok(SharedReader {
             first,
             bytes,
+            part: None,
             bucket: self.clone(),
             source,
             cipher: Some(Box::new(cipher)),

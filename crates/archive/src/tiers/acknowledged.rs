@@ -20,6 +20,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::ObjectTier;
 use super::moves::{cargo, note_taken};
 use super::objects::Pin;
+use crate::bodies::digest::Checksum;
 use crate::bodies::entry::Entry;
 use crate::ground::Ground;
 use crate::objects::classes::{Home, TierName};
@@ -37,7 +38,8 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Brings the bodies of an object to the tier at which puts are acknowledged. `None` when
+    /// Brings the bodies of an object, of parts with their checksums, to the tier at which puts are
+    /// acknowledged. `None` when
     /// there is no such tier, and for objects that lie online: those have no other home.
     ///
     /// # Errors
@@ -46,7 +48,7 @@ impl Acknowledged {
         ground: &Arc<Ground>,
         name: &ObjectName,
         object: &ObjectRow,
-        bodies: &[BodyRow],
+        bodies: &[(BodyRow, Option<Checksum>)],
     ) -> Result<Option<Self>> {
         let Some(tier) = &ground.config.acknowledged_at else { return Ok(None) };
         if object.home == Home::Online {
@@ -68,13 +70,14 @@ impl Acknowledged {
         ground: &Arc<Ground>,
         name: &ObjectName,
         object: &ObjectRow,
-        bodies: &[BodyRow],
+        bodies: &[(BodyRow, Option<Checksum>)],
     ) -> Result<Self> {
         let created = require_bucket(&*ground.kv, &name.bucket)?.created;
         let mut cargoes = Vec::with_capacity(bodies.len());
-        for (index, body) in (0..).zip(bodies) {
+        for (index, (body, checksum)) in (0..).zip(bodies) {
             let place = (index, body.bytes, body.digest);
             let entry = Entry::of(name.clone(), created, object, place);
+            let entry = entry.with_part(checksum.clone());
             let Some((kind, extents)) = body.log.clone() else {
                 let what = format!("body {} is in no log before it is committed", body.body_id);
                 return Err(ArchiveError::Internal { what });
@@ -82,7 +85,7 @@ impl Acknowledged {
             cargoes.push(cargo(ground, &entry, body, ground.log(kind).reader(extents))?);
         }
         let mut pins = Vec::with_capacity(bodies.len());
-        for body in bodies {
+        for (body, _) in bodies {
             // Parts may have been brought by a completion that failed; all others are new.
             pins.push(match object.part_count {
                 Some(_) => tier.pin_again(body.body_id).await,
@@ -92,7 +95,7 @@ impl Acknowledged {
         note_taken((&ground.kv, &ground.committer), tier).await?;
         let named: Vec<_> = bodies
             .iter()
-            .map(|body| (rows::removal_key(tier.name(), body.body_id), body.key_slot))
+            .map(|(body, _)| (rows::removal_key(tier.name(), body.body_id), body.key_slot))
             .collect();
         let note = move |tx: &mut Transaction<'_>| -> Result<()> {
             named.into_iter().try_for_each(|(key, slot)| rows::put(tx, REMOVALS, key, &slot))
@@ -116,7 +119,7 @@ impl Acknowledged {
             .await
             .map_err(|error| ArchiveError::Internal { what: format!("a put died: {error}") })??;
         ground.fail.pass("put-brought");
-        let bodies = bodies.iter().map(|body| body.body_id).collect();
+        let bodies = bodies.iter().map(|(body, _)| body.body_id).collect();
         Ok(Self { tier: Arc::clone(tier), bodies, _pins: Arc::new(pins) })
     }
 

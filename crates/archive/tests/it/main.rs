@@ -16,6 +16,7 @@ mod mediums;
 mod model;
 mod older_catalog;
 mod orphans;
+mod parts;
 mod places;
 mod reclassified;
 mod recover;

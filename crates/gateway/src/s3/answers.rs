@@ -26,6 +26,11 @@ const END: &str = "</Error>";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatusOverride(pub(crate) StatusCode);
 
+/// Extension of a response by which the adapter says that the entity tag in its document stands
+/// without quotes, which s3s always writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BareEntityTag;
+
 /// An error that does not come from s3s.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
@@ -88,6 +93,9 @@ impl Finisher<'_> {
     pub(crate) fn finish(&self, mut response: Response<Body>) -> Response<Body> {
         if let Some(&StatusOverride(status)) = response.extensions().get() {
             *response.status_mut() = status;
+        }
+        if response.extensions().get::<BareEntityTag>().is_some() {
+            unquote_entity_tag(&mut response);
         }
         let is_error = response.status().is_client_error() || response.status().is_server_error();
         if let Some(fault) = self.context.fault().filter(|_| is_error) {
@@ -154,6 +162,17 @@ fn take_details(headers: &mut HeaderMap) -> Vec<(String, String)> {
     let details = details.collect();
     headers.remove(DETAIL);
     details
+}
+
+fn unquote_entity_tag(response: &mut Response<Body>) {
+    let Some(bytes) = response.body().bytes() else { return };
+    let Ok(text) = std::str::from_utf8(&bytes) else { return };
+    let bare = ["\"", "&quot;"].iter().fold(text.to_owned(), |text, quote| {
+        let text = text.replace(&format!("<ETag>{quote}"), "<ETag>");
+        text.replace(&format!("{quote}</ETag>"), "</ETag>")
+    });
+    *response.body_mut() = Body::from(Bytes::from(bare));
+    response.headers_mut().remove(CONTENT_LENGTH);
 }
 
 /// Documents are whole in memory: of bounded size, however many keys they name.

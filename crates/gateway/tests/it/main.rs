@@ -21,6 +21,7 @@ mod openapi;
 mod outside;
 mod page;
 mod parameters;
+mod parts;
 mod rack;
 mod ranges;
 mod refused;

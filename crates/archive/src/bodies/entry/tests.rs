@@ -28,6 +28,7 @@ fn entry(key: String, user: std::collections::BTreeMap<String, String>, bytes: u
         part_count: Some(4),
         upload_id: None,
         labels: Labels::default(),
+        part_checksum: None,
     }
 }
 
@@ -38,8 +39,11 @@ proptest! {
         key in ".{1,200}",
         user in prop::collection::btree_map("[a-z]{1,20}", ".{0,80}", 0..5),
         bytes: u64,
+        is_part: bool,
     ) {
         let entry = entry(key, user, bytes);
+        let checksum = testing::object_row(StorageClass::Standard).checksum;
+        let entry = entry.with_part(checksum.filter(|_| is_part));
         let (secret, body) = (SecretKey::random().unwrap(), ObjectId::from_bytes([4; 16]));
         let sealed = entry.seal(&secret, body).unwrap();
         prop_assert_eq!(sealed.len(), entry.sealed_bytes().unwrap());
@@ -51,12 +55,13 @@ proptest! {
         prop_assert!(Entry::open(&secret, body, &sealed[..sealed.len() - 1]).is_err());
         // A version that is to come is named, and a part's is damage.
         let plain = open_entry(&secret, body, &sealed).unwrap();
-        for version in [0, 3, 0x7f, 0x80, 0x81, 0x82] {
+        prop_assert_eq!(plain[0], if is_part { 3 } else { 2 });
+        for version in [0, 4, 0x7f, 0x80, 0x81, 0x82] {
             let plain = [&[version], &plain[1..]].concat();
             let sealed = seal_entry(&secret, body, &plain).unwrap();
             let refused = Entry::open(&secret, body, &sealed).unwrap_err();
             let is_newer = matches!(refused, ArchiveError::Newer { .. });
-            prop_assert_eq!(is_newer, (3..0x81).contains(&version), "{}", refused);
+            prop_assert_eq!(is_newer, (4..0x81).contains(&version), "{}", refused);
             let told = format!("version {version}");
             prop_assert!(refused.to_string().contains(&told), "{}", refused);
             let refused = PartEntry::open(&secret, body, &sealed).err();

@@ -80,6 +80,7 @@ impl From<Entry1> for Entry {
             part_count: entry.part_count,
             upload_id: entry.upload_id,
             labels: Labels::default(),
+            part_checksum: None,
         }
     }
 }

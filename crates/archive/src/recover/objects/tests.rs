@@ -65,6 +65,7 @@ fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
         part_count: None,
         upload_id: None,
         labels: Labels::default(),
+        part_checksum: None,
     };
     let slot = UsedSlot { index: u32::from(number), body: id(number), run: 1 };
     let known = Some(Known { entry: Box::new(entry), slot, written: None });

@@ -25,6 +25,7 @@ fn a_note() -> Note {
         checksum: None,
         part_count: None,
         upload: Some(UploadId::from_bytes([3; 16])),
+        runs: None,
     }
 }
 
@@ -93,4 +94,53 @@ fn what_is_too_long_for_a_row_is_refused_by_its_length() {
     let long = Note { meta: ObjectMeta { user, ..ObjectMeta::default() }, ..a_note() };
     let refused = long.seal(&shared(), object()).unwrap_err();
     assert!(refused.to_string().contains("5120 are the most"), "{refused}");
+}
+
+/// A note of an object of three parts, whose lengths are these.
+fn of_parts(lengths: [u64; 3]) -> Note {
+    let runs = PartRuns::of(lengths.into_iter());
+    Note { part_count: Some(3), runs, ..a_note() }
+}
+
+#[test]
+fn the_lengths_of_parts_are_told_and_pass_by_who_does_not_know_them() {
+    let note = of_parts([2, 2, 1]);
+    let told = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
+    let find = |number: u32| told.part(number).map(|part| (part.first, part.bytes));
+    assert_eq!([1, 2, 3].map(|number| find(number).unwrap()), [(0, 2), (2, 2), (4, 1)]);
+    for number in [0, 4] {
+        let refused = find(number).unwrap_err();
+        assert!(matches!(refused, ArchiveError::InvalidPartNumber { count: 3, .. }), "{refused}");
+    }
+    let mut plain = postcard::to_stdvec(&note).unwrap();
+    plain.extend(postcard::to_stdvec(&note.runs).unwrap());
+    let read: Note = postcard::from_bytes(&plain).unwrap();
+    assert_eq!((read.part_count, read.bytes), (Some(3), 5));
+}
+
+#[test]
+fn lengths_that_are_not_those_of_the_object_are_not_told() {
+    let without = Note { runs: None, ..of_parts([2, 2, 1]) };
+    for note in [of_parts([2, 2, 2]), without] {
+        let told = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
+        let refused = told.part(1).unwrap_err();
+        assert!(matches!(refused, ArchiveError::PartsNotKept { .. }), "{refused}");
+    }
+    let whole = described(Some(a_note().seal(&shared(), object()).unwrap())).unwrap();
+    let only = whole.part(1).unwrap();
+    assert_eq!((only.first, only.bytes), (0, 5), "an object put whole is its only part");
+}
+
+#[test]
+fn what_a_client_noted_goes_before_the_lengths_of_parts() {
+    let user = BTreeMap::from([("name".to_owned(), "v".repeat(SHARED_NOTE_BYTES_MAX - 100))]);
+    let mut note = of_parts([2, 2, 1]);
+    note.meta.user = user;
+    while note.seal(&shared(), object()).is_ok() {
+        note.etag.push('e');
+    }
+    note.etag.pop();
+    let told = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
+    assert_eq!(told.info.meta.user, note.meta.user);
+    assert!(matches!(told.part(1), Err(ArchiveError::PartsNotKept { .. })));
 }

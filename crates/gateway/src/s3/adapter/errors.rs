@@ -143,6 +143,8 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         }
         E::PreconditionFailed { .. } => ("PreconditionFailed", StatusCode::PRECONDITION_FAILED),
         E::InvalidRange { .. } => ("InvalidRange", StatusCode::RANGE_NOT_SATISFIABLE),
+        E::InvalidPartNumber { .. } => ("InvalidPartNumber", StatusCode::RANGE_NOT_SATISFIABLE),
+        E::PartsNotKept { .. } => ("NotImplemented", StatusCode::NOT_IMPLEMENTED),
         E::InvalidStorageClass { .. } => ("InvalidStorageClass", StatusCode::BAD_REQUEST),
         E::NotRestored { .. } | E::NotArchived { .. } => {
             ("InvalidObjectState", StatusCode::FORBIDDEN)

@@ -1,7 +1,10 @@
 //! Objects on their way out: GetObject, HeadObject, GetObjectAttributes.
 
 use bytes::Bytes;
-use fulgurite_archive::{Archive, ArchiveError, BucketName, ObjectInfo, ObjectKey, ObjectReader};
+use fulgurite_archive::{
+    Archive, ArchiveError, BucketName, ChecksumAlgorithm, ObjectInfo, ObjectKey, ObjectPart,
+    ObjectParts, ObjectReader,
+};
 use fulgurite_units::error_chain;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderMap, StatusCode};
@@ -12,21 +15,26 @@ use s3s::dto::{
     GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
     ObjectAttributes, StorageClass, StreamingBlob,
 };
-use s3s::{Body, S3Request, S3Response, S3Result};
+use s3s::{Body, S3Error, S3Request, S3Response, S3Result};
 
 use super::conditions::{self, ReadConditions};
-use super::errors::{fail, s3_error};
+use super::errors::fail;
+use super::multipart::part_number;
 use super::words::{
-    check_version, checksum_type, class_header, encryption, etag, length, names, not_implemented,
-    object_name, restore_header, set_checksum, timestamp,
+    check_version, checksum_type, class_header, encryption, etag, invalid_argument,
+    invalid_request, length, names, object_name, page_limit, restore_header, set_checksum,
+    timestamp,
 };
 use super::{meta, ranges};
-use crate::s3::answers::StatusOverride;
+use crate::limits::PAGE_ENTRIES_MAX;
+use crate::s3::answers::{BareEntityTag, StatusOverride};
 
-/// The fields that GetObject and HeadObject have in common, filled from an object.
+/// The fields that GetObject and HeadObject have in common, filled from an object; and the part
+/// that was asked for, if one was.
 macro_rules! described {
-    ($output:ident, $object:expr, $with_checksum:expr) => {{
+    ($output:ident, $object:expr, $part:expr, $checksum:expr) => {{
         let object: &ObjectInfo = $object;
+        let part: Option<&ObjectPart> = $part;
         let stored = &object.meta;
         let content_type = stored.content_type.as_deref().unwrap_or(meta::DEFAULT_CONTENT_TYPE);
         let mut output = $output {
@@ -39,16 +47,16 @@ macro_rules! described {
             e_tag: Some(etag(&object.etag)),
             last_modified: Some(timestamp(object.modified)),
             metadata: meta::user(stored),
-            parts_count: object.part_count.and_then(|count| i32::try_from(count).ok()),
+            parts_count: part.and(object.part_count).and_then(|count| i32::try_from(count).ok()),
             restore: object.restore.map(restore_header),
             server_side_encryption: Some(encryption()),
             storage_class: class_header(object.class),
             website_redirect_location: stored.website_redirect.clone(),
             ..Default::default()
         };
-        if $with_checksum {
+        if let Some(checksum) = $checksum {
             output.checksum_type = object.checksum.as_ref().map(checksum_type);
-            set_checksum!(output, &object.checksum);
+            set_checksum!(output, Some(checksum));
         }
         output
     }};
@@ -61,17 +69,18 @@ pub(super) async fn get(
     let S3Request { input, headers, extensions, .. } = request;
     let name = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
-    let Opened { mut reader, is_range } = open(archive, &name, &headers).await?;
-    check_part(input.part_number, &reader.info)?;
+    let asked = part_asked(input.part_number, &headers)?;
+    let Opened { mut reader, is_range } = open(archive, &name, &headers, asked).await?;
     // Bytes that cannot be read must be an error and not a broken connection, if that is known
     // before the first of them is sent.
     let first = reader.next().await.transpose().map_err(fail)?;
-    let is_part = is_range || input.part_number.is_some() && reader.info.bytes > 0;
-    let with_checksum = !is_range && wants_checksum(input.checksum_mode.as_ref());
-    let mut output = described!(GetObjectOutput, &reader.info, with_checksum);
+    let is_stretch = is_range || reader.part.is_some() && reader.bytes > 0;
+    let checksum = checksum_of(&reader.info, reader.part.as_ref(), is_range)
+        .filter(|_| wants_checksum(input.checksum_mode.as_ref()));
+    let mut output = described!(GetObjectOutput, &reader.info, reader.part.as_ref(), checksum);
     output.content_length = length(reader.bytes);
     output.content_range =
-        is_part.then(|| content_range(reader.first, reader.bytes, reader.info.bytes));
+        is_stretch.then(|| content_range(reader.first, reader.bytes, reader.info.bytes));
     let response_headers = match extensions.get() {
         Some(wanted) => meta::expires_wanted(wanted)?,
         None => meta::expires_header(&reader.info.meta),
@@ -86,21 +95,31 @@ struct Opened {
     is_range: bool,
 }
 
-/// Opens an object if it is the one that is meant. Whether it is comes before which bytes of it are
-/// wanted.
+/// Opens an object, or the part of it that is asked for, if it is the one that is meant. Whether it
+/// is comes before which bytes of it are wanted.
 async fn open(
     archive: &Archive,
     (bucket, key): &(BucketName, ObjectKey),
     headers: &HeaderMap,
+    part: Option<u32>,
 ) -> S3Result<Opened> {
     let conditions = ReadConditions::of_read(headers);
     let range = ranges::of_read(headers);
-    match archive.get(bucket, key, range).await {
+    let opened = match part {
+        Some(number) => archive.get_part(bucket, key, number).await,
+        None => archive.get(bucket, key, range).await,
+    };
+    match opened {
         Ok(reader) if range.is_none() || conditions::range_holds(headers, &reader.info) => {
             conditions.check(&reader.info)?;
             return Ok(Opened { reader, is_range: range.is_some() });
         }
         Ok(_) => {}
+        Err(error @ ArchiveError::InvalidPartNumber { .. }) => {
+            let object = archive.head(bucket, key).await.map_err(fail)?;
+            conditions.check(&object)?;
+            return Err(fail(error));
+        }
         Err(ArchiveError::InvalidRange { .. }) => {
             let object = archive.head(bucket, key).await.map_err(fail)?;
             conditions.check(&object)?;
@@ -122,30 +141,44 @@ pub(super) async fn head(
     let S3Request { input, headers, .. } = request;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
-    let object = archive.head(&bucket, &key).await.map_err(fail)?;
+    let asked = part_asked(input.part_number, &headers)?;
+    let (object, part) = find(archive, (&bucket, &key), asked).await?;
     ReadConditions::of_read(&headers).check(&object)?;
-    check_part(input.part_number, &object)?;
+    if let (Some(number), None) = (asked, &part) {
+        return Err(no_such_part(number, &object));
+    }
     let range = ranges::of_read(&headers).filter(|_| conditions::range_holds(&headers, &object));
-    let with_checksum = range.is_none() && wants_checksum(input.checksum_mode.as_ref());
-    let mut output = described!(HeadObjectOutput, &object, with_checksum);
+    let checksum = checksum_of(&object, part.as_ref(), range.is_some())
+        .filter(|_| wants_checksum(input.checksum_mode.as_ref()));
+    let mut output = described!(HeadObjectOutput, &object, part.as_ref(), checksum);
     output.content_length = length(object.bytes);
-    let mut part = None;
+    let mut stretch = None;
     if let Some(range) = range {
         let resolved = range.resolve(object.bytes);
-        part = Some(resolved.map_err(|_| ranges::unsatisfiable(&headers, object.bytes))?);
-    } else if input.part_number.is_some() && object.bytes > 0 {
-        part = Some((0, object.bytes));
+        stretch = Some(resolved.map_err(|_| ranges::unsatisfiable(&headers, object.bytes))?);
+    } else if let Some(part) = &part {
+        output.content_length = length(part.bytes);
+        stretch = Some((part.first, part.bytes)).filter(|_| part.bytes > 0);
     }
-    if let Some((first, bytes)) = part {
+    if let Some((first, bytes)) = stretch {
         output.content_length = length(bytes);
         output.content_range = Some(content_range(first, bytes, object.bytes));
     }
     let mut response = S3Response::with_headers(output, meta::expires_header(&object.meta));
-    if part.is_some() {
+    if stretch.is_some() {
         response.extensions.insert(StatusOverride(StatusCode::PARTIAL_CONTENT));
     }
     Ok(response)
 }
+
+/// What GetObjectAttributes can be asked for.
+const ATTRIBUTES: [&str; 5] = [
+    ObjectAttributes::CHECKSUM,
+    ObjectAttributes::ETAG,
+    ObjectAttributes::OBJECT_PARTS,
+    ObjectAttributes::OBJECT_SIZE,
+    ObjectAttributes::STORAGE_CLASS,
+];
 
 pub(super) async fn attributes(
     archive: &Archive,
@@ -154,11 +187,21 @@ pub(super) async fn attributes(
     let input = request.input;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
-    let object = archive.head(&bucket, &key).await.map_err(fail)?;
     let wanted: Vec<&str> = input.object_attributes.iter().map(ObjectAttributes::as_str).collect();
+    let mut asked = wanted.iter().flat_map(|line| line.split(',')).map(str::trim);
+    if !asked.all(|name| ATTRIBUTES.contains(&name)) {
+        return Err(invalid_argument("Invalid attribute name specified."));
+    }
     let wants = |name: &str| names(wanted.iter().copied(), name);
+    let (object, parts) = if wants(ObjectAttributes::OBJECT_PARTS) {
+        let page = (input.part_number_marker, input.max_parts);
+        attributes_of_parts(archive, (&bucket, &key), page).await?
+    } else {
+        (archive.head(&bucket, &key).await.map_err(fail)?, None)
+    };
     let mut output = GetObjectAttributesOutput {
         last_modified: Some(timestamp(object.modified)),
+        object_parts: parts,
         ..Default::default()
     };
     if wants(ObjectAttributes::ETAG) {
@@ -178,13 +221,52 @@ pub(super) async fn attributes(
         set_checksum!(shown, Some(checksum));
         output.checksum = Some(shown);
     }
-    if wants(ObjectAttributes::OBJECT_PARTS) {
-        output.object_parts = object.part_count.map(|count| GetObjectAttributesParts {
-            total_parts_count: i32::try_from(count).ok(),
-            ..Default::default()
-        });
+    let mut response = S3Response::new(output);
+    response.extensions.insert(BareEntityTag);
+    Ok(response)
+}
+
+/// An object with what GetObjectAttributes says of its parts: their count, and one by one those of
+/// which there is a checksum that a client chose, as S3 does.
+async fn attributes_of_parts(
+    archive: &Archive,
+    (bucket, key): (&BucketName, &ObjectKey),
+    (marker, limit): (Option<i32>, Option<i32>),
+) -> S3Result<(ObjectInfo, Option<GetObjectAttributesParts>)> {
+    let limit = page_limit(limit, PAGE_ENTRIES_MAX, "max-parts")?;
+    let after = u32::try_from(marker.unwrap_or_default())
+        .map_err(|_| invalid_argument("part-number-marker is negative"))?;
+    let found = match archive.parts(bucket, key, after, limit).await {
+        Err(ArchiveError::PartsNotKept { .. }) => {
+            let info = archive.head(bucket, key).await.map_err(fail)?;
+            ObjectParts { info, parts: Vec::new(), is_more: false }
+        }
+        found => found.map_err(fail)?,
+    };
+    let Some(count) = found.info.part_count else { return Ok((found.info, None)) };
+    let total_parts_count = i32::try_from(count).ok();
+    let mut shown = GetObjectAttributesParts { total_parts_count, ..Default::default() };
+    let chosen = found.info.checksum.as_ref().map(|checksum| checksum.algorithm);
+    let has_own = chosen.is_some_and(|algorithm| algorithm != ChecksumAlgorithm::Crc64Nvme);
+    if has_own && found.parts.iter().all(|part| part.checksum.is_some()) {
+        shown.is_truncated = Some(found.is_more);
+        shown.max_parts = i32::try_from(limit).ok();
+        shown.part_number_marker = i32::try_from(after).ok();
+        let last = found.parts.last().map_or(after, |part| part.number);
+        shown.next_part_number_marker = i32::try_from(last).ok();
+        shown.parts = Some(found.parts.iter().map(attributes_of_part).collect());
     }
-    Ok(S3Response::new(output))
+    Ok((found.info, Some(shown)))
+}
+
+fn attributes_of_part(part: &ObjectPart) -> s3s::dto::ObjectPart {
+    let mut shown = s3s::dto::ObjectPart {
+        part_number: i32::try_from(part.number).ok(),
+        size: length(part.bytes),
+        ..Default::default()
+    };
+    set_checksum!(shown, &part.checksum);
+    shown
 }
 
 fn content_range(first: u64, bytes: u64, whole: u64) -> String {
@@ -195,16 +277,42 @@ fn wants_checksum(mode: Option<&ChecksumMode>) -> bool {
     mode.is_some_and(|mode| mode.as_str() == ChecksumMode::ENABLED)
 }
 
-/// An object that was put in one call is its own only part. Where the parts of others began is not
-/// kept.
-fn check_part(number: Option<i32>, object: &ObjectInfo) -> S3Result<()> {
-    match (number, object.part_count) {
-        (None, _) | (Some(1), None) => Ok(()),
-        (Some(_), Some(_)) => Err(not_implemented("Reading an object by partNumber")),
-        (Some(_), None) => {
-            let message = "The requested partnumber is not satisfiable";
-            Err(s3_error("InvalidPartNumber", StatusCode::RANGE_NOT_SATISFIABLE, message))
-        }
+/// The part that is asked for, instead of a range.
+fn part_asked(number: Option<i32>, headers: &HeaderMap) -> S3Result<Option<u32>> {
+    let number = number.map(part_number).transpose()?;
+    if number.is_some() && ranges::of_read(headers).is_some() {
+        let message = "Cannot specify both Range header and partNumber query parameter";
+        return Err(invalid_request(message));
+    }
+    Ok(number)
+}
+
+/// An object, and the part of it that is asked for, if it has that.
+async fn find(
+    archive: &Archive,
+    (bucket, key): (&BucketName, &ObjectKey),
+    asked: Option<u32>,
+) -> S3Result<(ObjectInfo, Option<ObjectPart>)> {
+    let Some(number) = asked else {
+        return Ok((archive.head(bucket, key).await.map_err(fail)?, None));
+    };
+    let found = archive.parts(bucket, key, number - 1, 1).await.map_err(fail)?;
+    Ok((found.info, found.parts.into_iter().next()))
+}
+
+fn no_such_part(number: u32, object: &ObjectInfo) -> S3Error {
+    fail(ArchiveError::InvalidPartNumber { number, count: object.part_count.unwrap_or(1) })
+}
+
+/// The checksum of what is answered: of a part its own, of another stretch none.
+fn checksum_of<'a>(
+    object: &'a ObjectInfo,
+    part: Option<&'a ObjectPart>,
+    is_range: bool,
+) -> Option<&'a fulgurite_archive::Checksum> {
+    match part {
+        Some(part) => part.checksum.as_ref(),
+        None => object.checksum.as_ref().filter(|_| !is_range),
     }
 }
 

@@ -33,6 +33,8 @@ fn codes_and_statuses_are_those_of_s3() {
         (E::NotRestored { class: "GLACIER" }, "InvalidObjectState", 403),
         (E::NotArchived { class: "STANDARD" }, "InvalidObjectState", 403),
         (E::RestoreAlreadyInProgress, "RestoreAlreadyInProgress", 409),
+        (E::InvalidPartNumber { number: 3, count: 2 }, "InvalidPartNumber", 416),
+        (E::PartsNotKept { key: text("k") }, "NotImplemented", 501),
         (
             E::ExpeditedNotAvailable { class: "DEEP_ARCHIVE" },
             "GlacierExpeditedRetrievalNotAvailable",

@@ -1,0 +1,70 @@
+//! How long the parts of an object of a shared bucket are: runs of parts of one length, as most
+//! uploads have one such run and a last part. A note has little room, so that lengths which change
+//! all the time are not kept.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{PART_NUMBER_MAX, SHARED_PART_RUNS_MAX};
+
+/// Lengths of parts: how many of a length follow each other, and the length.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PartRuns(Vec<(u32, u64)>);
+
+impl PartRuns {
+    /// The runs of these lengths; none when there are too many.
+    pub(super) fn of(lengths: impl Iterator<Item = u64>) -> Option<Self> {
+        let mut runs: Vec<(u32, u64)> = Vec::new();
+        for bytes in lengths {
+            if let Some((count, length)) = runs.last_mut()
+                && *length == bytes
+            {
+                *count += 1;
+                continue;
+            }
+            if runs.len() == SHARED_PART_RUNS_MAX {
+                return None;
+            }
+            runs.push((1, bytes));
+        }
+        Some(Self(runs))
+    }
+
+    /// The length of each part; what is read here came from a store.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
+        let all = self.0.iter().flat_map(|&(count, bytes)| (0..count).map(move |_| bytes));
+        all.take(PART_NUMBER_MAX as usize)
+    }
+
+    /// Whether they are so many parts with so many bytes.
+    pub(super) fn add_up_to(&self, parts: u32, bytes: u64) -> bool {
+        let count = self.0.iter().try_fold(0, |sum: u32, &(count, _)| sum.checked_add(count));
+        let sum = self.0.iter().try_fold(0, |sum: u64, &(count, length)| {
+            sum.checked_add(length.checked_mul(u64::from(count))?)
+        });
+        (count, sum) == (Some(parts), Some(bytes)) && parts <= PART_NUMBER_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_one_length_are_one_run() {
+        let lengths = std::iter::repeat_n(8 << 20, 9_999).chain([77]);
+        let runs = PartRuns::of(lengths.clone()).unwrap();
+        assert!(postcard::to_stdvec(&runs).unwrap().len() < 16);
+        assert!(runs.lengths().eq(lengths));
+        assert!(runs.add_up_to(10_000, (8 << 20) * 9_999 + 77));
+        assert!(!runs.add_up_to(10_000, 8 << 20) && !runs.add_up_to(9_999, (8 << 20) * 9_999 + 77));
+    }
+
+    #[test]
+    fn lengths_that_always_change_are_not_kept() {
+        let most = SHARED_PART_RUNS_MAX as u64;
+        assert!(PartRuns::of(0..most).is_some());
+        assert_eq!(PartRuns::of(0..=most), None);
+        let forged = PartRuns(vec![(u32::MAX, u64::MAX), (1, 1)]);
+        assert!(!forged.add_up_to(0, 0));
+    }
+}
