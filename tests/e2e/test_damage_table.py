@@ -223,6 +223,29 @@ def test_row(patients: object, row: Row) -> None:
         assert patient.outcome() == ("serves", row.lost)
 
 
+TABLES = "catalog/keyspaces/N/tables/N"
+
+
+@pytest.mark.skipif(bool(WRITES), reason="the table is being written")
+def test_one_bit_of_any_table(patients: object, example: Example) -> None:
+    """Damage each table of the catalog in turn: what the row of the largest says is true of all."""
+    row = next(row for row in rows() if (row.file, row.damage) == (TABLES, "one bit"))
+    pattern = TABLES.replace("N", "*")
+    tables = sorted(str(path.relative_to(example.now)) for path in example.now.glob(pattern))
+    assert len(tables) > 1, tables
+    for table in tables:
+        patient = patients(table)  # type: ignore[operator]
+        patient.damage(row.damage)
+        code = start_or_code(patient.server)
+        log = patient.server.log.read_text(encoding="utf-8", errors="replace")
+        assert f"ends with {code}" == row.start, f"{table}: {log}"
+        assert row.seen.strip("`") in log, table
+        assert patient.recover(row.todo) == 0, table
+        assert patient.outcome() == ("serves", row.lost), table
+        patient.server.kill()
+        shutil.rmtree(patient.server.folder)
+
+
 def test_no_row_is_missing() -> None:
     """Each file has a row for each damage that can be done to it."""
     named = {(row.file, row.damage) for row in rows()}

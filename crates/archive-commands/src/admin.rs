@@ -314,11 +314,19 @@ fn show_disk(s: &Status) -> String {
     if s.reserve_bytes < s.reserve_bytes_wanted {
         line.push_str(&format!(" of {}", bytes(s.reserve_bytes_wanted)));
     }
+    if let Some(damage) = &s.catalog_damage {
+        line.push_str(&format!(
+            "\ncatalog    is damaged: {damage}; stop the archive and run `fulgurite recover`"
+        ));
+    }
     if let Some(reason) = &s.catalog_refusal {
         line.push_str(&format!("\ncatalog    takes no writes: {reason}"));
     }
     line
 }
+
+/// Failed restores that a status in text shows.
+const FAILED_SHOWN: usize = 10;
 
 /// Names in doubt that a status in text shows.
 const DOUBTED_SHOWN: usize = 10;
@@ -381,6 +389,30 @@ fn show_staged(s: &Status) -> String {
     }
 }
 
+/// Restores, and of those that failed the first and why.
+fn show_restores(s: &Status) -> String {
+    let mut line = format!(
+        "restores   {} waiting, {} held",
+        grouped(s.restores_waiting),
+        counted(s.restored_objects, "copy")
+    );
+    if s.restores_failed > 0 {
+        line.push_str(&format!(
+            ", {} given up: asked for again they are tried again",
+            grouped(s.restores_failed)
+        ));
+    }
+    for failed in s.failed_restores.iter().take(FAILED_SHOWN) {
+        let what = if failed.is_given_up { "given up" } else { "is tried again" };
+        let tries = counted(u64::from(failed.failures), "failure");
+        line.push_str(&format!(
+            "\n           {}/{} {what} after {tries}: {}",
+            failed.bucket, failed.key, failed.error
+        ));
+    }
+    line
+}
+
 fn show_status(s: &Status) -> String {
     let mut lines = vec![
         format!("archive    {} (software {})", s.archive, s.version),
@@ -390,11 +422,7 @@ fn show_status(s: &Status) -> String {
         format!("logs       {} of {}", bytes(s.log_bytes), bytes(s.log_bytes_max)),
         show_disk(s),
         show_platters(s),
-        format!(
-            "restores   {} waiting, {} held",
-            grouped(s.restores_waiting),
-            counted(s.restored_objects, "copy")
-        ),
+        show_restores(s),
         format!(
             "repaired   {} by track, {} by group, {} by set",
             grouped(s.repaired_by_track),
@@ -547,3 +575,6 @@ pub fn show_place(place: &ShardPlace) -> String {
         if first == last { format!("track {first}") } else { format!("tracks {first} to {last}") };
     format!("body {}: {size} on platter {platter}, {tracks}, {slot}", place.body)
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,7 @@ pub enum ArchiveError {
     NotArchived { class: &'static str },
     #[error("object restore is already in progress")]
     RestoreAlreadyInProgress,
-    #[error("retrieval tier Expedited is not available for class {class}")]
+    #[error("Retrieval option is not supported by this storage class: Expedited for {class}")]
     ExpeditedNotAvailable { class: &'static str },
     #[error("{what}")]
     InvalidArgument { what: String },

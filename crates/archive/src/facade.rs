@@ -121,6 +121,13 @@ impl Archive {
         self.ground.committer.refusal()
     }
 
+    /// Whether damage of the catalog was met since the start. What it needs is a recovery: what
+    /// is asked for may be in the damaged part.
+    #[must_use]
+    pub fn is_catalog_damaged(&self) -> bool {
+        self.ground.kv.damage().is_some()
+    }
+
     /// Makes a bucket.
     ///
     /// # Errors

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fulgurite_catalog::{
-    CatalogError, Committer, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView, Transaction,
+    CatalogError, Committer, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView,
+    Transaction,
 };
 use fulgurite_platters::{FailPoints, Panics, Platters, Shared};
 use fulgurite_units::{ArchiveId, Clock, UnixTime};
@@ -36,6 +37,10 @@ use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
 use crate::tiers::{Tiers, far_libraries};
 use crate::{ArchiveError, Result};
+
+/// What to do about a catalog of which a part cannot be read.
+pub(crate) const DAMAGED_CATALOG_REMEDY: &str = "run `fulgurite recover`, which keeps all that \
+    can be read of it and takes the rest from platters and logs";
 
 /// An open data directory.
 #[derive(Debug)]
@@ -96,6 +101,16 @@ fn identity(config: &ArchiveConfig) -> Result<Identity> {
 impl Ground {
     /// Opens or creates the data directory. Blocks on the disk.
     pub(crate) fn open(config: ArchiveConfig, clock: Clock) -> Result<Self> {
+        Self::open_directory(config, clock).inspect_err(|error| {
+            if let ArchiveError::Catalog(error) = error
+                && error.kind() == ErrorKind::Corrupt
+            {
+                tracing::error!("the catalog is damaged: {DAMAGED_CATALOG_REMEDY}");
+            }
+        })
+    }
+
+    fn open_directory(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         config.glass.validate()?;
         let paths = Paths::new(&config.data);
         make_dir(&config.data)?;
@@ -326,15 +341,6 @@ fn open_catalog(
         {
             tracing::warn!(error = error.chain(), "the catalog did not open; it is tried again");
             FjallStore::open_if(path, &SPACES, &config, accept)
-        }
-        Err(ArchiveError::Catalog(error))
-            if error.kind() == fulgurite_catalog::ErrorKind::Corrupt =>
-        {
-            tracing::error!(
-                "the catalog is damaged: run `fulgurite recover`, which keeps all that can be \
-                 read of it and takes the rest from platters and logs"
-            );
-            Err(error.into())
         }
         opened => opened,
     }

@@ -55,6 +55,13 @@ pub const KEY_BYTES_MAX: usize = 1024;
 /// Longest key of an object in a bucket that archives share, whose name at a site has four letters
 /// for three bytes.
 pub const SHARED_KEY_BYTES_MAX: usize = 390;
+/// Times that a restore which meets damage is begun, each with the tries of its pieces, before it
+/// is given up: some seventy seconds.
+pub const RESTORE_DAMAGED_ROUNDS: u32 = 1;
+/// The same of one whose bytes are out of reach: with the rests between them two and a half hours.
+pub const RESTORE_ROUNDS_MAX: u32 = 8;
+/// Times that a copy is made whose bytes are not those ingested.
+pub const RESTORE_COPIES_MAX: u32 = 4;
 /// Bytes of what is noted of an object of a shared bucket: sealed and in letters it is an attribute
 /// that lies in the object's row.
 pub const SHARED_NOTE_BYTES_MAX: usize = 5 << 10;

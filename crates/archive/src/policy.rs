@@ -38,7 +38,7 @@ fn oldest_but(ground: &Ground, excluded: &Excluded) -> Result<Option<UnixTime>> 
         match keys::KeyReader::new(key).u64() {
             Ok(place) if excluded.contains(place) => return ControlFlow::Continue(()),
             Ok(_) => {
-                let row = rows::decode::<QueueRow>(QUEUE, value);
+                let row = rows::decode_of::<QueueRow>(&*ground.kv, QUEUE, value);
                 found = row.map(|row| Some(row.arrived));
             }
             Err(error) => found = Err(error.into()),

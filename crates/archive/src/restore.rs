@@ -12,11 +12,14 @@
 //! the rows, which alone say what is wanted. All shards that are fetched of one platter together
 //! are read in one mount, each track once. A track that its own platter cannot give back is
 //! recovered from the platter's set. A restore that fails stays requested: its row says why, and it
-//! is tried again.
+//! is tried again. One that is given up is not requested any more: damaged bytes do not get better
+//! by being read again, and what is out of reach for hours somebody has to look at. Whoever asks
+//! again has it tried again.
 
 mod bench;
 mod committing;
 mod copying;
+mod failing;
 mod log_file;
 mod queue;
 mod restorer;
@@ -33,7 +36,7 @@ use crate::config::ExpeditedPolicy;
 use crate::ground::Ground;
 use crate::limits::{RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX};
 use crate::objects::classes::Classes;
-use crate::objects::commit::require_object;
+use crate::objects::commit::{forget_failed, require_object};
 use crate::objects::names::{BucketName, ObjectKey, ObjectName};
 use crate::objects::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
 use crate::rows::{self, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow};
@@ -158,6 +161,7 @@ fn accept(
             }
         }
     }
+    forget_failed(tx, object.object_id)?;
     object.restore = Some(mark);
     rows::put(tx, OBJECTS, object_key, &object)?;
     let row = RestoreRow { name, mark, failures: 0, error: None };

@@ -14,6 +14,7 @@
 //! doubts      bucket, key, body id                  DoubtRow: whole in a log, and not named
 //! segments    log, segment                          bytes that rows name in it
 //! restores    object id                             RestoreRow: a restore not yet done
+//! failed      object id                             RestoreRow: a restore that was given up
 //! expiries    time, object id                       where the restored copy's object is
 //! moves       tier, sequence                        QueueRow: a staged body waiting for a tier
 //! removals    tier, body id                         key slot of a body to be removed from a tier
@@ -63,6 +64,7 @@ pub(crate) const SHREDS: Space = Space::new("shreds");
 pub(crate) const DOUBTS: Space = Space::new("doubts");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
 pub(crate) const RESTORES: Space = Space::new("restores");
+pub(crate) const FAILED: Space = Space::new("failed");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
 pub(crate) const MOVES: Space = Space::new("moves");
 pub(crate) const REMOVALS: Space = Space::new("removals");
@@ -70,9 +72,9 @@ pub(crate) const COPIES: Space = Space::new("copies");
 pub(crate) const CHECKSUMS: Space = Space::new("checksums");
 
 /// Spaces of rows that are here.
-const OWN_SPACES: [Space; 17] = [
+const OWN_SPACES: [Space; 18] = [
     META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS,
-    RESTORES, EXPIRIES, MOVES, REMOVALS, COPIES, CHECKSUMS,
+    RESTORES, FAILED, EXPIRIES, MOVES, REMOVALS, COPIES, CHECKSUMS,
 ];
 
 /// Every space, as the store is opened with: those of the glass tier, too.
@@ -302,6 +304,11 @@ pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
     Ok(row::decode(space, bytes)?)
 }
 
+/// The same of bytes that `view` gave; it is told when they are no row.
+pub(crate) fn decode_of<T: Row>(view: &dyn ReadView, space: Space, bytes: &[u8]) -> Result<T> {
+    Ok(row::decode_of(view, space, bytes)?)
+}
+
 /// The bytes of a row.
 pub(crate) fn encode<T: Row>(row: &T) -> Result<Vec<u8>> {
     Ok(row::encode(row)?)
@@ -345,6 +352,18 @@ pub(crate) fn part_checksum(
         return Ok(None);
     }
     get(view, CHECKSUMS, &body_key(object.object_id, index))
+}
+
+const FAILED_COUNT_KEY: &[u8] = b"failed";
+
+/// Rows of the space of restores that were given up.
+pub(crate) fn failed_count(view: &dyn ReadView) -> Result<u64> {
+    Ok(get(view, META, FAILED_COUNT_KEY)?.unwrap_or(0))
+}
+
+/// Writes how many rows that space has.
+pub(crate) fn set_failed_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
+    put(tx, META, FAILED_COUNT_KEY.to_vec(), &count)
 }
 
 /// The first segment of each log that may hold an entry whose commit had not ended when this was

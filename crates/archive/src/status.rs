@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Space};
 use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use crate::limits::NAMED_MAX;
 use crate::objects::commit::{bodies, require_object, rows_in};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{
-    self, BodyRow, DAMAGED, DOUBTS, DoubtRow, QUEUE, QueueRow, RESTORES, RestoreRow,
+    self, BodyRow, DAMAGED, DOUBTS, DoubtRow, FAILED, QUEUE, QueueRow, RESTORES, RestoreRow,
 };
 
 pub use crate::bodies::orphan_report::OrphanedSegment;
@@ -89,6 +89,9 @@ pub struct Status {
     /// Why the catalog takes no writes; nothing when it does.
     #[serde(default)]
     pub catalog_refusal: Option<String>,
+    /// Damage of the catalog that was met since the start; `fulgurite recover` mends it.
+    #[serde(default)]
+    pub catalog_damage: Option<String>,
     /// Whether names of deleted objects are still in files.
     #[serde(default)]
     pub has_names_to_forget: bool,
@@ -111,6 +114,9 @@ pub struct Status {
     pub unverified_trouble: Option<String>,
     /// Restores waiting or running.
     pub restores_waiting: u64,
+    /// Restores that were given up and not asked for again.
+    #[serde(default)]
+    pub restores_failed: u64,
     /// Restored copies held.
     pub restored_objects: u64,
     /// What the background pipeline is doing: `idle`, `sealing`, or the error it waits on.
@@ -142,7 +148,8 @@ pub struct Status {
     pub repaired_by_group: u64,
     /// Tracks that needed the platter-set.
     pub repaired_by_set: u64,
-    /// Restores that failed and are tried again; the first hundred.
+    /// Restores that failed: those that were given up, then those that are tried again; the first
+    /// hundred.
     pub failed_restores: Vec<FailedRestore>,
     /// The decode service, where images are decoded.
     #[serde(default)]
@@ -246,6 +253,9 @@ pub struct FailedRestore {
     pub failures: u32,
     /// What failed: platter and layer of code.
     pub error: String,
+    /// Whether it was given up: it is tried again when it is asked for again.
+    #[serde(default)]
+    pub is_given_up: bool,
 }
 
 /// A staged body that is not what was ingested.
@@ -367,8 +377,22 @@ pub struct ShardPlace {
     pub slot: Option<u32>,
 }
 
-/// The status of an open archive, without what its jobs say of themselves.
+/// The status of an open archive, without what its jobs say of themselves. Of one whose catalog is
+/// damaged it may be no more than that.
 pub(crate) fn status(ground: &Ground) -> Result<Status> {
+    whole_status(ground).or_else(|error| {
+        let damage = ground.kv.damage().ok_or(error)?;
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            archive: ground.archive.to_string(),
+            catalog_refusal: ground.committer.refusal(),
+            catalog_damage: Some(damage.chain()),
+            ..Status::default()
+        })
+    })
+}
+
+fn whole_status(ground: &Ground) -> Result<Status> {
     let totals = rows::totals(&*ground.kv)?;
     let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
     let glass = ground.platters.snapshot()?;
@@ -408,11 +432,13 @@ pub(crate) fn status(ground: &Ground) -> Result<Status> {
         reserve_bytes,
         reserve_bytes_wanted,
         catalog_refusal: ground.committer.refusal(),
+        catalog_damage: ground.kv.damage().map(|damage| damage.chain()),
         has_names_to_forget: !rows::forgetting(&*ground.kv)?.is_done(),
         platters: glass.platters,
         far_libraries: glass.far,
         sets: glass.sets,
         restores_waiting: totals.restores_waiting,
+        restores_failed: rows::failed_count(&*ground.kv)?,
         restored_objects: totals.restored,
         pipeline: String::new(),
         jobs: Vec::new(),
@@ -458,23 +484,38 @@ fn in_doubt(ground: &Ground) -> Result<Vec<DoubtedBody>> {
 
 fn failed_restores(ground: &Ground) -> Result<Vec<FailedRestore>> {
     let mut failed = Vec::new();
+    for (space, is_given_up) in [(FAILED, true), (RESTORES, false)] {
+        add_failed(ground, space, is_given_up, &mut failed)?;
+    }
+    Ok(failed)
+}
+
+fn add_failed(
+    ground: &Ground,
+    space: Space,
+    is_given_up: bool,
+    failed: &mut Vec<FailedRestore>,
+) -> Result<()> {
     let mut failure = None;
     let all = KeyRange::prefix(b"");
-    ground.kv.scan(RESTORES, &all, Direction::Ascending, &mut |_, value| {
-        match rows::decode::<RestoreRow>(RESTORES, value) {
+    ground.kv.scan(space, &all, Direction::Ascending, &mut |_, value| {
+        if failed.len() >= NAMED_MAX {
+            return ControlFlow::Break(());
+        }
+        match rows::decode_of::<RestoreRow>(&*ground.kv, space, value) {
             Ok(RestoreRow { name, failures, error: Some(error), .. }) => {
                 let (bucket, key) = (name.bucket.to_string(), name.key.to_string());
-                failed.push(FailedRestore { bucket, key, failures, error });
+                failed.push(FailedRestore { bucket, key, failures, error, is_given_up });
+                ControlFlow::Continue(())
             }
-            Ok(_) => {}
+            Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
                 failure = Some(error);
-                return ControlFlow::Break(());
+                ControlFlow::Break(())
             }
         }
-        if failed.len() < NAMED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    failure.map_or(Ok(failed), Err)
+    failure.map_or(Ok(()), Err)
 }
 
 /// A real day.

@@ -18,13 +18,15 @@ use fulgurite_units::Instant;
 
 use crate::ground::Ground;
 use crate::rows::{
-    self, BUCKETS, CHECKSUMS, DAMAGED, DOUBTS, EXPIRIES, OBJECTS, PARTS, QUEUE, RESTORES, UPLOADS,
+    self, BUCKETS, CHECKSUMS, DAMAGED, DOUBTS, EXPIRIES, FAILED, OBJECTS, PARTS, QUEUE, RESTORES,
+    UPLOADS,
 };
 use crate::{ArchiveError, Result};
 
 /// Every space with names, metadata, ETags or checksums of bytes in its rows.
-const NAMING: [Space; 10] =
-    [BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, DOUBTS, RESTORES, EXPIRIES, CHECKSUMS];
+const NAMING: [Space; 11] = [
+    BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, DOUBTS, RESTORES, FAILED, EXPIRIES, CHECKSUMS,
+];
 
 /// What one run of the archive knows of its own forgetting.
 #[derive(Debug, Default)]

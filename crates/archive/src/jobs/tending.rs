@@ -7,18 +7,32 @@ use fulgurite_units::Duration;
 
 use super::{Failed, Job, Next, Pace, Turn};
 use crate::bodies::forget::Forgetting;
-use crate::ground::Ground;
+use crate::ground::{DAMAGED_CATALOG_REMEDY, Ground};
 use crate::limits::JOB_TICK;
 
 #[derive(Debug)]
 pub(super) struct Tending {
     ground: Arc<Ground>,
     forgetting: Forgetting,
+    /// Whether damage of the catalog was said.
+    is_damage_said: bool,
 }
 
 impl Tending {
     pub(super) fn of(ground: &Arc<Ground>) -> Self {
-        Self { ground: Arc::clone(ground), forgetting: Forgetting::default() }
+        let forgetting = Forgetting::default();
+        Self { ground: Arc::clone(ground), forgetting, is_damage_said: false }
+    }
+
+    /// Says how to mend a catalog of which a part could not be read.
+    fn say_damage(&mut self) {
+        let Some(damage) = self.ground.kv.damage().filter(|_| !self.is_damage_said) else { return };
+        self.is_damage_said = true;
+        let damage = damage.chain();
+        tracing::error!(
+            damage,
+            "the catalog is damaged: stop the archive, and {DAMAGED_CATALOG_REMEDY}"
+        );
     }
 }
 
@@ -40,6 +54,7 @@ impl Job for Tending {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        self.say_damage();
         let ground = &self.ground;
         // Each is tried, whatever becomes of the others.
         let kept = ground.space.keep_reserve();

@@ -24,7 +24,7 @@ use crate::objects::object::{Chosen, StorageClass};
 use crate::restore::{self, Restorer};
 use crate::status::{JobStatus, MoveReport, PIPELINE_IDLE, SealReport, Status, VerifyReport};
 use crate::tiers::{Mover, Tiers};
-use crate::{ArchiveError, Result, startup};
+use crate::{ArchiveError, Result, rows, startup};
 
 /// How the ground's clients reach the jobs.
 #[derive(Debug)]
@@ -134,7 +134,8 @@ impl Workers {
     pub(crate) fn degraded(&self) -> Vec<String> {
         let jobs = self.failing_jobs();
         let jobs = jobs.iter().filter_map(JobStatus::told);
-        self.ground.platters.degraded().into_iter().chain(jobs).collect()
+        let platters = self.ground.platters.degraded().into_iter();
+        platters.chain(jobs).chain(self.failed_restores()).collect()
     }
 
     /// The kinds of that: neither paths nor tiers are named.
@@ -144,7 +145,7 @@ impl Workers {
         // Behind a name may stand what it works for.
         let jobs = jobs.iter().filter_map(|job| job.name.split('-').next());
         let jobs: BTreeSet<String> = jobs.map(|name| format!("jobs: {name} fails")).collect();
-        kinds.chain(jobs).collect()
+        kinds.chain(jobs).chain(self.failed_restores()).collect()
     }
 
     /// Jobs that are in trouble; that of sealing is in those of its sets.
@@ -153,6 +154,12 @@ impl Workers {
         let is_told = |job: &JobStatus| has_told && job.name == SEALING;
         let jobs = self.runner.shown().into_iter();
         jobs.filter(|job| job.trouble.is_some() && !is_told(job)).collect()
+    }
+
+    /// How many restores were given up. Which they are is for operators.
+    fn failed_restores(&self) -> Option<String> {
+        let count = rows::failed_count(&*self.ground.kv).unwrap_or_default();
+        (count > 0).then(|| format!("restores: {count} failed; the status names them"))
     }
 
     /// What waits for tiers is brought there as well, beside it.

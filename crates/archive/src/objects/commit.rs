@@ -13,7 +13,7 @@ use crate::objects::names::{BucketName, ObjectKey, ObjectName};
 use crate::objects::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, DAMAGED, DOUBTS, DoubtRow, EXPIRIES,
-    OBJECTS, ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
+    FAILED, OBJECTS, ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
 };
 use crate::{ArchiveError, Result, tiers};
 
@@ -250,11 +250,24 @@ pub(crate) fn remove_object(
             }
             None => rows::with_totals(tx, |totals| totals.restores_waiting -= 1)?,
         }
+    } else if row.home != Home::Online {
+        forget_failed(tx, row.object_id)?;
     }
     let residence = row.residence();
     rows::with_totals(tx, |totals| *totals.objects(residence) -= 1)?;
     tx.delete(OBJECTS, rows::object_key(bucket.as_str(), key.as_str()))?;
     Ok(true)
+}
+
+/// Forgets that a restore of the object was given up, if one was.
+pub(crate) fn forget_failed(tx: &mut Transaction<'_>, object: ObjectId) -> Result<()> {
+    let count = rows::failed_count(tx)?;
+    // Nearly always: one row is looked at.
+    if count == 0 || tx.get(FAILED, &object.to_bytes())?.is_none() {
+        return Ok(());
+    }
+    tx.delete(FAILED, object.to_bytes())?;
+    rows::set_failed_count(tx, count - 1)
 }
 
 /// Notes what a body leaves behind. The caller removes the body's own row.

@@ -106,7 +106,7 @@ pub(crate) fn list(ground: &Ground, bucket: &BucketName, query: &ListQuery) -> R
                 jump = Some(prefix.to_owned());
                 return ControlFlow::Break(());
             }
-            match rows::decode::<ObjectRow>(OBJECTS, value) {
+            match rows::decode_of::<ObjectRow>(&*ground.kv, OBJECTS, value) {
                 Ok(row) => page.objects.push(row.info(&found, now)),
                 Err(error) => {
                     failure = Some(error);

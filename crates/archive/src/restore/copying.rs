@@ -6,12 +6,12 @@ use std::sync::Arc;
 use fulgurite_catalog::KeyValue as _;
 use fulgurite_platters::{cipher_crc, joined_crc};
 use fulgurite_restore::{Piece, Place, TierIndex};
-use fulgurite_units::{ByteCount, Instant, ObjectId, PlatterId};
+use fulgurite_units::{ByteCount, ErrorKind, Instant, ObjectId, PlatterId};
 
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::log::{Extent, LogReader, LogWriter};
 use crate::ground::Ground;
-use crate::limits::CHUNK_BYTES;
+use crate::limits::{CHUNK_BYTES, RESTORE_COPIES_MAX, RESTORE_DAMAGED_ROUNDS, RESTORE_ROUNDS_MAX};
 use crate::objects::classes::TierName;
 use crate::objects::commit::{bodies, find_object};
 use crate::rows::{self, BODIES, BodyRow, RestoreRow, Shard};
@@ -31,6 +31,43 @@ pub(super) struct Copying {
     rooms: Vec<Room>,
     /// When its failure was written down last.
     pub(super) noted: Option<Instant>,
+    pub(super) tries: Tries,
+}
+
+/// What is known of a restore's failures.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tries {
+    /// Times that all of it had to begin anew.
+    rounds: u32,
+    /// Whether a piece was found damaged since it began last.
+    is_damaged: bool,
+    /// The last failure; of damage, if any was.
+    error: String,
+}
+
+impl Tries {
+    /// A piece failed.
+    pub(super) fn failed(&mut self, error: &str, kind: ErrorKind) {
+        let is_damage = kind == ErrorKind::Corrupt;
+        if is_damage || !self.is_damaged {
+            error.clone_into(&mut self.error);
+        }
+        self.is_damaged |= is_damage;
+    }
+
+    /// It begins anew: why it does not, if that was enough.
+    pub(super) fn end_round(&mut self) -> Option<String> {
+        self.rounds += 1;
+        let most = if self.is_damaged { RESTORE_DAMAGED_ROUNDS } else { RESTORE_ROUNDS_MAX };
+        self.is_damaged = false;
+        (self.rounds >= most).then(|| self.error.clone())
+    }
+
+    /// A copy came to bytes that are not those ingested.
+    pub(super) fn spoiled(&mut self, error: &str) -> Option<String> {
+        self.rounds += 1;
+        (self.rounds >= RESTORE_COPIES_MAX).then(|| error.to_owned())
+    }
 }
 
 /// A body that is not there to be read, and its place in its object.
@@ -108,13 +145,15 @@ impl Copying {
             pieces.push(Source::Nothing);
         }
         let (came, rooms) = (BTreeMap::new(), Vec::new());
-        Ok(Some(Self { object, row, parts, pieces, came, rooms, noted: None }))
+        let tries = Tries::default();
+        Ok(Some(Self { object, row, parts, pieces, came, rooms, noted: None, tries }))
     }
 
     /// A restore of which nothing more is known than that it is wanted.
     pub(super) fn unknown(object: ObjectId, row: RestoreRow) -> Self {
         let (parts, pieces, came) = (Vec::new(), vec![Source::Unknown], BTreeMap::new());
-        Self { object, row, parts, pieces, came, rooms: Vec::new(), noted: None }
+        let (rooms, tries) = (Vec::new(), Tries::default());
+        Self { object, row, parts, pieces, came, rooms, noted: None, tries }
     }
 
     /// Its pieces, as the controller is told of them.
@@ -280,4 +319,41 @@ pub(super) fn copy_whole(
         return Err(ArchiveError::Corrupt { what });
     }
     Ok(Some(crc))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds until a restore of such failures is given up, and what is said then.
+    fn rounds(failures: &[(&str, ErrorKind)]) -> (u32, String) {
+        let mut tries = Tries::default();
+        for round in 1.. {
+            failures.iter().for_each(|&(error, kind)| tries.failed(error, kind));
+            if let Some(error) = tries.end_round() {
+                return (round, error);
+            }
+        }
+        unreachable!("it is given up")
+    }
+
+    #[test]
+    fn damage_is_given_up_soon_and_what_is_out_of_reach_late() {
+        let (damaged, away) = (("damaged", ErrorKind::Corrupt), ("away", ErrorKind::Unavailable));
+        let soon = (RESTORE_DAMAGED_ROUNDS, "damaged".to_owned());
+        assert_eq!(rounds(&[damaged]), soon);
+        assert_eq!(rounds(&[damaged, away]), soon, "damage is what is said");
+        assert_eq!(rounds(&[away, damaged]), soon);
+        assert_eq!(rounds(&[away]), (RESTORE_ROUNDS_MAX, "away".to_owned()));
+    }
+
+    #[test]
+    fn copies_that_are_not_right_are_made_some_times() {
+        let mut tries = Tries::default();
+        let ends =
+            (0..RESTORE_COPIES_MAX).map(|_| tries.spoiled("other bytes")).collect::<Vec<_>>();
+        let (last, others) = ends.split_last().unwrap();
+        assert!(others.iter().all(Option::is_none));
+        assert_eq!(last.as_deref(), Some("other bytes"));
+    }
 }

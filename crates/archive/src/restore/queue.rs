@@ -30,7 +30,7 @@ impl Queue {
         let all = KeyRange::prefix(b"");
         ground.kv.scan(RESTORES, &all, Direction::Ascending, &mut |key, value| {
             let found = KeyReader::new(key).fixed::<16>().map_err(ArchiveError::from);
-            let row = rows::decode::<RestoreRow>(RESTORES, value);
+            let row = rows::decode_of::<RestoreRow>(&*ground.kv, RESTORES, value);
             match found.and_then(|id| Ok((ObjectId::from_bytes(id), row?))) {
                 Ok((object, row)) => {
                     queue.add(object, row.mark);

@@ -35,9 +35,9 @@ use fulgurite_units::{
 use super::bench::Bench;
 use super::committing::{Committing, End};
 use super::copying::{Copying, Source, Whole, copy_whole, platter};
+use super::failing::give_up;
 use super::log_file::{Begun, LogFile};
 use super::queue::Queue;
-use crate::Result;
 use crate::ground::Ground;
 use crate::jobs::{Bell, Failed, Job, Mail, Next, Pace, Runner, Turn};
 use crate::limits::{
@@ -45,6 +45,7 @@ use crate::limits::{
 };
 use crate::objects::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreRow};
+use crate::{ArchiveError, ErrorKind, Result};
 
 /// How often it looks whether there is more room.
 const TICK: Duration = JOB_TICK;
@@ -327,7 +328,7 @@ impl Driver {
             Message::Brought(recovery) => self.put_together(*recovery),
             Message::PutTogether(fetched) => self.fetched(fetched),
             Message::Copied(piece, Ok(crc)) => self.came(piece, crc),
-            Message::Copied(piece, Err(error)) => self.failed(piece, &error.to_string()),
+            Message::Copied(piece, Err(error)) => self.failed(piece, &error),
             Message::Moved(piece) => self.ask_anew(piece)?,
             Message::Ended(ended) => {
                 for (restore, end) in ended {
@@ -351,8 +352,8 @@ impl Driver {
         let then = move |recovery| inbox.send(Message::Brought(Box::new(recovery)));
         if let Err(error) = self.of.ground.platters.bring_set(visited, then) {
             self.of.ground.check_stopping()?;
-            let reason = error_chain(&error);
-            pieces.into_iter().for_each(|piece| self.failed(piece, &reason));
+            let (reason, kind) = (error_chain(&error), error.kind());
+            pieces.into_iter().for_each(|piece| self.failed_with(piece, &reason, kind));
         }
         Ok(())
     }
@@ -379,7 +380,7 @@ impl Driver {
     fn fetched(&mut self, fetched: Fetched<PieceId>) {
         fetched.came.into_iter().for_each(|(piece, crc)| self.came(piece, crc));
         for (piece, error) in fetched.failed {
-            self.failed(piece, &error_chain(&*error));
+            self.failed_with(piece, &error_chain(&*error), error.kind());
         }
     }
 
@@ -393,9 +394,16 @@ impl Driver {
         }
     }
 
-    fn failed(&mut self, piece: PieceId, error: &str) {
+    fn failed(&mut self, piece: PieceId, error: &ArchiveError) {
+        self.failed_with(piece, &error.to_string(), error.kind());
+    }
+
+    fn failed_with(&mut self, piece: PieceId, error: &str, kind: ErrorKind) {
         if !self.restores.is_under_way(piece) {
             return;
+        }
+        if let Some(copying) = self.known.get_mut(&piece.restore) {
+            copying.tries.failed(error, kind);
         }
         self.note_failure(piece.restore, error);
         self.events.push_back(Event::Failed { piece });
@@ -441,15 +449,14 @@ impl Driver {
     fn carry_out(&mut self, command: Command) -> Result<()> {
         match command {
             Command::Fetch { place, pieces, due } => self.fetch(place, pieces, due),
-            Command::Commit { restore } => {
-                self.commit(restore);
-                Ok(())
-            }
+            Command::Commit { restore } => self.commit(restore),
             Command::Forget { restore } => {
-                if let Some(copying) = self.known.get_mut(&restore) {
-                    copying.forget();
+                let Some(copying) = self.known.get_mut(&restore) else { return Ok(()) };
+                copying.forget();
+                match copying.tries.end_round() {
+                    Some(error) => self.give_up(restore, error),
+                    None => Ok(()),
                 }
-                Ok(())
             }
         }
     }
@@ -475,7 +482,7 @@ impl Driver {
                     continue;
                 }
                 Err(error) => {
-                    self.failed(piece, &error.to_string());
+                    self.failed(piece, &error);
                     continue;
                 }
             }
@@ -530,8 +537,11 @@ impl Driver {
             Some(Ok(tier)) => tier.fetch(body, writer, due, move |copied| {
                 inbox.send(Message::Copied(piece, copied));
             }),
-            Some(Err(error)) => self.failed(piece, &error.to_string()),
-            None => self.failed(piece, "its body is in no tier any more"),
+            Some(Err(error)) => self.failed(piece, &error),
+            None => {
+                let error = "its body is in no tier any more";
+                self.failed_with(piece, error, ErrorKind::Unavailable);
+            }
         }
     }
 
@@ -540,23 +550,37 @@ impl Driver {
         let Some(copying) = self.known.get(&piece.restore) else { return Ok(()) };
         let (object, row) = (copying.object, copying.row.clone());
         match Copying::find(&self.of.ground, object, row) {
-            Err(error) => self.failed(piece, &error.to_string()),
+            Err(error) => self.failed(piece, &error),
             Ok(_) => self.ask_anew(piece)?,
         }
         Ok(())
     }
 
-    fn commit(&mut self, restore: RestoreId) {
-        let Some(copying) = self.known.get_mut(&restore) else { return };
+    fn commit(&mut self, restore: RestoreId) -> Result<()> {
+        let Some(copying) = self.known.get_mut(&restore) else { return Ok(()) };
         match copying.finish() {
             Ok(whole) => {
                 self.commits.send((restore, whole));
             }
             Err(error) => {
+                let last = copying.tries.spoiled(&error);
                 self.note_failure(restore, &error);
+                if let Some(error) = last {
+                    return self.give_up(restore, error);
+                }
                 self.events.push_back(Event::Lost { restore });
             }
         }
+        Ok(())
+    }
+
+    /// Ends a restore that failed often enough. It is not tried before it is asked for again.
+    fn give_up(&mut self, restore: RestoreId, error: String) -> Result<()> {
+        let Some(object) = self.forget(restore) else { return Ok(()) };
+        tracing::error!(%object, error, "a restore is given up; asked for again it is tried again");
+        let end = move |tx: &mut Transaction<'_>| give_up(tx, object, error);
+        // Waited for: whoever asks again meanwhile is asking for a restore that there is.
+        self.of.ground.committer.commit_blocking(end)
     }
 
     /// Writes down why a restore failed, once for all of its pieces that fail together. Not waited

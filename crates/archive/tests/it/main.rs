@@ -8,6 +8,7 @@ mod conformance;
 mod copies;
 mod far;
 mod forget;
+mod given_up;
 mod harness;
 mod jobs;
 mod library;

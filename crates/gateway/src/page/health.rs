@@ -69,6 +69,9 @@ impl Health {
         if !self.archive.is_ready() || *self.stopping.borrow() {
             return Some("it starts or stops");
         }
+        if self.archive.is_catalog_damaged() {
+            return Some("the catalog is damaged: stop the archive and run `fulgurite recover`");
+        }
         self.archive.write_refusal().map(|_| "nothing can be written")
     }
 

@@ -244,6 +244,11 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             u64::from(status.catalog_refusal.is_none()),
         ),
         (
+            "fulgurite_catalog_damaged",
+            "1 when damage of the catalog was met since the start.",
+            u64::from(status.catalog_damage.is_some()),
+        ),
+        (
             "fulgurite_orphaned_segments",
             "Segments of logs that the catalog does not name.",
             status.orphaned_segments,
@@ -257,6 +262,11 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             status.unverified_seconds,
         ),
         ("fulgurite_restores_waiting", "Restores waiting or running.", status.restores_waiting),
+        (
+            "fulgurite_restores_failed",
+            "Restores that were given up and not asked for again.",
+            status.restores_failed,
+        ),
         ("fulgurite_restored_objects", "Restored copies held.", status.restored_objects),
         (
             "fulgurite_pipeline_idle",

@@ -56,7 +56,20 @@ impl TestServer {
 
     /// Starts with a changed configuration; a bucket `vault` is there.
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerConfig)) -> Self {
-        let data = TempDir::new().unwrap();
+        Self::start_in(TempDir::new().unwrap(), change).await
+    }
+
+    /// Stops it, and starts it again with what it held.
+    pub(crate) async fn restart(self) -> Self {
+        let archive = self.archive.clone();
+        let (serving, data) = self.begin_stop();
+        serving.await.unwrap().unwrap();
+        archive.stop().await.unwrap();
+        drop(archive);
+        Self::start_in(data, |_| ()).await
+    }
+
+    async fn start_in(data: TempDir, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let archive = open_archive(&data).await;
         let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into(), credentials());
         change(&mut config);
@@ -67,7 +80,7 @@ impl TestServer {
             let _ = stopped.await;
         })));
         let this = Self { address, archive, data, stop, serving };
-        assert_eq!(this.ask("PUT", "/vault").send().await.status, 200);
+        assert!(matches!(this.ask("PUT", "/vault").send().await.status, 200 | 409));
         this
     }
 

@@ -51,6 +51,39 @@ async fn a_set_in_trouble_is_told_of_though_requests_are_served() {
     assert!(page("/metrics").await.text().contains("fulgurite_seal_troubles 0\n"));
 }
 
+/// Changes a bit in the first block of every table of a catalog that is open.
+fn damage_tables(catalog: &std::path::Path) {
+    for keyspace in std::fs::read_dir(catalog.join("keyspaces")).unwrap() {
+        let Ok(tables) = std::fs::read_dir(keyspace.unwrap().path().join("tables")) else {
+            continue;
+        };
+        for table in tables {
+            let table = table.unwrap().path();
+            let mut content = std::fs::read(&table).unwrap();
+            content[40] ^= 4;
+            std::fs::write(table, content).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn damage_of_the_catalog_that_comes_later_is_told_with_its_remedy() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"12345").await;
+    // Rows go to tables when it stops, and none is read before it is asked for.
+    let server = server.restart().await;
+    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    assert_eq!(page("/readyz").await.text(), "ready\n");
+    damage_tables(&server.data.path().join("archive/catalog"));
+    assert_eq!(server.ask("GET", "/vault").send().await.status, 500);
+    let ready = page("/readyz").await;
+    let remedy = "the catalog is damaged: stop the archive and run `fulgurite recover`";
+    assert_eq!((ready.status, ready.text()), (503, format!("not ready: {remedy}\n")));
+    let status = server.archive.status().await.unwrap();
+    assert!(status.catalog_damage.is_some(), "the status is told, whatever else cannot be read");
+    assert!(page("/metrics").await.text().contains("fulgurite_catalog_damaged 1\n"));
+}
+
 #[tokio::test]
 async fn a_bucket_may_be_called_like_a_page() {
     let server = TestServer::start().await;

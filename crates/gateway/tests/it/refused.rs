@@ -100,7 +100,7 @@ async fn restores_have_conditions() {
         ("/vault/cold", wish("-1", "Bulk"), 400, "InvalidArgument"),
         ("/vault/cold", wish("", "Bulk"), 400, "MalformedXML"),
         ("/vault/cold", wish("1", "Fast"), 400, "MalformedXML"),
-        ("/vault/cold", wish("1", "Expedited"), 503, "GlacierExpeditedRetrievalNotAvailable"),
+        ("/vault/cold", wish("1", "Expedited"), 400, "InvalidArgument"),
         ("/vault/cold", String::new(), 400, "MalformedXML"),
     ] {
         let ask = server.ask("POST", &format!("{path}?restore")).body(body.as_bytes());

@@ -48,6 +48,9 @@ function background(jobs) {
 function troubles(status) {
   const found = [];
   if (status.catalog_refusal) found.push(`Nothing can be written: ${status.catalog_refusal}`);
+  if (status.catalog_damage) {
+    found.push(`The catalog is damaged; stop the archive and recover it: ${status.catalog_damage}`);
+  }
   if (status.keys_lost) found.push(`${status.keys_lost} keys are lost`);
   if (status.unverified_trouble) found.push(status.unverified_trouble);
   for (const one of status.seal_troubles) {
@@ -57,7 +60,8 @@ function troubles(status) {
     if (one.trouble && one.name !== "sealing") found.push(`${one.name} failed: ${one.trouble}`);
   }
   for (const one of status.failed_restores) {
-    found.push(`Restore of ${one.bucket}/${one.key}: ${one.error}`);
+    const what = one.is_given_up ? "was given up" : "is tried again";
+    found.push(`Restore of ${one.bucket}/${one.key} ${what}: ${one.error}`);
   }
   for (const one of status.staged_damaged) found.push(`Damaged: ${one.bucket}/${one.key}`);
   if (status.bodies_in_doubt) found.push(`${status.bodies_in_doubt} uploads are in doubt`);

@@ -21,6 +21,7 @@ fn status() -> Status {
         sets_given_up: 5,
         copies_dropped: 6,
         keys_lost: 8,
+        restores_failed: 4,
         bodies_in_doubt: 9,
         far_libraries: vec![FarStatus {
             library: "oslo".to_owned(),
@@ -31,6 +32,7 @@ fn status() -> Status {
         unverified_platters: 10,
         unverified_seconds: 11,
         catalog_refusal: Some("no room".to_owned()),
+        catalog_damage: Some("a block".to_owned()),
         decode: Some(decode),
         jobs: vec![JobStatus {
             name: "expiring".to_owned(),
@@ -58,6 +60,8 @@ fn counts_of_trouble_are_on_the_page() {
         "fulgurite_copies_dropped_total 6",
         "fulgurite_decode_forged_total 7",
         "fulgurite_keys_lost 8",
+        "fulgurite_restores_failed 4",
+        "fulgurite_catalog_damaged 1",
         "fulgurite_bodies_in_doubt 9",
         "fulgurite_catalog_writable 0",
         "fulgurite_unverified_platters 10",

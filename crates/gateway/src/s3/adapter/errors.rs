@@ -150,9 +150,8 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
             ("InvalidObjectState", StatusCode::FORBIDDEN)
         }
         E::RestoreAlreadyInProgress => ("RestoreAlreadyInProgress", StatusCode::CONFLICT),
-        E::ExpeditedNotAvailable { .. } => {
-            ("GlacierExpeditedRetrievalNotAvailable", StatusCode::SERVICE_UNAVAILABLE)
-        }
+        // Not 503, the answer for a lack of capacity, which clients ask again for.
+        E::ExpeditedNotAvailable { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
         E::InvalidArgument { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
         E::Busy { .. } => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
         // Clients try 503 again by themselves and 507 not: the catalog is opened anew in a moment,

@@ -35,11 +35,7 @@ fn codes_and_statuses_are_those_of_s3() {
         (E::RestoreAlreadyInProgress, "RestoreAlreadyInProgress", 409),
         (E::InvalidPartNumber { number: 3, count: 2 }, "InvalidPartNumber", 416),
         (E::PartsNotKept { key: text("k") }, "NotImplemented", 501),
-        (
-            E::ExpeditedNotAvailable { class: "DEEP_ARCHIVE" },
-            "GlacierExpeditedRetrievalNotAvailable",
-            503,
-        ),
+        (E::ExpeditedNotAvailable { class: "DEEP_ARCHIVE" }, "InvalidArgument", 400),
         (E::Full { what: text("staging") }, "InsufficientStorage", 507),
         (E::Busy { what: text("restores") }, "SlowDown", 503),
         (E::Stopping, "ServiceUnavailable", 503),

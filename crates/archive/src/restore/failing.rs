@@ -1,0 +1,28 @@
+//! Restores that were given up: the object is not being restored any more, and a row says why,
+//! until it is asked for again or deleted.
+
+use fulgurite_catalog::Transaction;
+use fulgurite_units::ObjectId;
+
+use crate::Result;
+use crate::objects::commit::find_object;
+use crate::rows::{self, FAILED, OBJECTS, RESTORES, RestoreRow};
+
+/// Ends the restore of an object; nothing when there is none.
+pub(crate) fn give_up(tx: &mut Transaction<'_>, object: ObjectId, error: String) -> Result<()> {
+    let id = object.to_bytes().to_vec();
+    let Some(mut row) = rows::get::<RestoreRow>(tx, RESTORES, &id)? else { return Ok(()) };
+    tx.delete(RESTORES, id.clone())?;
+    let found = find_object(tx, &row.name.bucket, &row.name.key)?;
+    let found = found.filter(|found| {
+        found.object_id == object && found.restore.is_some_and(|mark| mark.expiry.is_none())
+    });
+    let Some(mut found) = found else { return Ok(()) };
+    found.restore = None;
+    rows::put(tx, OBJECTS, rows::object_key_of(&row.name), &found)?;
+    row.error = Some(error);
+    rows::put(tx, FAILED, id, &row)?;
+    rows::with_totals(tx, |totals| totals.restores_waiting -= 1)?;
+    let count = rows::failed_count(tx)?;
+    rows::set_failed_count(tx, count.saturating_add(1))
+}
