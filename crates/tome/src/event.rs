@@ -33,6 +33,11 @@ pub enum Event {
         /// The group as it is.
         group: Group,
     },
+    /// These are lost, as whoever has the set knows: a rebuild waits for none of them.
+    Absent {
+        /// All of them.
+        tomes: BTreeSet<TomeId>,
+    },
     /// A client brings an object.
     Put {
         /// Its request.

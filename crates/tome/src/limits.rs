@@ -60,6 +60,8 @@ pub const WAIT_TERM: Duration = Duration::from_secs(600);
 pub const PUT_BLOCKS_MAX: usize = 64;
 /// Requests that wait at a tome.
 pub const TASKS_MAX: usize = 1024;
+/// Reads that go one after the other before something that waited longer.
+pub const READS_AHEAD_MAX: usize = 16;
 /// Versions of a region whose deltas are under way: what parities keep awake of each data member.
 pub const DELTA_WINDOW: usize = PUT_BLOCKS_MAX;
 /// Blocks of parity that changes are folded into in one commit: as many as a put writes.
@@ -113,6 +115,11 @@ pub const BUILD_WINDOW_MAX: u32 = 16;
 pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);
 /// How long those that came wait for the others.
 pub const BUILD_GATHER: Duration = Duration::from_secs(300);
+/// A disk that nobody reads of is put down for who reads of another one, when it has turned for so
+/// long, or for as long as it had waited for its token.
+pub const YIELD_AFTER: Duration = Duration::from_secs(2);
+/// But for no longer than this.
+pub const YIELD_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Questions of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;
 /// What was put within so long is kin to what follows ([`crate::placement`]).
@@ -144,6 +151,8 @@ const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "a whole object may wait");
 const _: () = assert!(RESEND.as_nanos() * 10 < MEND_WITHIN.as_nanos(), "a question may be lost");
 const _: () = assert!(MEND_BLOCKS_MAX > 0 && HOLDS_MAX > 0, "what is bad is got back");
 const _: () = assert!((BUILD_WINDOW_MAX as usize) < HOLDS_MAX, "a source takes all questions");
+const _: () =
+    assert!(YIELD_AFTER.as_nanos() < YIELD_AFTER_MAX.as_nanos(), "who waits turns longer");
 const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
 const _: () = assert!(IDLE_WANTED.as_nanos() < IDLE.as_nanos(), "others wait less");
 const _: () = assert!(IDLE_MIN.as_nanos() < IDLE.as_nanos(), "the default may be said");

@@ -146,6 +146,13 @@ pub enum FromKeeper {
         /// Of which epoch.
         epoch: Epoch,
     },
+    /// Somebody waits for it to read: a disk that nobody reads of is put down when it had its turn.
+    WantedToRead {
+        /// Which.
+        token: TokenId,
+        /// Of which epoch.
+        epoch: Epoch,
+    },
 }
 
 /// How long the keeper takes a claim to hold.

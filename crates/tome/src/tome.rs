@@ -66,15 +66,21 @@ pub struct Tome {
     /// Segments of which more is bad than their parity brings back, and which blocks.
     broken: BTreeMap<(RegionIndex, u32), Vec<Offset>>,
     tasks: VecDeque<(Instant, Task)>,
+    /// Reads that went before others that waited longer, one after the other.
+    reads_ahead: usize,
     job: Option<Job>,
     jobs: u64,
     deltas: Deltas,
     mends: mend::Mends,
     builds: build::Builds,
+    /// Tomes that are lost, as far as was told.
+    absent: BTreeSet<TomeId>,
     /// Whether no other disk of the set turns while this one does.
     turns_alone: bool,
     /// How long its disk turns for nothing, if nobody waits for its token.
     idle: Duration,
+    /// Whether its disk is to turn, for whoever has to know whether it works.
+    is_probed: bool,
     /// When others were told about seats last.
     seats_told: Option<Instant>,
     /// Who is to be told when an object is protected.
@@ -146,13 +152,16 @@ impl Tome {
             used,
             broken: BTreeMap::new(),
             tasks: VecDeque::new(),
+            reads_ahead: 0,
             job: None,
             jobs: 0,
             deltas,
             mends: mend::Mends::default(),
             builds: build::Builds::default(),
+            absent: BTreeSet::new(),
             turns_alone: false,
             idle: IDLE,
+            is_probed: false,
             seats_told: None,
             watched: BTreeMap::new(),
             scrub,
@@ -175,6 +184,12 @@ impl Tome {
     pub fn idle_for(mut self, idle: Duration) -> Self {
         self.idle = idle.clamp(IDLE_MIN, IDLE_MAX);
         self
+    }
+
+    /// Has its disk turn as soon as it may, whatever else it is needed for: it failed, and whether
+    /// it works is known when it turns.
+    pub const fn probe_disk(&mut self) {
+        self.is_probed = true;
     }
 
     /// What it keeps awake.
@@ -324,6 +339,10 @@ impl Controller for Tome {
             }
             Event::Rebuild { planned, group } => {
                 self.rebuild(planned, &group, out);
+                None
+            }
+            Event::Absent { tomes } => {
+                self.absent(tomes, out);
                 None
             }
             Event::Adopt { request, region, objects } => {

@@ -9,7 +9,7 @@ use super::world::World;
 use crate::awake::Row;
 use crate::consistency::Side;
 use crate::group::{Group, Move};
-use crate::limits::{IDLE, STOP_WITHIN};
+use crate::limits::{BUILD_WAIT, IDLE, STOP_WITHIN};
 use crate::message::Message;
 use crate::standing::Standing;
 use crate::{Event, RegionId, RegionIndex, Tome, TomeId};
@@ -253,6 +253,26 @@ fn changes_that_a_lost_parity_lacks_keep_no_data_from_being_made_anew() {
     assert_eq!(root(&world, moved.to), root(&world, moved.from));
     assert!(pending(&world) > 0, "they wait for whoever has that seat next");
     promises_hold(&world);
+}
+
+#[test]
+fn a_rebuild_waits_for_no_member_that_is_known_to_be_lost() {
+    for other in [2, 4] {
+        let (mut world, group) = filled_with(LARGE, 1);
+        world.kill(at(group.seats()[other]));
+        let begun = world.now;
+        let moved = begin(&mut world, &group, 1);
+        let tomes = [moved.from.tome, group.seats()[other].tome].into();
+        world.step(at(moved.to), Event::Absent { tomes });
+        until(&mut world, |world| {
+            let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+            region.is_member().then_some(())
+        });
+        let took = world.now.since(begun);
+        assert!(took < BUILD_WAIT, "{took:?} beside lost member {other}");
+        assert_eq!(root(&world, moved.to), root(&world, moved.from));
+        promises_hold(&world);
+    }
 }
 
 #[test]

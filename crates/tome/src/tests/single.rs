@@ -11,7 +11,8 @@ use crate::awake::{Awake, Row};
 use crate::consistency::{Change, Folded};
 use crate::group::Group;
 use crate::limits::{
-    IDLE, IDLE_WANTED, LEASE, PUT_BLOCKS_MAX, RESEND, SCRUB_ASKERS_MAX, STOP_WITHIN, TASKS_MAX,
+    ASK_AGAIN, IDLE, IDLE_WANTED, LEASE, PUT_BLOCKS_MAX, READS_AHEAD_MAX, RESEND, SCRUB_ASKERS_MAX,
+    STOP_WITHIN, TASKS_MAX, YIELD_AFTER,
 };
 use crate::message::{Message, Status};
 use crate::token::{FromKeeper, ToKeeper, TokenId};
@@ -198,6 +199,54 @@ fn a_disk_that_turns_for_nothing_is_put_down_sooner_when_others_wait() {
         desk.pass(IDLE_WANTED);
         assert_eq!(desk.turning, !is_own, "of epoch {epoch}");
     }
+}
+
+#[test]
+fn a_disk_that_nobody_reads_of_is_put_down_for_who_reads_of_another_one() {
+    let mut desk = Desk::new(0);
+    desk.put("object", 1);
+    assert!(desk.turning);
+    desk.grants = false;
+    let wanted = FromKeeper::WantedToRead { token: TokenId(0), epoch: Epoch::new(1) };
+    desk.tell(Event::Keeper(wanted));
+    assert!(desk.turning, "it has its turn");
+    // There is more to do: parities have to be told.
+    desk.pass(YIELD_AFTER);
+    assert!(!desk.turning, "and not for longer");
+}
+
+#[test]
+fn who_reads_goes_before_what_is_put_and_not_for_ever() {
+    let mut desk = Desk::new(0);
+    desk.put("object", 1);
+    for parity in [0, 1] {
+        desk.status(parity, 1, Status::Folded);
+    }
+    desk.pass(Duration::from_secs(1));
+    desk.pass(IDLE);
+    assert!(!desk.turning);
+    desk.grants = false;
+    for number in 0..3 {
+        let (request, name) = (RequestId(100 + number), format!("put {number}"));
+        let (bytes, avoided) = (vec![1], BTreeSet::new());
+        desk.tell(Event::Put { request, name, bytes, avoided });
+    }
+    let reads = READS_AHEAD_MAX as u64 + 2;
+    for number in 0..reads {
+        let (request, name) = (RequestId(200 + number), "object".to_owned());
+        desk.tell(Event::Get { request, name });
+    }
+    desk.grants = true;
+    let mut order = Vec::new();
+    for command in desk.pass(ASK_AGAIN) {
+        if let Command::Answer { request, answer: Answer::Local | Answer::Bytes(_) } = command {
+            order.push(request.0);
+        }
+    }
+    let ahead = 200 + READS_AHEAD_MAX as u64;
+    let mut expected: Vec<u64> = (200..ahead).collect();
+    expected.extend([100, ahead, ahead + 1, 101, 102]);
+    assert_eq!(order, expected);
 }
 
 #[test]

@@ -260,6 +260,32 @@ fn who_holds_a_token_is_told_now_and_then_that_others_wait() {
     assert_eq!(step(1 + ASK_AGAIN.as_nanos() / 1_000_000_000, 2, ask), told);
 }
 
+#[test]
+fn who_holds_a_token_is_told_at_once_that_somebody_waits_to_read() {
+    let mut keeper = Keeper::new(Instant::ZERO, 3, &BTreeMap::new());
+    let mut out = Outbox::new();
+    let mut step = |seconds: u64, tome, message| {
+        let now = Instant::ZERO + Duration::from_secs(seconds);
+        keeper.step(now, Event::Told { tome: TomeId::new(tome), message }, &mut out);
+        out.drain().collect::<Vec<_>>()
+    };
+    let (token, epoch) = (TokenId(0), Epoch::new(1));
+    let mut holder = Holder::new(5);
+    let write = Need { read: false, ..need(1) };
+    step(0, 0, ToKeeper::Ask { need: write, nonce: 5 });
+    step(0, 0, ToKeeper::Claim { token, epoch, sent: Instant::ZERO });
+    // It wants to write, and a moment later somebody wants to read of it.
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    let asks = holder.want(at(1), write).unwrap();
+    assert_eq!(step(1, 1, asks).len(), 1);
+    assert_eq!(holder.want(at(2), write), None);
+    let asks = holder.want(at(2), Need { read: true, ..write }).unwrap();
+    let message = FromKeeper::WantedToRead { token, epoch };
+    assert_eq!(step(2, 1, asks), [Command::Tell { tome: TomeId::new(0), message }]);
+    assert_eq!(holder.want(at(3), Need { read: true, ..write }), None, "it is said once");
+    assert_eq!(step(3, 1, asks), []);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 

@@ -16,14 +16,17 @@ pub struct Holder {
     nonce: u64,
     /// The lease that others wait for the end of.
     wanted: Option<Lease>,
+    /// The same of those that read.
+    wanted_to_read: Option<Lease>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     None,
-    /// It was asked for, last at that time.
+    /// It was asked for, last at that time, and whether to read.
     Asked {
         at: Instant,
+        reads: bool,
     },
     /// One was offered, and claimed at that time.
     Claimed {
@@ -59,7 +62,7 @@ impl Holder {
     /// Has no token. `nonce` is drawn at random, anew at each start.
     #[must_use]
     pub const fn new(nonce: u64) -> Self {
-        Self { state: State::None, nonce, wanted: None }
+        Self { state: State::None, nonce, wanted: None, wanted_to_read: None }
     }
 
     /// The token under which the disk may turn now.
@@ -77,7 +80,11 @@ impl Holder {
     /// again when time passed: what was lost is said again.
     pub fn want(&mut self, now: Instant, need: Need) -> Option<ToKeeper> {
         match self.state {
-            State::Asked { at } | State::Claimed { at, .. } if now.since(at) < ASK_AGAIN => None,
+            // That somebody reads by now is said at once.
+            State::Asked { at, reads } if now.since(at) < ASK_AGAIN && (reads || !need.read) => {
+                None
+            }
+            State::Claimed { at, .. } if now.since(at) < ASK_AGAIN => None,
             State::Held { lease, until, at } if now < until => {
                 (now.since(at) >= RENEW_AFTER).then(|| {
                     self.state = State::Held { lease, until, at: now };
@@ -93,7 +100,7 @@ impl Holder {
     }
 
     const fn ask(&mut self, now: Instant, need: Need) -> ToKeeper {
-        self.state = State::Asked { at: now };
+        self.state = State::Asked { at: now, reads: need.read };
         ToKeeper::Ask { need, nonce: self.nonce }
     }
 
@@ -122,6 +129,11 @@ impl Holder {
                 self.wanted = Some(Lease { token, epoch });
                 None
             }
+            FromKeeper::WantedToRead { token, epoch } => {
+                let lease = Some(Lease { token, epoch });
+                (self.wanted, self.wanted_to_read) = (lease, lease);
+                None
+            }
         }
     }
 
@@ -129,6 +141,12 @@ impl Holder {
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         matches!(self.state, State::Held { lease, .. } if self.wanted == Some(lease))
+    }
+
+    /// Whether others wait to read for the token that it holds.
+    #[must_use]
+    pub fn is_wanted_to_read(&self) -> bool {
+        matches!(self.state, State::Held { lease, .. } if self.wanted_to_read == Some(lease))
     }
 
     fn offered(&mut self, now: Instant, offered: Lease) -> Option<ToKeeper> {
@@ -174,7 +192,7 @@ impl Holder {
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         match self.state {
             State::None => None,
-            State::Asked { at } | State::Claimed { at, .. } => Some(at + ASK_AGAIN),
+            State::Asked { at, .. } | State::Claimed { at, .. } => Some(at + ASK_AGAIN),
             State::Held { until, at, .. } => {
                 let stop = until.as_nanos().saturating_sub(STOP_WITHIN.as_nanos());
                 let times = [at + RENEW_AFTER, Instant::from_nanos(stop), until];

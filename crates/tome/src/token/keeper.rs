@@ -74,6 +74,8 @@ struct Lease {
     since: Instant,
     /// When it was told last that others wait.
     told: Option<Instant>,
+    /// The same of those that wait to read.
+    told_of_reads: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +109,7 @@ impl Keeper {
                 nonce: None,
                 since: now,
                 told: None,
+                told_of_reads: None,
             };
             Slot { epoch: known.epoch, lease: known.holder.map(lease) }
         };
@@ -199,6 +202,7 @@ impl Keeper {
                 nonce,
                 since: now,
                 told: None,
+                told_of_reads: None,
             };
             self.offer(index, lease, out);
         }
@@ -206,19 +210,22 @@ impl Keeper {
 
     /// Tells those who hold tokens that somebody waits, so that none is held for nothing.
     fn tell_wanted(&mut self, tome: TomeId, out: &mut Outbox<Command>) {
-        if !self.waiting.contains_key(&tome) {
-            return;
-        }
+        let Some(reads) = self.waiting.get(&tome).map(|waiting| waiting.need.read) else { return };
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let epoch = slot.epoch;
             let Some(lease) = slot.lease.as_mut().filter(|lease| lease.is_claimed) else {
                 continue;
             };
-            if lease.told.is_some_and(|at| self.now.since(at) < ASK_AGAIN) {
+            let told = if reads { &mut lease.told_of_reads } else { &mut lease.told };
+            if told.is_some_and(|at| self.now.since(at) < ASK_AGAIN) {
                 continue;
             }
-            lease.told = Some(self.now);
-            let message = FromKeeper::Wanted { token: token(index), epoch };
+            *told = Some(self.now);
+            let token = token(index);
+            let message = match reads {
+                true => FromKeeper::WantedToRead { token, epoch },
+                false => FromKeeper::Wanted { token, epoch },
+            };
             out.push(Command::Tell { tome: lease.holder, message });
         }
     }

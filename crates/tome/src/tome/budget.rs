@@ -1,10 +1,10 @@
 //! How often a disk is woken in a day, and what can wait when that is used up.
 //!
 //! Each spin-up costs a disk some of its life. What somebody waits for is never put off: a request,
-//! blocks and seats that are made anew, a scrub that was asked for. What can wait is put off until
-//! fewer wakes lie in the last day than the budget has, and never beyond a bound: deltas that are
-//! to be folded or sent for [`FOLD_WAIT_MAX`], the full scrub for [`SCRUB_WAIT_MAX`]. When the disk
-//! turns for anything, what waited is done with it.
+//! blocks and seats that are made anew, a scrub that was asked for, a disk that failed and is
+//! probed. What can wait is put off until fewer wakes lie in the last day than the budget has, and
+//! never beyond a bound: deltas that are to be folded or sent for [`FOLD_WAIT_MAX`], the full scrub
+//! for [`SCRUB_WAIT_MAX`]. When the disk turns for anything, what waited is done with it.
 //!
 //! Not here: what is needed ([`super::power`]), and the ledger of wakes, which is its driver's.
 
@@ -118,7 +118,8 @@ impl Tome {
         let is_made_anew = self.mends.pending() > 0
             || self.has_piece()
             || self.awake.regions().any(|(_, region)| region.frozen().is_some());
-        let is_waited_for = !self.tasks.is_empty() || self.job.is_some() || self.to_scrub() > 0;
+        let is_asked = !self.tasks.is_empty() || self.job.is_some() || self.to_scrub() > 0;
+        let is_waited_for = is_asked || self.is_probed;
         if is_made_anew || is_waited_for || self.budget.has_room(now) {
             return true;
         }

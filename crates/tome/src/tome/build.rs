@@ -243,9 +243,37 @@ impl Tome {
         } else {
             self.builds.busy.remove(&member);
             self.builds.reports.insert(member, report);
-            if self.builds.reports.len() + 1 == region.group().seats().len() {
-                self.settled(index, out);
-            }
+        }
+        self.settle_with_present(index, out);
+    }
+
+    /// Others are lost, so that nobody waits for them.
+    pub(super) fn absent(&mut self, tomes: BTreeSet<TomeId>, out: &mut Outbox<Command>) {
+        if tomes == self.absent {
+            return;
+        }
+        self.absent = tomes;
+        let settling = self.build().filter(|(_, _, building)| {
+            building.plan.as_ref().is_none_or(|plan| plan.next().is_none())
+        });
+        if let Some(index) = settling.map(|(index, ..)| index) {
+            self.settle_with_present(index, out);
+        }
+    }
+
+    /// Goes on when all are quiet that are not lost.
+    fn settle_with_present(&mut self, index: RegionIndex, out: &mut Outbox<Command>) {
+        let Some(region) = self.awake.region(index) else { return };
+        let (own, seats) = (region.member(), region.group().seats());
+        let others = (0..seats.len()).map(Member::at).filter(|member| *member != own);
+        let is_absent = |member: &Member| self.absent.contains(&seats[member.as_usize()].tome);
+        let present: BTreeSet<Member> = others.clone().filter(|m| !is_absent(m)).collect();
+        let is_all = present.len() + 1 == seats.len();
+        if !is_all && present.is_subset(&self.builds.heard) {
+            self.excuse_silent(index);
+        }
+        if present.iter().all(|member| self.builds.reports.contains_key(member)) {
+            self.settled(index, out);
         }
     }
 
@@ -255,10 +283,11 @@ impl Tome {
     fn excuse_silent(&mut self, index: RegionIndex) {
         let Some(region) = self.awake.region(index) else { return };
         let (data, target) = (region.group().split().data() as usize, region.member());
-        let heard = &self.builds.heard;
+        let (heard, seats) = (&self.builds.heard, region.group().seats());
+        let is_absent = |member: Member| self.absent.contains(&seats[member.as_usize()].tome);
         let is_silent = |parity: &u8| {
             let member = Member::at(data + usize::from(*parity));
-            member == target || !heard.contains(&member)
+            member == target || !heard.contains(&member) || is_absent(member)
         };
         let is_quiet = |_: &Member, report: &mut Report| match &report.side {
             Side::Data { unconfirmed, .. } => {

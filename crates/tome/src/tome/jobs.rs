@@ -10,7 +10,7 @@ use fulgurite_units::Outbox;
 
 use super::{Alarm, Answer, Bits, Command, RequestId, Tome};
 use crate::awake::{Object, Region, Row};
-use crate::limits::{DELTA_WINDOW, PENDING_MAX, RESEND};
+use crate::limits::{DELTA_WINDOW, PENDING_MAX, READS_AHEAD_MAX, RESEND};
 use crate::message::Message;
 use crate::pending::{Parities, Pending};
 use crate::rebuild::Step;
@@ -130,13 +130,21 @@ impl Job {
 impl Tome {
     /// What is done next: clients first, then what protects, then what looks.
     pub(super) fn next_task(&mut self) -> Option<Task> {
-        let client = self.tasks.pop_front().map(|(_, task)| task);
-        client
+        self.next_of_client()
             .or_else(|| self.next_fold())
             .or_else(|| self.next_send())
             .or_else(|| self.next_mend())
             .or_else(|| self.next_piece())
             .or_else(|| self.next_scrub())
+    }
+
+    /// Who reads goes before what is put, for which nobody waits as long; after so many in a row
+    /// whatever waited longest goes.
+    fn next_of_client(&mut self) -> Option<Task> {
+        let read = self.tasks.iter().position(|(_, task)| task.reads());
+        let at = read.filter(|_| self.reads_ahead < READS_AHEAD_MAX).unwrap_or(0);
+        self.reads_ahead = if at == 0 { 0 } else { self.reads_ahead + 1 };
+        self.tasks.remove(at).map(|(_, task)| task)
     }
 
     /// Begins a task: reads what it needs. Says whether it did; what is refused keeps no disk

@@ -5,7 +5,7 @@
 use fulgurite_units::{Duration, Instant, Outbox};
 
 use super::{Command, Tome, tell_keeper};
-use crate::limits::IDLE_WANTED;
+use crate::limits::{IDLE_WANTED, YIELD_AFTER, YIELD_AFTER_MAX};
 use crate::token::{Need, ToKeeper};
 
 /// What the disk does.
@@ -24,6 +24,12 @@ pub(super) struct Rest {
     pub(super) still: Option<Instant>,
     /// Since when it turns for nothing.
     pub(super) idle: Option<Instant>,
+    /// Since when it waits for a token.
+    waits: Option<Instant>,
+    /// Until when it turns though somebody waits to read of another one.
+    turn_ends: Option<Instant>,
+    /// It is put down for one who does, and gives its token back.
+    yields: bool,
 }
 
 impl Tome {
@@ -34,7 +40,14 @@ impl Tome {
             self.rest.idle = None;
             match to {
                 Phase::Still => self.rest.still = Some(self.now),
-                Phase::Turning => self.scrub.begin(),
+                Phase::Turning => {
+                    self.is_probed = false;
+                    let waits = self.rest.waits.take();
+                    let waited = waits.map_or(Duration::ZERO, |since| self.now.since(since));
+                    let turn = waited.clamp(YIELD_AFTER, YIELD_AFTER_MAX);
+                    self.rest.turn_ends = Some(self.now + turn);
+                    self.scrub.begin();
+                }
                 Phase::Rising | Phase::Sinking => {}
             }
         }
@@ -55,21 +68,40 @@ impl Tome {
         self.tell_of_seats(out);
         self.go_on_building(out);
         match self.phase {
-            Phase::Still => match self.need().filter(|_| self.may_wake()) {
-                Some(need) => {
-                    let asks = self.holder.want(self.now, need);
-                    tell_keeper(asks, out);
-                    if let Some((token, epoch)) = self.holder.held(self.now) {
-                        self.phase = Phase::Rising;
-                        self.budget.woken(self.now);
-                        out.push(Command::SpinUp { token, epoch });
-                    }
-                }
-                None => tell_keeper(self.holder.release(), out),
-            },
+            Phase::Still => self.still(out),
             Phase::Turning => self.turning(out),
             Phase::Rising | Phase::Sinking => {}
         }
+    }
+
+    fn still(&mut self, out: &mut Outbox<Command>) {
+        if std::mem::take(&mut self.rest.yields) {
+            tell_keeper(self.holder.release(), out);
+        }
+        match self.need().filter(|_| self.may_wake()) {
+            Some(need) => {
+                self.rest.waits.get_or_insert(self.now);
+                let asks = self.holder.want(self.now, need);
+                tell_keeper(asks, out);
+                if let Some((token, epoch)) = self.holder.held(self.now) {
+                    self.phase = Phase::Rising;
+                    self.budget.woken(self.now);
+                    out.push(Command::SpinUp { token, epoch });
+                }
+            }
+            None => {
+                self.rest.waits = None;
+                tell_keeper(self.holder.release(), out);
+            }
+        }
+    }
+
+    /// Whether it is put down for somebody who waits to read of another disk.
+    fn yields(&self) -> bool {
+        let is_over = self.rest.turn_ends.is_none_or(|until| self.now >= until);
+        let reads = || self.tasks.iter().any(|(_, task)| task.reads());
+        // What is made anew counts more.
+        self.holder.is_wanted_to_read() && is_over && !reads() && !self.has_piece()
     }
 
     fn turning(&mut self, out: &mut Outbox<Command>) {
@@ -77,6 +109,11 @@ impl Tome {
             if self.job.is_none() {
                 self.sink(out);
             }
+            return;
+        }
+        if self.job.is_none() && self.yields() {
+            self.rest.yields = true;
+            self.sink(out);
             return;
         }
         while self.job.is_none() {
@@ -120,7 +157,8 @@ impl Tome {
         let sends = self.deltas.to_send();
         let pending = self.tasks.len() + folds + sends + usize::from(self.job.is_some());
         let pending = pending + self.mends.pending() + usize::from(self.has_piece());
-        if pending == 0 && !self.scrub.is_late(self.now, self.awake.scrubbed(), self.blocks()) {
+        let is_late = || self.scrub.is_late(self.now, self.awake.scrubbed(), self.blocks());
+        if pending == 0 && !self.is_probed && !is_late() {
             return None;
         }
         let oldest_task = self.tasks.front().map(|(since, _)| self.now.since(*since));

@@ -93,7 +93,14 @@ impl Network for Remotes {
         match message {
             FromKeeper::Held { .. } => self.holding().insert(to),
             FromKeeper::Stale { .. } => self.holding().remove(&to),
-            FromKeeper::Offer { .. } | FromKeeper::Wanted { .. } => false,
+            FromKeeper::Offer { .. }
+            | FromKeeper::Wanted { .. }
+            | FromKeeper::WantedToRead { .. } => false,
+        };
+        // One of an earlier version would end its session.
+        let message = match message {
+            FromKeeper::WantedToRead { token, epoch } => FromKeeper::Wanted { token, epoch },
+            other => other,
         };
         if let Some(seat) = self.seats.get(&to) {
             seat.tell_holder(message);
