@@ -66,6 +66,7 @@ pub(crate) fn question(bytes: &[u8]) -> Result<Question> {
         | Question::Check { .. }
         | Question::Wakes
         | Question::Seat { .. }
+        | Question::Absent { .. }
         | Question::Adopt { .. }
         | Question::DataBlocks => {}
     }

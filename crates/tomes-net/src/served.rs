@@ -149,6 +149,9 @@ impl Served {
             let message = tokio::select! {
                 message = said.message() => message?,
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(()),
+                () = lone.given_up() => {
+                    return Err(Status::unavailable("the tome is given up until it works again"));
+                }
             };
             let Some(FromSet { token, letter, .. }) = message else { return Ok(()) };
             if !token.is_empty() {
@@ -221,6 +224,8 @@ impl Served {
 
     pub(crate) async fn list(&self, asked: Request<ListRequest>) -> Answered<ListReply> {
         let lone = self.asked(&asked)?;
+        // Its set asks it for nothing before that.
+        lone.probed().await;
         let ListRequest { after, max } = asked.into_inner();
         let max = usize::try_from(max).unwrap_or(PAGE_MAX).min(PAGE_MAX);
         let look = lone.look(after, max).await.map_err(|e| status(&e))?;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Before the next session begins, all that was asked in the one before has ended: so what is
-//! listed holds. Not here: what is asked.
+//! listed holds. Letters and tokens are carried from the greeting on: one whose disk failed needs a
+//! token to try it, and lists what it has when it works. Not here: what is asked.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -128,18 +129,21 @@ async fn session(
     let first = heard.message().await.map_err(|e| why(seat, &e))?;
     let first = first.ok_or(NetError::Ended { what: "no greeting".to_owned() })?;
     let greeting: Greeting = decode("a greeting", &first.greeting)?;
-    let objects = list(seat, &mut client).await?;
+    // What waited while it was away is for who was there before.
+    while said.try_recv().is_ok() {}
+    let objects = tokio::select! {
+        objects = list(seat, &mut client) => objects?,
+        ended = talk(seat, charge, said, &saying, &mut heard) => return ended,
+    };
     let (count, of) = (objects.len(), Arc::clone(charge));
     // What its set did not know is written down, which takes the time of a disk.
     let listed = tokio::task::spawn_blocking(move || of.listed(&greeting, &objects));
     listed.await.map_err(|error| NetError::Ended { what: format!("its objects: {error}") })??;
     *was_there = true;
-    // What waited while it was away is for who was there before.
-    while said.try_recv().is_ok() {}
     let (over, is_over) = watch::channel(false);
     tracing::info!(tome = %seat.tome, objects = count, "answers at {}", seat.address);
     *seat.state() = State::Here(Here { client, session: first.session, over: is_over });
-    let ended = talk(seat, charge, said, &saying, heard).await;
+    let ended = talk(seat, charge, said, &saying, &mut heard).await;
     // Nobody may listen.
     let _ = over.send(true);
     ended
@@ -176,7 +180,7 @@ async fn talk(
     charge: &Charge,
     said: &mut mpsc::Receiver<FromSet>,
     saying: &mpsc::Sender<FromSet>,
-    mut heard: Streaming<ToSet>,
+    heard: &mut Streaming<ToSet>,
 ) -> Result<()> {
     loop {
         // What waits for a connection that takes nothing waits where it is counted when it is lost.

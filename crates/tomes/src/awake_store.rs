@@ -55,6 +55,7 @@ const STORE: &str = "awake";
 #[derive(Debug)]
 pub struct AwakeStore {
     tome: TomeId,
+    folder: PathBuf,
     pub(crate) store: FjallStore,
     /// Bytes of deltas. Only commits change it, one after the other.
     slots: Mutex<Slots>,
@@ -93,7 +94,8 @@ impl AwakeStore {
         })?;
         let TomeRow { set, tome, layout } = found.ok_or_else(|| nothing(folder))?;
         let slots = Mutex::new(open_slots(folder, &store, tome, &layout)?);
-        Ok((Self { tome, store, slots, _lock: lock }, TomeIdentity::new(set, tome, layout)))
+        let own = Self { tome, folder: folder.to_owned(), store, slots, _lock: lock };
+        Ok((own, TomeIdentity::new(set, tome, layout)))
     }
 
     fn start(folder: &Path, identity: &TomeIdentity, may_make: bool) -> Result<Self> {
@@ -118,7 +120,29 @@ impl AwakeStore {
             store.apply(batch)?;
         }
         let slots = Mutex::new(open_slots(folder, &store, identity.tome, &identity.layout)?);
-        Ok(Self { tome: identity.tome, store, slots, _lock: lock })
+        let (tome, folder) = (identity.tome, folder.to_owned());
+        Ok(Self { tome, folder, store, slots, _lock: lock })
+    }
+
+    /// Opens it anew in place after a commit failed, and writes to it. What was committed is there;
+    /// a commit that failed is there whole, on stable storage, or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be read or written yet, or another store lies there; then it is as before.
+    pub(crate) fn reopen(&self, identity: &TomeIdentity) -> Result<()> {
+        if self.store.check().is_err() {
+            self.store.reopen()?;
+        }
+        let row = row::get::<TomeRow>(&self.store, TOME, TOME_KEY)?;
+        let TomeRow { set, tome, layout } = row.ok_or_else(|| nothing(&self.folder))?;
+        if let Some(what) = identity.differs(&TomeIdentity::new(set, tome, layout)) {
+            return Err(wrong(&self.folder, format!("one {what}")));
+        }
+        // A file whose sync failed is not written through the same descriptor again.
+        let slots = open_slots(&self.folder, &self.store, self.tome, &identity.layout)?;
+        *self.slots() = slots;
+        self.slots().probe()?;
+        self.note_start(self.start_number()?)
     }
 
     /// What the tome knows.

@@ -26,6 +26,8 @@ use crate::{Result, TomesError};
 const HEADER_MAGIC: &[u8; 8] = b"FULGTOMF";
 const LABEL_MAGIC: &[u8; 8] = b"FULGTOMB";
 const VERSION: u32 = 1;
+/// A file that is written to see whether the disk can be.
+const PROBE: &str = "fulgurite-tome.probe";
 
 /// Which block it is that lies in a spot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +176,31 @@ impl Disk {
             }
         }
         Ok(())
+    }
+
+    /// Writes a file as large as a block with its label, has it on stable storage, reads it back
+    /// and removes it.
+    ///
+    /// # Errors
+    /// When the disk cannot do one of these, or gives back something else.
+    pub(crate) fn probe(&self) -> Result<()> {
+        let (lease, tome) = (&self.lease, self.identity.tome);
+        lease.remove(PROBE)?;
+        // Zeros may take no room.
+        let written = vec![0x5a; slot_bytes(&self.identity.layout)];
+        let file = lease.create_new(PROBE)?;
+        file.write_all_at(&written, 0)?;
+        file.sync()?;
+        drop(file);
+        let mut read = vec![0; written.len()];
+        lease.open(PROBE)?.read_exact_at(&mut read, 0)?;
+        lease.remove(PROBE)?;
+        lease.sync_folder("")?;
+        if read == written {
+            return Ok(());
+        }
+        let what = format!("\"{PROBE}\" was written, and something else is read of it");
+        Err(TomesError::Damaged { tome, what })
     }
 
     fn lost<T>(&self, number: u32) -> Result<T> {

@@ -13,12 +13,14 @@
 //! or done to it waits for the rows before it, and only reads do not.
 //!
 //! Whatever cannot be written or synced has the tome given up: its disk is put down, who waits is
-//! told, and nothing more is done until it is opened anew. The core's times are counted from 1970,
-//! so that ages go on over a start. Not here: which tomes there are.
+//! told, and nothing more is done until its files can be opened anew and written to (`recovery`).
+//! The core's times are counted from 1970, so that ages go on over a start. Not here: which tomes
+//! there are.
 
 mod hand;
 mod held;
 mod looping;
+mod recovery;
 mod seats;
 mod status;
 mod told;
@@ -36,8 +38,9 @@ use fulgurite_tome::message::{Held, Message};
 use fulgurite_tome::token::FromKeeper;
 use fulgurite_tome::{GroupId, Member, Offset, RegionIndex, TomeId};
 use fulgurite_units::{Clock, Duration, Seed};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
+pub(crate) use recovery::{Health, Rejoin, Rejoined};
 pub(crate) use seats::data_blocks;
 pub use seats::{Checked, Seated};
 pub use status::{Listed, Look, TomeStatus};
@@ -119,6 +122,8 @@ pub enum Ask {
     Wakes(oneshot::Sender<Vec<Wake>>),
     /// A region is to take a seat; answered when it has begun, or had.
     Rebuild { planned: Move, group: Group, reply: Reply<()> },
+    /// Answered at once; a rebuild does not wait for these, which are lost.
+    Absent { tomes: BTreeSet<TomeId>, reply: Reply<()> },
     /// Answered at once with how a region stands in a group.
     Seat { region: RegionIndex, group: GroupId, reply: Reply<Seated> },
     /// A region that was made anew is told its objects; answered with the names of those that are
@@ -137,6 +142,7 @@ impl Ask {
             Self::Get { reply, .. } => drop(reply.send(Err(error))),
             Self::Look { reply, .. } => drop(reply.send(Err(error))),
             Self::Rebuild { reply, .. } => drop(reply.send(Err(error))),
+            Self::Absent { reply, .. } => drop(reply.send(Err(error))),
             Self::Seat { reply, .. } => drop(reply.send(Err(error))),
             Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
             Self::Hold { reply, .. } => drop(reply.send(Err(error))),
@@ -176,6 +182,8 @@ pub(crate) struct Parts {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) gate: Arc<SpinGate>,
     pub(crate) network: Arc<dyn Network>,
+    /// Its set, when it was given up and is opened anew.
+    pub(crate) rejoin: Arc<dyn Rejoin>,
     pub(crate) watched: Watched,
     /// Wakes of its disk in a day, as far as they can wait.
     pub(crate) spin_ups_a_day: Option<u32>,
@@ -196,7 +204,7 @@ pub(crate) struct Driver {
     tome: TomeId,
     inbox: SyncSender<Letter>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    is_given_up: Arc<AtomicBool>,
+    health: watch::Sender<Health>,
 }
 
 /// Has a thread look at its clock when whoever turns the hands did. However often that is, one
@@ -225,18 +233,34 @@ impl Driver {
         known(inbox.clone());
         listen(&parts.clock, inbox.clone());
         let tome = parts.identity.tome;
-        let is_given_up = Arc::<AtomicBool>::default();
-        let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_given_up))?;
+        let health = watch::Sender::new(Health::Well);
+        let driver = Loop::new(parts, inbox.clone(), health.clone())?;
         let thread = std::thread::Builder::new()
             .name(format!("tome-{tome}"))
             .spawn(move || driver.run(&letters))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
-        Ok(Self { tome, inbox, thread: Mutex::new(Some(thread)), is_given_up })
+        Ok(Self { tome, inbox, thread: Mutex::new(Some(thread)), health })
     }
 
-    /// Whether it does nothing any more until it is opened anew.
+    /// Whether it works.
+    pub(crate) fn health(&self) -> Health {
+        *self.health.borrow()
+    }
+
+    /// Whether nothing new is asked of it, until it works again.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.is_given_up.load(Ordering::Acquire)
+        self.health() != Health::Well
+    }
+
+    /// Returns when it is given up, and not only probed.
+    pub(crate) async fn given_up(&self) {
+        // The sender is here, so it cannot be gone.
+        let _ = self.health.subscribe().wait_for(|health| *health == Health::GivenUp).await;
+    }
+
+    /// Returns when nobody tries whether its disk works: it does, or it is given up.
+    pub(crate) async fn probed(&self) {
+        let _ = self.health.subscribe().wait_for(|health| *health != Health::Probed).await;
     }
 
     /// Why there is no answer of it any more.
@@ -244,7 +268,7 @@ impl Driver {
         match &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
             None => TomesError::Stopped,
             Some(_) => {
-                self.is_given_up.store(true, Ordering::Release);
+                self.health.send_replace(Health::GivenUp);
                 let why = "its thread ended, and the log says why".to_owned();
                 TomesError::GivenUp { tome: self.tome, why }
             }
@@ -264,7 +288,7 @@ impl Driver {
 
     /// Gives it up for good: its disk is put down, and who waits is told so.
     pub(crate) fn retire(&self) {
-        self.is_given_up.store(true, Ordering::Release);
+        self.health.send_replace(Health::GivenUp);
         // Of one whose thread is gone there is nothing left to put down.
         let _ = self.inbox.send(Letter::Retired);
     }

@@ -4,12 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_disks::DisksError;
 use fulgurite_tome::TomeId;
 
-use crate::Result;
+use crate::{Result, TomesError};
 
 /// What fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +60,7 @@ impl Injected {
         if !self.has(tome, failing) {
             return Ok(());
         }
-        let path = format!("tome {tome}").into();
+        let path: PathBuf = format!("tome {tome}").into();
         let action = match failing {
             Failing::Write | Failing::Room => "write",
             Failing::Sync => "sync",
@@ -68,6 +69,9 @@ impl Injected {
             Failing::Token | Failing::Piece => "write down something of",
         };
         let source = io::Error::other("injected");
+        if failing == Failing::Commit {
+            return Err(TomesError::Io { action, path, source });
+        }
         Err(match failing {
             Failing::Room => DisksError::Full { action, path, source },
             Failing::Write

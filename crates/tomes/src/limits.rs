@@ -23,6 +23,13 @@ pub const AWAKE_BLOCK_CACHE: ByteCount = ByteCount::mib(2);
 
 /// A disk that did not turn up, or was not let to, is told to again after so long.
 pub const SPIN_UP_REST: Duration = Duration::from_secs(10);
+/// A tome that was given up is opened anew after so long; each time that this fails it rests twice
+/// as long.
+pub const REOPEN_REST: Duration = Duration::from_secs(5);
+/// The longest that it rests where what it keeps awake failed.
+pub const REOPEN_REST_MAX: Duration = Duration::from_secs(60);
+/// The longest where its disk failed, which is woken each time.
+pub const PROBE_REST_MAX: Duration = Duration::from_secs(600);
 /// Letters that wait at a tome. What the network brings beyond that is lost, and what clients ask
 /// for is refused.
 pub const INBOX_MAX: usize = 256;
@@ -77,6 +84,8 @@ const _: () = assert!(
     BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
     "the largest object can be put"
 );
+const _: () = assert!(REOPEN_REST.as_nanos() < REOPEN_REST_MAX.as_nanos(), "rests grow");
+const _: () = assert!(REOPEN_REST_MAX.as_nanos() < PROBE_REST_MAX.as_nanos(), "a wake costs more");
 const _: () = assert!(UNSURE_MAX < 16, "all of their sets are tried");
 const _: () = assert!(LETTERS_SHARED_MAX <= INBOX_MAX, "no more than wait");
 const _: () = assert!(INBOX_MAX * 4 <= KEEPER_INBOX_MAX, "many tomes may ask at once");

@@ -86,6 +86,17 @@ impl LoneTome {
         Ok((session, Greeting { data_blocks: look.data_blocks, under_way }))
     }
 
+    /// Returns when the tome is given up: whoever has a session begins another one when it works
+    /// again, and hears then what it has.
+    pub async fn given_up(&self) {
+        self.driver.given_up().await;
+    }
+
+    /// Returns when it is known whether its disk works again, if that is being tried.
+    pub async fn probed(&self) {
+        self.driver.probed().await;
+    }
+
     /// Room for so many bytes, which is to be taken before they are.
     ///
     /// # Errors
@@ -187,6 +198,10 @@ impl LoneTome {
             }
             Question::Rebuild { planned, group } => {
                 self.asked(|reply| Ask::Rebuild { planned, group, reply }).await?;
+                Said::Done
+            }
+            Question::Absent { tomes } => {
+                self.asked(|reply| Ask::Absent { tomes, reply }).await?;
                 Said::Done
             }
             Question::Seat { region, group } => {

@@ -163,17 +163,7 @@ impl OpenedPieces {
 
     /// Names of objects of a tome that are to be removed.
     pub(crate) fn removals(&self, tome: TomeId) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        let all = KeyRange::prefix(&tome_key(tome));
-        let mut range = all.clone();
-        loop {
-            let rows = rows_in::<RemovalRow>(&*self.0, REMOVALS, &range, LOAD_PAGE_MAX)?;
-            let Some((last, _)) = rows.last() else { return Ok(names) };
-            range = all.clone().after(last);
-            for (key, _) in &rows {
-                names.push(name_of(key)?);
-            }
-        }
+        removals(&self.0, tome)
     }
 
     /// Objects of a tome are removed.
@@ -211,6 +201,20 @@ fn disagreeing(
     Ok(changes)
 }
 
+fn removals(store: &FjallStore, tome: TomeId) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let all = KeyRange::prefix(&tome_key(tome));
+    let mut range = all.clone();
+    loop {
+        let rows = rows_in::<RemovalRow>(store, REMOVALS, &range, LOAD_PAGE_MAX)?;
+        let Some((last, _)) = rows.last() else { return Ok(names) };
+        range = all.clone().after(last);
+        for (key, _) in &rows {
+            names.push(name_of(key)?);
+        }
+    }
+}
+
 fn each(store: &FjallStore, tome: TomeId, mut of: impl FnMut(String, Placed)) -> Result<()> {
     let all = KeyRange::prefix(&tome_key(tome));
     let mut range = all.clone();
@@ -230,14 +234,28 @@ impl PieceStore {
         each(&self.store, tome, of)
     }
 
+    /// Keeps the number of a start, or of its end; it blocks until that is done.
+    pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
+        let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+            Ok(row::put(tx, STARTS, START_KEY.to_vec(), &number)?)
+        };
+        // A set may be stopped by a task, which waits for its disks just as well.
+        futures::executor::block_on(self.committer.commit(note))
+    }
+
+    /// Names of objects of a tome that are to be removed.
+    pub(crate) fn removals(&self, tome: TomeId) -> Result<Vec<String>> {
+        removals(&self.store, tome)
+    }
+
     /// Where an object of a tome lies.
     pub(crate) fn get(&self, tome: TomeId, name: &str) -> Result<Option<Placed>> {
         let row = row::get::<PieceRow>(&*self.store, PIECES, &piece_key(tome, name))?;
         Ok(row.map(|PieceRow(placed)| placed))
     }
 
-    /// Takes over what a tome in another process says of itself. What is being put is noted by
-    /// whoever puts it.
+    /// Takes over what a tome says of itself that is in another process, or works again. What is
+    /// being put is noted by whoever puts it.
     pub(crate) fn agree(
         &self,
         tome: TomeId,

@@ -7,10 +7,12 @@
 //!
 //! Not here: what carries them, and objects, whose bytes travel by themselves.
 
+use std::collections::BTreeSet;
+
 use fulgurite_disks::{Cause, PlaceId, Wake};
 use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::message::Held;
-use fulgurite_tome::{GroupId, Member, Offset, RegionIndex};
+use fulgurite_tome::{GroupId, Member, Offset, RegionIndex, TomeId};
 use fulgurite_units::UnixTime;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -31,6 +33,7 @@ pub enum Question {
     Seat { region: RegionIndex, group: GroupId },
     Adopt { region: RegionIndex, objects: Vec<(String, Placed)> },
     DataBlocks,
+    Absent { tomes: BTreeSet<TomeId> },
 }
 
 /// What comes back.
@@ -116,6 +119,7 @@ impl Ask {
             Self::Rebuild { planned, group, reply } => {
                 (Question::Rebuild { planned, group }, Waits::Done(reply))
             }
+            Self::Absent { tomes, reply } => (Question::Absent { tomes }, Waits::Done(reply)),
             Self::Seat { region, group, reply } => {
                 (Question::Seat { region, group }, Waits::Seat(reply))
             }

@@ -15,7 +15,7 @@
 //! | [`TomeSet::put`] | `local`: on one disk with parity of its segments, and lost with that tome |
 //! | [`TomeSet::protected`] | as many lost tomes as groups have parities, and bad blocks beside |
 //! | [`TomeSet::delete`] | its name is gone, of a lost tome too; bytes stay until written over |
-//! | an error of a tome given up | nothing is known until the set is opened anew |
+//! | an error of a tome given up | nothing is known until it works again, or the next start |
 //!
 //! A tome may be in another process ([`RemoteSeat`]): its names are known once it answered, and
 //! what is asked of it while it does not is refused. Not here: what carries messages between
@@ -28,23 +28,27 @@ mod moving;
 mod names;
 mod operated;
 mod options;
+mod rejoin;
 mod remotes;
 mod removal;
 mod start;
 mod surveying;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, Power};
 use fulgurite_tome::{Layout, Split, TomeError, TomeId};
-use fulgurite_units::{ByteCount, Kin, TomeSetId};
+use fulgurite_units::{ByteCount, Kin, TomeSetId, error_chain};
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;
 pub use options::{Entropy, LoneOptions, SetOptions};
 pub use remotes::{Charge, RemoteSeat};
+use start::counting;
 pub(crate) use start::{put_room, start_alone};
 
 use self::around::Around;
@@ -63,10 +67,11 @@ use crate::fail_point::FailPoints;
 use crate::injected::{Failing, Injected};
 use crate::keeper::KeeperDriver;
 use crate::limits::{
-    NAME_BYTES_MAX, NAMES_TOLD, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX,
+    LOAD_PAGE_MAX, NAME_BYTES_MAX, NAMES_TOLD, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX,
 };
 use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::SetStore;
+use crate::starts::{Age, Counted, StartRow};
 use crate::watch::{Watched, Watching};
 use crate::{Result, TomesError};
 
@@ -98,6 +103,9 @@ pub struct TomeSet {
     surveyor: Surveyor,
     regained: Vec<RegainedTome>,
     injected: Injected,
+    directory: PathBuf,
+    /// Whether its end was counted.
+    is_over: AtomicBool,
 }
 
 /// A tome of the set, or why there is none.
@@ -198,7 +206,7 @@ impl TomeSet {
     /// # Errors
     /// Kind `Conflict` when its name is taken, `Invalid` when it is empty or too large,
     /// `Unavailable` when no tome has room. After [`TomesError::GivenUp`] it may be there or not,
-    /// and its name is taken until the set is opened anew.
+    /// and its name is taken until that tome works again, or the set is opened anew.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<TomeId> {
         self.put_kin(name, bytes, None).await
     }
@@ -388,6 +396,39 @@ impl TomeSet {
         ByteCount::new(blocks.unwrap_or(1) * self.layout.block_bytes())
     }
 
+    /// Whether the names of all objects are known, those of lost tomes too.
+    #[must_use]
+    pub fn has_all_names(&self) -> bool {
+        self.unnamed.is_empty() && lock(&self.names).unlisted().is_empty()
+    }
+
+    /// Names of objects in the order in which they are read with the fewest wakes: by tome, and
+    /// then as they lie. No disk is woken.
+    ///
+    /// # Errors
+    /// When what the set keeps of objects cannot be read.
+    pub fn in_disk_order(&self, names: Vec<String>) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(async move {
+            let mut placed = Vec::with_capacity(names.len());
+            for (number, name) in names.into_iter().enumerate() {
+                // A row is read for each; others have their turn in between.
+                if number % LOAD_PAGE_MAX == 0 {
+                    tokio::task::yield_now().await;
+                }
+                // Whoever asks for one that is gone is told so.
+                let tome = lock(&self.names).tome_of(&name);
+                let object = match tome {
+                    Some(tome) => self.pieces.get(tome, &name)?.map(|placed| placed.object),
+                    None => None,
+                };
+                let first = object.and_then(|object| object.blocks.first().copied());
+                placed.push((tome, first, name));
+            }
+            placed.sort_unstable();
+            Ok(placed.into_iter().map(|(.., name)| name).collect())
+        })
+    }
+
     /// What each disk of this process does, all at one moment.
     #[must_use]
     pub fn powers(&self) -> Vec<(TomeId, Power)> {
@@ -429,7 +470,8 @@ impl TomeSet {
             for tome in self.unnamed.difference(&moves.out) {
                 reasons.push(format!(
                 "tome {tome}: which objects it had is not known for sure: what the set keeps of \
-                 them is missing or an older copy"
+                 them is missing or an older copy; put the latest copy of its folder \"pieces\" \
+                 back, or what is missing of the tome"
             ));
             }
             for (tome, hidden) in lock(&self.names).hidden() {
@@ -463,6 +505,50 @@ impl TomeSet {
             }
         }
         self.keeper.stop();
+        self.count_end();
+    }
+
+    /// Counts the end of a start of what is kept of objects, once: a copy that was made before is
+    /// known as an older one then. What is behind stays so.
+    fn count_end(&self) {
+        if !self.unnamed.is_empty() || self.is_over.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let note = |number| self.pieces.note_start(number);
+        if let Err(error) = counting::count(&self.store, Counted::Pieces, note) {
+            tracing::warn!("the end is not counted: {}", error_chain(&error));
+        }
+    }
+
+    /// Whether an index that says this of itself is an older copy, or missing.
+    ///
+    /// # Errors
+    /// [`TomesError::WrongStore`] when the set is an older one than the index.
+    pub fn is_index_older(&self, own: u64) -> Result<bool> {
+        match self.store.starts(Counted::Index)?.age(StartRow(own)) {
+            Age::Latest => Ok(false),
+            Age::Older => Ok(true),
+            Age::SetOlder => Err(counting::set_is_older(&self.directory, Counted::Index)),
+        }
+    }
+
+    /// Begins to count a start of the index: the number that it is to keep.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    pub fn begin_index(&self) -> Result<u64> {
+        let begun = self.store.starts(Counted::Index)?.next();
+        self.store.note_starts(&BTreeMap::from([(Counted::Index, begun)]))?;
+        Ok(begun.begun)
+    }
+
+    /// The index has kept the number of its start.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn index_begun(&self) -> Result<()> {
+        let begun = self.store.starts(Counted::Index)?;
+        self.store.note_starts(&BTreeMap::from([(Counted::Index, begun.ended())]))
     }
 
     async fn asked<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {

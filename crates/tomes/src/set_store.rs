@@ -6,7 +6,7 @@
 //!          "made", tome   MadeRow: a tome was made, and is not made again
 //!          "left", tome   LeavingRow: its seats go to others, since it was lost or is taken out
 //!          "gone", tome   RetiredRow: it was taken out, and does not come back
-//!          "starts", tome, and "pieces"   StartsRow: how often a store was opened
+//!          "starts", tome, "pieces", "index"   StartsRow: how often a store was opened
 //! groups   group     GroupRow
 //! moves    group     MoveRow: a seat of it moves
 //! tokens   token     TokenRow: the epoch, and who has it
@@ -45,6 +45,7 @@ const LEAVING_KEY: &[u8] = b"left";
 const RETIRED_KEY: &[u8] = b"gone";
 const STARTS_KEY: &[u8] = b"starts";
 const PIECES_KEY: &[u8] = b"pieces";
+const INDEX_KEY: &[u8] = b"index";
 /// The folder of the store itself.
 const STORE: &str = "set";
 
@@ -189,7 +190,7 @@ impl SetStore {
         for group in groups.iter() {
             batch.put(GROUPS, group_key(group.id()), row::encode(&GroupRow(group.clone()))?)?;
         }
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// All groups.
@@ -212,7 +213,7 @@ impl SetStore {
         let mut batch = Batch::new();
         let key = KeyWriter::new().u32(token.0).finish();
         batch.put(TOKENS, key, row::encode(&TokenRow(kept))?)?;
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// What is known of each token, by a store that was opened anew since it could not be written.
@@ -221,6 +222,14 @@ impl SetStore {
             self.store.reopen()?;
         }
         self.tokens()
+    }
+
+    /// Writes a batch. A store that could not be written before is opened anew first.
+    fn apply(&self, batch: Batch) -> Result<()> {
+        if self.store.check().is_err() {
+            self.store.reopen()?;
+        }
+        Ok(self.store.apply(batch)?)
     }
 
     /// Whether a tome was made.
@@ -232,7 +241,7 @@ impl SetStore {
     pub(crate) fn note_made(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(SET, made_key(tome), row::encode(&MadeRow(tome))?)?;
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// How often a store was opened with the set.
@@ -246,7 +255,7 @@ impl SetStore {
         for (of, starts) in all {
             batch.put(SET, starts_key(*of), row::encode(starts)?)?;
         }
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 }
 
@@ -289,7 +298,7 @@ impl SetStore {
     pub(crate) fn leave(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(SET, leaving_key(tome), row::encode(&LeavingRow(tome))?)?;
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// A tome that is here is taken out: its seats are to go to others, and it does not come back.
@@ -297,7 +306,7 @@ impl SetStore {
         let mut batch = Batch::new();
         batch.put(SET, leaving_key(tome), row::encode(&LeavingRow(tome))?)?;
         batch.put(SET, retired_key(tome), row::encode(&RetiredRow(tome))?)?;
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// Tomes that were taken out.
@@ -327,7 +336,7 @@ impl SetStore {
         for planned in &retirement.moves {
             batch.put(MOVES, group_key(planned.group), row::encode(&MoveRow(*planned))?)?;
         }
-        self.store.apply(batch)?;
+        self.apply(batch)?;
         Ok(retirement)
     }
 
@@ -342,21 +351,21 @@ impl SetStore {
             batch.put(GROUPS, group_key(done.group), row::encode(&after)?)?;
         }
         batch.delete(MOVES, group_key(done.group))?;
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// A seat does not move after all: its tome is back.
     pub(crate) fn stays(&self, dropped: &Move) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(MOVES, group_key(dropped.group))?;
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// A tome that was lost is back, and keeps the seats that it has.
     pub(crate) fn is_back(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(SET, leaving_key(tome))?;
-        Ok(self.store.apply(batch)?)
+        self.apply(batch)
     }
 
     /// Takes in tomes up to a count, and makes groups of what room there is then.
@@ -370,7 +379,7 @@ impl SetStore {
             let row = row::encode(&GroupRow(room.get(group)?.clone()))?;
             batch.put(GROUPS, group_key(group), row)?;
         }
-        self.store.apply(batch)?;
+        self.apply(batch)?;
         Ok(grown)
     }
 }
@@ -391,6 +400,7 @@ fn starts_key(of: Counted) -> Vec<u8> {
     match of {
         Counted::Tome(tome) => KeyWriter::new().fixed(STARTS_KEY).u32(tome.get()).finish(),
         Counted::Pieces => PIECES_KEY.to_vec(),
+        Counted::Index => INDEX_KEY.to_vec(),
     }
 }
 

@@ -8,8 +8,10 @@
 //! In this order, each synced before the next. So what a store says of itself is `done`, or `begun`
 //! where a start was cut short. One that says less is a copy of before: what it was told since is
 //! not in it, and a tome that went on with it would give versions twice that its parities have. One
-//! that says more has seen a start that its set has not: then that is the copy. Not known so is a
-//! copy that was made since the latest start. Not here: tomes in other processes.
+//! that says more has seen a start that its set has not: then that is the copy. What a set keeps of
+//! objects is counted when the set is stopped, too, so that a copy of it while the set was open is
+//! known. Not known so is a copy of another store that was made since the latest start, and none of
+//! a process that was killed since. Not here: tomes in other processes.
 
 use fulgurite_catalog::row::Row;
 use fulgurite_tome::TomeId;
@@ -22,6 +24,8 @@ pub(crate) enum Counted {
     Tome(TomeId),
     /// What the set keeps of objects.
     Pieces,
+    /// What is kept of objects above the set.
+    Index,
 }
 
 /// What a store says of itself: the number of its latest start.

@@ -73,12 +73,17 @@ pub enum Happening {
         /// Of so many.
         blocks: u64,
     },
-    /// A tome is given up until it is opened anew.
+    /// A tome is given up: nothing is asked of it until it works again.
     GivenUp {
         /// Which.
         tome: TomeId,
         /// Why.
         why: String,
+    },
+    /// A tome that was given up works again, and goes on.
+    Resumed {
+        /// Which.
+        tome: TomeId,
     },
     /// A seat is planned to move, or got on.
     Seat {

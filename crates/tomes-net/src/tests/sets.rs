@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fulgurite_tome::TomeId;
-use fulgurite_tomes::{Entropy, SetOptions, TomeSet, TomeStatus, TomesError};
+use fulgurite_tomes::{Entropy, Failing, SetOptions, TomeSet, TomeStatus, TomesError};
 use fulgurite_units::{ByteCount, ErrorKind};
 use tokio::runtime::Handle;
 
@@ -122,6 +122,31 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
     }
     let status = world.wait(set.status()).await;
     assert!(status.is_well(), "{:?}", status.reasons);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tome_elsewhere_whose_storage_failed_for_a_moment_goes_on_by_itself() {
+    for failing in [Failing::Sync, Failing::Commit] {
+        let world = World::served().await;
+        let set = world.init().await;
+        world.keep(&set, "before", noise("before", 3 * BLOCK)).await;
+        (0..6).for_each(|tome| world.injected.inject(TomeId::new(tome), failing));
+        let error = world.wait(set.put("after", noise("after", BLOCK))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{failing:?}: {error}");
+        assert!(!set.status().await.is_well(), "{failing:?}");
+        (0..6).for_each(|tome| world.injected.mend(TomeId::new(tome)));
+        let well = async {
+            while !set.status().await.is_well() {
+                tokio::task::yield_now().await;
+            }
+        };
+        world.wait(well).await;
+        assert_eq!(world.wait(set.get("before")).await.unwrap(), noise("before", 3 * BLOCK));
+        // It was not acknowledged, and is not there: its name is free.
+        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound, "{failing:?}");
+        world.keep(&set, "after", noise("after", BLOCK)).await;
+        assert_eq!(world.wait(set.get("after")).await.unwrap(), noise("after", BLOCK));
+    }
 }
 
 /// Waits until all tomes answer but these.

@@ -141,6 +141,8 @@ pub(super) struct World {
     pub(super) authority: Authority,
     pub(super) disks: Arc<Simulated>,
     pub(super) clock: ManualClock,
+    /// What fails of tomes that are served.
+    pub(super) injected: Injected,
     tomes: u32,
     /// Tomes below this number are in the process of the set.
     here: u32,
@@ -169,6 +171,7 @@ impl World {
             folder,
             disks: Arc::new(disks),
             clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)),
+            injected: Injected::default(),
             tomes,
             here,
             is_doubling: false,
@@ -228,7 +231,7 @@ impl World {
         let set = self.set;
         let (directory, root) = (self.directory(tome), self.root(tome));
         let (disks, clock) = (Arc::clone(&self.disks), self.clock.clock());
-        let is_doubling = self.is_doubling;
+        let (is_doubling, injected) = (self.is_doubling, self.injected.clone());
         let options = ServerOptions {
             tome,
             listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
@@ -250,7 +253,7 @@ impl World {
                     clock: clock.clone(),
                     entropy: Entropy::new(draw),
                     fail: FailPoints::default(),
-                    injected: Injected::default(),
+                    injected: injected.clone(),
                 };
                 LoneTome::open(options, introduction)
             }),

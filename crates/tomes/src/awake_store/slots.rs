@@ -98,6 +98,19 @@ impl Slots {
         }
     }
 
+    /// Writes a block to a slot that is free, and has it on stable storage.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub(super) fn probe(&mut self) -> Result<()> {
+        // Zeros may take no room.
+        let bytes = vec![0x5a; usize::try_from(self.block_bytes).unwrap_or(usize::MAX)];
+        let slot = self.write(&bytes)?;
+        self.sync()?;
+        self.give_back([slot]);
+        Ok(())
+    }
+
     /// Whether something was written and is not synced.
     pub(super) const fn is_unsynced(&self) -> bool {
         self.is_unsynced

@@ -1,8 +1,7 @@
 //! The thread of a tome: letters to events, commands to deeds.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
 use fulgurite_disks::{Cause, Observed, PlaceId, Power, Totals, Wake};
@@ -12,10 +11,11 @@ use fulgurite_tome::{
     Alarm, Answer, Command, Epoch, Event, RequestId, Spot, Tome, TomeError, TomeId,
 };
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::hand::{Ended, Stage, begin};
 use super::held::Held;
+use super::recovery::{Failure, Failures, Health, core};
 use super::seats::{Checked, data_blocks};
 use super::status::{Listed, Look};
 use super::told::Told;
@@ -39,30 +39,32 @@ pub(super) struct Loop {
     start: (Instant, Instant),
     /// Open while the disk turns.
     disk: Option<Disk>,
-    held: Held,
+    pub(super) held: Held,
     /// What is done when time has passed.
-    alarm: Option<(Instant, Due)>,
-    tries: u32,
+    pub(super) alarm: Option<(Instant, Due)>,
+    pub(super) tries: u32,
     /// The core is told that time passed no sooner.
-    timer_from: Instant,
+    pub(super) timer_from: Instant,
     next_request: u64,
     waiting: BTreeMap<RequestId, Waiter>,
     /// Who waits for an object to be protected.
     protecting: BTreeMap<String, Vec<Reply<()>>>,
-    pub(super) trouble: Option<String>,
+    /// Why it is given up, if it is.
+    pub(super) failure: Option<Failure>,
+    pub(super) failures: Failures,
     /// The same, for whoever chooses a tome.
-    is_given_up: Arc<AtomicBool>,
+    pub(super) health: watch::Sender<Health>,
     pub(super) alarms: VecDeque<String>,
     pub(super) healed: u64,
     pub(super) told: Told,
     is_stopping: bool,
     /// Its disk did not say that it stopped.
-    may_turn: bool,
+    pub(super) may_turn: bool,
 }
 
 /// What comes next of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+pub(super) enum Due {
     Begin(Stage),
     Up,
     UpFailed,
@@ -84,22 +86,14 @@ impl Loop {
     pub(super) fn new(
         mut parts: Parts,
         inbox: SyncSender<Letter>,
-        is_given_up: Arc<AtomicBool>,
+        health: watch::Sender<Health>,
     ) -> Result<Self> {
         // The core has it from here on, and nobody else: it is 24 bytes a block.
         let nothing = Awake::new(parts.identity.tome, parts.identity.layout);
         let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
-        let tome = Tome::new(wall, awake, parts.seed)?.idle_for(parts.idle);
-        let mut tome = match parts.tokens {
-            Some(count) => tome.of_tokens(count),
-            None => tome,
-        };
-        if let Some(per_day) = parts.spin_ups_a_day {
-            tome.keep_budget(per_day, wakes_of(&parts));
-        }
         Ok(Self {
-            tome,
+            tome: core(&parts, wall, awake, parts.seed)?,
             inbox,
             start: (wall, clock.passed()),
             disk: None,
@@ -110,8 +104,9 @@ impl Loop {
             next_request: 0,
             waiting: BTreeMap::new(),
             protecting: BTreeMap::new(),
-            trouble: None,
-            is_given_up,
+            failure: None,
+            failures: Failures::default(),
+            health,
             alarms: VecDeque::new(),
             healed: 0,
             told: Told::default(),
@@ -154,12 +149,12 @@ impl Loop {
         self.parts.guard.power(self.place()).unwrap_or(Power::Absent)
     }
 
-    fn is_still(&self) -> bool {
+    pub(super) fn is_still(&self) -> bool {
         !self.power().turns()
     }
 
     /// On the axis of the core: since 1970.
-    fn now(&self) -> Instant {
+    pub(super) fn now(&self) -> Instant {
         self.start.0 + self.parts.clock.passed().since(self.start.1)
     }
 
@@ -167,8 +162,9 @@ impl Loop {
     fn next(&self, letters: &Receiver<Letter>) -> Result<Letter, RecvTimeoutError> {
         let now = self.now();
         let core = self.tome.deadline().map(|at| at.max(self.timer_from));
-        let core = core.filter(|_| self.trouble.is_none() && !self.is_stopping);
-        let due = core.into_iter().chain(self.alarm.map(|(at, _)| at)).min();
+        let core = core.filter(|_| self.is_live() && !self.is_stopping);
+        let reopens = self.reopens_at().filter(|_| !self.is_stopping);
+        let due = core.into_iter().chain(self.alarm.map(|(at, _)| at)).chain(reopens).min();
         let until = due.unwrap_or(now + IDLE);
         match self.parts.clock.sleep_until(self.start.1 + until.since(self.start.0)) {
             Some(time) => letters.recv_timeout(time.into()),
@@ -192,7 +188,7 @@ impl Loop {
             Letter::Turned(waits) => waits.store(false, Ordering::Release),
             Letter::Retired => {
                 self.settle();
-                self.give_up_for(super::RETIRED.to_owned());
+                self.retire();
             }
             Letter::Stop => {
                 self.settle();
@@ -212,6 +208,9 @@ impl Loop {
                 Due::Down => self.down(),
             }
         }
+        if self.reopens_at().is_some_and(|at| at <= now) && !self.is_stopping {
+            self.reopen();
+        }
         let is_due = |at: Instant| at <= now && self.timer_from <= now;
         if self.tome.deadline().is_some_and(is_due) {
             self.timer_from = now + TIMER_REST;
@@ -220,10 +219,10 @@ impl Loop {
     }
 
     fn asked(&mut self, ask: Ask) {
-        let refusal = match (&self.trouble, self.is_stopping) {
-            (_, true) => Some(TomesError::Stopped),
-            (Some(why), _) => Some(TomesError::GivenUp { tome: self.id(), why: why.clone() }),
-            (None, false) => None,
+        let refusal = match self.answerable() {
+            _ if self.is_stopping => Some(TomesError::Stopped),
+            Err(_) if self.is_probing() && may_wait(&ask) => None,
+            answerable => answerable.err(),
         };
         // Who asked may have gone.
         if let Ask::Status(reply) = ask {
@@ -279,6 +278,10 @@ impl Loop {
                 self.step(Event::Rebuild { planned, group });
                 drop(reply.send(self.answerable()));
             }
+            Ask::Absent { tomes, reply } => {
+                self.step(Event::Absent { tomes });
+                drop(reply.send(self.answerable()));
+            }
             Ask::Seat { region, group, reply } => drop(reply.send(Ok(self.seated(region, group)))),
             Ask::Adopt { region, objects, reply } => {
                 let (whole, names) = self.whole(objects);
@@ -290,10 +293,10 @@ impl Loop {
     }
 
     /// Tells the core, does what it says, and what comes of that.
-    fn step(&mut self, event: Event) {
+    pub(super) fn step(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            if self.trouble.is_some() || self.is_stopping {
+            if !self.is_live() || self.is_stopping {
                 return;
             }
             let mut out = Outbox::new();
@@ -365,8 +368,8 @@ impl Loop {
     }
 
     /// Has what is held on stable storage, or gives the tome up.
-    fn settle(&mut self) {
-        if self.trouble.is_some() {
+    pub(super) fn settle(&mut self) {
+        if !self.is_live() {
             return;
         }
         if let Err(error) = self.keep() {
@@ -573,7 +576,7 @@ impl Loop {
             (Stage::SpinUp | Stage::Mount, Err(error)) => return self.not_up(&error_chain(error)),
         };
         let wait = after.unwrap_or_else(|error| {
-            self.give_up_for(error_chain(&error));
+            self.give_up_for(error_chain(&error), true);
             Duration::ZERO
         });
         self.alarm = Some((self.now() + wait, next));
@@ -584,21 +587,21 @@ impl Loop {
         tracing::warn!(tome = %self.id(), "{why}");
         self.stand();
         self.tries += 1;
-        if self.tries < SPIN_UP_TRIES_MAX {
+        if self.tries < SPIN_UP_TRIES_MAX && !self.is_probing() {
             self.alarm = Some((self.now() + SPIN_UP_REST, Due::UpFailed));
             return;
         }
-        self.give_up_for(why.to_owned());
+        self.give_up_for(why.to_owned(), true);
     }
 
     /// The disk is up: it is looked at, and then used.
     fn up(&mut self) {
-        let opened = self.enter();
+        let opened = self.enter().and_then(|disk| self.probe(&disk).map(|()| disk));
         match opened {
             Ok(disk) => {
                 self.parts.fail.pass("tomes-up");
                 (self.disk, self.tries) = (Some(disk), 0);
-                if self.is_stopping || self.trouble.is_some() {
+                if self.is_stopping || !self.is_live() {
                     return self.put_down();
                 }
                 self.step(Event::Up);
@@ -613,7 +616,7 @@ impl Loop {
     }
 
     /// Has the disk put down, if it is up. One on its way up is put down when it is there.
-    fn put_down(&mut self) {
+    pub(super) fn put_down(&mut self) {
         self.disk = None;
         if self.power() != Power::Active {
             return;
@@ -632,7 +635,7 @@ impl Loop {
         }
         tracing::warn!(tome = %self.id(), "its disk turns, and is put down");
         if let Err(error) = backend.spin_down(place) {
-            self.give_up_for(error_chain(&error));
+            self.give_up_for(error_chain(&error), true);
         }
     }
 
@@ -650,40 +653,20 @@ impl Loop {
             tracing::error!(tome = %self.id(), "{}", error_chain(&error));
         }
         self.parts.gate.stopped(self.id());
-        if self.trouble.is_some() || self.is_stopping {
+        if !self.is_live() || self.is_stopping {
             self.give_token_back();
         }
     }
 
     /// The disk does not turn again: who waits for the token does not wait for its lease to end.
-    fn give_token_back(&mut self) {
+    pub(super) fn give_token_back(&mut self) {
         let message = if self.may_turn { None } else { self.tome.lets_go() };
         if let Some(message) = message {
             self.parts.network.tell_keeper(self.id(), message);
         }
     }
 
-    fn give_up(&mut self, error: &TomesError) {
-        self.give_up_for(error_chain(error));
-    }
-
-    fn give_up_for(&mut self, why: String) {
-        tracing::error!(tome = %self.id(), "given up: {why}");
-        let (tome, is_new) = (self.id(), self.trouble.is_none());
-        let why = self.trouble.get_or_insert(why).clone();
-        if is_new {
-            self.parts.watched.tell(|| Happening::GivenUp { tome, why: why.clone() });
-        }
-        self.is_given_up.store(true, Ordering::Release);
-        self.refuse_all(|| TomesError::GivenUp { tome, why: why.clone() });
-        self.put_down();
-        if self.is_still() {
-            self.parts.gate.stopped(tome);
-            self.give_token_back();
-        }
-    }
-
-    fn refuse_all(&mut self, error: impl Fn() -> TomesError) {
+    pub(super) fn refuse_all(&mut self, error: impl Fn() -> TomesError) {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_values().for_each(|waiter| waiter.refuse(error()));
         let protecting = std::mem::take(&mut self.protecting);
@@ -723,8 +706,14 @@ impl Waiter {
     }
 }
 
+/// Whether something may be asked of a tome whose disk is probed: what needs none, and what was
+/// sent before it failed and waits for it. Whoever reads is told to read of its group.
+const fn may_wait(ask: &Ask) -> bool {
+    matches!(ask, Ask::Look { .. } | Ask::Seat { .. } | Ask::Put { .. } | Ask::Delete { .. })
+}
+
 /// When its disk was woken in the last day, on the core's axis.
-fn wakes_of(parts: &Parts) -> Vec<Instant> {
+pub(super) fn wakes_of(parts: &Parts) -> Vec<Instant> {
     let totals = parts.ledger.ledger().of(PlaceId::new(parts.identity.tome.get()));
     // Of an hour its end is known: so the day is none too short.
     let hours = totals.into_iter().flat_map(Totals::hours);

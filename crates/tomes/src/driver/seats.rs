@@ -54,8 +54,10 @@ impl Loop {
 
     /// Whether it went on, and was not given up.
     pub(super) fn answerable(&self) -> Result<()> {
-        match &self.trouble {
-            Some(why) => Err(TomesError::GivenUp { tome: self.id(), why: why.clone() }),
+        match &self.failure {
+            Some(failure) => {
+                Err(TomesError::GivenUp { tome: self.id(), why: failure.why().to_owned() })
+            }
             None => Ok(()),
         }
     }

@@ -41,7 +41,7 @@ pub struct TomeStatus {
     pub healed: u64,
     /// Blocks that are bad and were not made anew yet.
     pub bad: u64,
-    /// Why it is given up, until it is opened anew.
+    /// Why it is given up, until it works again.
     pub trouble: Option<String>,
     /// Why nothing is known of it, until it answers again by itself.
     pub away: Option<String>,

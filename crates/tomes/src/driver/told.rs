@@ -7,6 +7,7 @@ use fulgurite_tome::awake::{Row, Scrubbed};
 use fulgurite_units::UnixTime;
 
 use super::looping::Loop;
+use super::recovery::Failure;
 use super::status::TomeStatus;
 use crate::Result;
 use crate::watch::Happening;
@@ -76,7 +77,7 @@ impl Loop {
             spending: self.tome.spending(),
             healed: self.healed,
             bad: self.tome.bad_blocks(),
-            trouble: self.trouble.clone(),
+            trouble: self.failure.as_ref().map(Failure::told),
             away: None,
             alarms: self.alarms.iter().cloned().collect(),
         }

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fulgurite_tome::awake::Object;
-use fulgurite_tome::group::Move;
+use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::{RegionIndex, TomeId};
 use fulgurite_units::{Ratio, error_chain};
 use tokio::sync::oneshot;
@@ -36,6 +36,8 @@ use crate::{Result, TomesError};
 
 /// How often tomes are asked how far they are: nothing is told of itself.
 const LOOK: Duration = Duration::from_millis(200);
+/// What could not be kept or read is tried again after so long.
+const FAILED_REST: Duration = Duration::from_secs(10);
 /// Notes that wait.
 const INBOX_MAX: usize = 16;
 
@@ -167,13 +169,14 @@ impl Drop for Mover {
 
 impl Loop {
     fn run(mut self, notes: &Receiver<Note>) {
+        let mut rest = LOOK;
         loop {
             let waits = super::lock(&self.shared.names).has_put_off();
             let is_idle = lock(&self.moves).leaving.is_empty() && !waits;
             let note = if is_idle {
                 notes.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
-                notes.recv_timeout(LOOK)
+                notes.recv_timeout(rest)
             };
             let reply = match note {
                 Ok(Note::Retire(tome, reply)) => match self.shared.store.leave(tome) {
@@ -189,10 +192,11 @@ impl Loop {
             };
             let removed = self.remove_put_off();
             let gone_on = removed.and_then(|()| self.go_on()).map(|()| lock(&self.moves).clone());
+            rest = if gone_on.is_ok() { LOOK } else { FAILED_REST };
             if let Err(error) = &gone_on {
                 let why = vec![format!("seats do not move: {}", error_chain(error))];
                 let mut moves = lock(&self.moves);
-                // It is tried again several times a second, and told once.
+                // It is tried again, and told once.
                 if moves.reasons != why {
                     tracing::error!("{}", why[0]);
                     moves.reasons = why;
@@ -306,7 +310,10 @@ impl Loop {
         let (to, group) = (planned.to, planned.group);
         let seat = |reply| Ask::Seat { region: to.index, group, reply };
         match self.ask(to.tome, seat)? {
-            Seated::Building(done) => Ok(Some(done)),
+            Seated::Building(done) => {
+                self.tell_absent(planned)?;
+                Ok(Some(done))
+            }
             Seated::Member => {
                 self.conclude(planned)?;
                 Ok(None)
@@ -329,6 +336,25 @@ impl Loop {
                 Ok(Some(Ratio::ZERO))
             }
         }
+    }
+
+    /// Tells the tome that is to have a seat which others of its group are lost: it would wait for
+    /// them. One that only does not answer is waited for.
+    fn tell_absent(&self, planned: &Move) -> Result<()> {
+        let Shared { store, tomes, .. } = &self.shared;
+        let (groups, leaving) = (store.groups()?, store.leaving()?);
+        let group = groups.iter().find(|group| group.id() == planned.group);
+        let seats = group.into_iter().flat_map(Group::seats).map(|seat| seat.tome);
+        let is_lost = |tome: &TomeId| match tomes.get(tome) {
+            Some(Seat::Lost(_)) | None => true,
+            Some(Seat::Live(_) | Seat::Remote(_)) => {
+                leaving.contains(tome) && !self.shared.is_usable(*tome)
+            }
+        };
+        let absent = seats.filter(is_lost).collect();
+        // One of an earlier version waits.
+        drop(self.ask(planned.to.tome, |reply| Ask::Absent { tomes: absent, reply }));
+        Ok(())
     }
 
     /// A region has its seat: it is told its objects, and the set that it has them.

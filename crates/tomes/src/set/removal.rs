@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use fulgurite_tome::TomeId;
 use fulgurite_units::ErrorKind;
 use futures::future::BoxFuture;
 
@@ -19,7 +20,7 @@ use super::choice::is_of_lost;
 use super::moving::Loop;
 use super::{Seat, TomeSet, lock};
 use crate::Result;
-use crate::driver::{Ask, Done, Reply};
+use crate::driver::{Ask, Done, Driver, Health, Reply};
 use crate::limits::REMOVALS_AT_ONCE;
 
 impl TomeSet {
@@ -51,7 +52,7 @@ impl TomeSet {
                 }
                 // Its seat moves before or after, and not meanwhile.
                 let _still = self.choice.still.lock().await;
-                if self.tome_of(name)? != tome {
+                if self.tome_of(name)? != tome || self.works(tome) {
                     continue;
                 }
                 self.pieces.put_off(tome, name, self.choice.clock.now().as_millis()).await?;
@@ -65,6 +66,15 @@ impl TomeSet {
                 return Ok(());
             }
         })
+    }
+}
+
+impl TomeSet {
+    /// Whether a tome of this process removes objects itself, perhaps again since a moment: it has
+    /// heard already of those that were to be removed.
+    fn works(&self, tome: TomeId) -> bool {
+        let is_up = |driver: &Driver| driver.health() != Health::GivenUp;
+        matches!(self.tomes.get(&tome), Some(Seat::Live(driver)) if is_up(driver))
     }
 }
 

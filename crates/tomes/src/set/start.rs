@@ -2,22 +2,24 @@
 //!
 //! A tome that cannot be opened is lost to this start and not to the set: the others go on.
 
-mod counting;
+pub(super) mod counting;
 mod heard;
 mod older;
 mod regaining;
 mod removed;
+mod seating;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
-use fulgurite_tome::awake::{Awake, Object, Row};
+use fulgurite_tome::awake::Awake;
 use fulgurite_tome::group::Group;
 use fulgurite_tome::limits::{IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
 use fulgurite_tome::token::{Kept, TokenId, token_count};
-use fulgurite_tome::{RegionId, Split, TomeError, TomeId};
+use fulgurite_tome::{Split, TomeId};
 use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
@@ -28,10 +30,11 @@ use super::moving::{self, Mover};
 use super::names::Names;
 use super::operated::Closed;
 use super::options::LoneOptions;
+use super::rejoin::{ByItself, Return};
 use super::remotes::{Charge, Remotes};
 use super::{RemoteDriver, Seat, SetOptions, TomeSet};
 use crate::awake_store::AwakeStore;
-use crate::driver::{Driver, Parts, data_blocks};
+use crate::driver::{Driver, Parts, Rejoin, data_blocks};
 use crate::fail_point::FailPoints;
 use crate::identity::{self, TomeIdentity};
 use crate::introduction::Introduction;
@@ -46,6 +49,8 @@ use crate::spin_gate::SpinGate;
 use crate::starts::Counted;
 use crate::watch::Watched;
 use crate::{Result, TomesError};
+pub(super) use removed::remove_put_off;
+pub(super) use seating::seated;
 
 /// The ledger of a tome, beside its awake store.
 pub(super) const LEDGER: &str = "wakes.jsonl";
@@ -63,6 +68,7 @@ struct Start {
     network: Arc<Local>,
     remotes: Arc<Remotes>,
     watched: Watched,
+    rejoin: Arc<dyn Rejoin>,
 }
 
 /// A tome whose awake store is open.
@@ -87,12 +93,13 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         let what = format!("the set is {}, and {set} is asked for", row.set);
         return Err(TomesError::Invalid { what });
     }
-    let mut start = Start::new(options, &store, &row)?;
+    let back = Arc::new(Return::default());
+    let mut start = Start::new(options, &store, &row, Arc::clone(&back) as _)?;
     let opened = start.open_all(&store, is_new)?;
     let pieces = OpenedPieces::open(&start.options.directory)?;
     let is_behind = start.is_behind(&store, &pieces)?;
     let mut loaded = start.load_all(opened);
-    start.put_older_aside(&pieces, &mut loaded)?;
+    start.put_older_aside((&pieces, is_behind), &mut loaded)?;
     start.hear_of_seats(&store, &pieces, &loaded)?;
     let regained = start.regain_all(&store, (&pieces, is_behind), &mut loaded)?;
     start.count_tomes(&store, &mut loaded)?;
@@ -104,10 +111,11 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let out = store.out()?;
     start.await_remotes(&out, &mut names, &pieces)?;
     let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
+    let choice = Arc::new(Choice::new(store.groups()?, start.options.clock.clone()));
+    back.opened(&store, &pieces, &names, &choice, &start.fail);
     let begin = |tome| start.charge(tome, is_new, &store, (&names, &pieces));
     seats.extend(start.begin_remotes(&out, begin));
     let tomes = Arc::new(seats);
-    let choice = Arc::new(Choice::new(store.groups()?, start.options.clock.clone()));
     let surveyor = start.surveyor(&tomes, &out, &store.retired()?)?;
     let mover = Mover::start(moving::Shared {
         row: row.clone(),
@@ -143,6 +151,8 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         surveyor,
         regained,
         injected: start.options.injected,
+        directory: start.options.directory,
+        is_over: AtomicBool::new(false),
     })
 }
 
@@ -196,6 +206,7 @@ pub(crate) fn start_alone(
         gate: Arc::default(),
         network: Arc::new(Local::new(network)),
         remotes,
+        rejoin: Arc::new(ByItself),
         watched: Watched::new(options.clock.clone()),
         options: SetOptions {
             set: Some(set),
@@ -219,7 +230,8 @@ pub(crate) fn start_alone(
     let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
-    let awake = start.seated(&opened, opened.store.load(&opened.identity)?)?;
+    let awake = opened.store.load(&opened.identity)?;
+    let awake = seated(&start.groups, &opened.store, awake, &start.fail)?;
     let driver = start.drive(opened, awake, &mut Names::default())?;
     Ok((identity, driver, start.network))
 }
@@ -254,7 +266,12 @@ fn check(options: &SetOptions) -> Result<u32> {
 }
 
 impl Start {
-    fn new(mut options: SetOptions, store: &SetStore, row: &SetRow) -> Result<Self> {
+    fn new(
+        mut options: SetOptions,
+        store: &SetStore,
+        row: &SetRow,
+        rejoin: Arc<dyn Rejoin>,
+    ) -> Result<Self> {
         let fail = Arc::new(std::mem::take(&mut options.fail));
         fail.pass("tomes-set-made");
         let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
@@ -267,6 +284,7 @@ impl Start {
             gate: Arc::default(),
             network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
             remotes,
+            rejoin,
             watched: Watched::new(options.clock.clone()),
             options,
         };
@@ -320,7 +338,8 @@ impl Start {
         let mut seats = BTreeMap::new();
         for (tome, loaded) in loaded {
             let ready = loaded.and_then(|Loaded { opened, awake }| {
-                let awake = self.seated(&opened, awake).map_err(|error| error_chain(&error))?;
+                let awake = seated(&self.groups, &opened.store, awake, &self.fail)
+                    .map_err(|error| error_chain(&error))?;
                 self.remove_put_off(&opened, awake, pieces).map(|awake| (opened, awake))
             });
             let seat = match ready {
@@ -544,18 +563,6 @@ impl Start {
         opened.into_iter().map(|(tome, opened)| (tome, opened.and_then(load))).collect()
     }
 
-    /// What a tome knows, with its seats in groups noted.
-    fn seated(&self, opened: &Opened, mut awake: Awake) -> Result<Awake> {
-        let Opened { store, .. } = opened;
-        for rows in [self.superseded(&awake), self.unheard(&awake), self.seats(&awake)?] {
-            if !rows.is_empty() {
-                store.commit(&rows, &self.fail)?;
-                rows.iter().try_for_each(|row| awake.apply(row))?;
-            }
-        }
-        Ok(awake)
-    }
-
     /// Starts a tome.
     fn drive(&self, opened: Opened, awake: Awake, names: &mut Names) -> Result<Driver> {
         let Opened { identity, store, ledger } = opened;
@@ -577,6 +584,7 @@ impl Start {
             backend: Arc::clone(&self.options.backend),
             gate: Arc::clone(&self.gate),
             network: Arc::clone(&self.network) as Arc<dyn Network>,
+            rejoin: Arc::clone(&self.rejoin),
             watched: self.watched.clone(),
             spin_ups_a_day: self.options.spin_ups_a_day,
             idle: self.options.idle,
@@ -587,42 +595,5 @@ impl Start {
             injected: self.options.injected.clone(),
         };
         Driver::start(parts, |inbox| self.network.add(tome, inbox))
-    }
-
-    /// Rows that make regions free whose seats others took while their tome was away: those have
-    /// their objects as well.
-    fn superseded(&self, awake: &Awake) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for (index, region) in awake.regions() {
-            let own = RegionId { tome: awake.id(), index };
-            let known = self.groups.iter().find(|group| group.id() == region.group().id());
-            let is_other = |group: &&Group| {
-                group.epoch() > region.group().epoch() && group.member(own).is_none()
-            };
-            if known.filter(is_other).is_none() {
-                continue;
-            }
-            let of_region = |object: &Object| object.blocks.iter().any(|(of, _)| *of == index);
-            let objects = awake.objects().filter(|(_, object)| of_region(object));
-            rows.extend(objects.map(|(name, _)| Row::Removed { name: name.to_owned() }));
-            rows.push(Row::Dropped { region: index });
-        }
-        rows
-    }
-
-    /// Rows for seats that a tome does not know of yet.
-    fn seats(&self, awake: &Awake) -> Result<Vec<Row>> {
-        let mut rows = Vec::new();
-        for group in &self.groups {
-            for seat in group.seats().iter().filter(|seat| seat.tome == awake.id()) {
-                match awake.region(seat.index) {
-                    // Tomes tell each other of seats that moved.
-                    Some(region) if region.group().id() == group.id() => {}
-                    Some(_) => return Err(TomeError::ClaimedTwice { region: *seat }.into()),
-                    None => rows.push(Row::Seat { region: seat.index, group: group.clone() }),
-                }
-            }
-        }
-        Ok(rows)
     }
 }

@@ -46,7 +46,7 @@ pub struct Surveyed {
     pub of: u64,
     /// Blocks that were found in them.
     pub blocks: u64,
-    /// Why it does not go on, until the set is opened anew.
+    /// Why it does not go on, until it is asked for again or the set is opened anew.
     pub trouble: Option<String>,
 }
 
@@ -182,6 +182,15 @@ impl Surveyor {
     /// Has a disk read whole, from where that was; done already where it is.
     pub(super) fn begin(&self, tome: TomeId) -> Result<()> {
         let mut surveys = lock(&self.surveys);
+        // One that could not go on is gone on with.
+        let is_over = |under: &Under| lock(&under.told).trouble.is_some();
+        if let Some(thread) = surveys.get_mut(&tome).filter(|u| is_over(u)).map(|u| u.thread.take())
+        {
+            if thread.is_some_and(|thread| thread.join().is_err()) {
+                tracing::error!("the thread of a survey panicked");
+            }
+            surveys.remove(&tome);
+        }
         if surveys.contains_key(&tome) {
             return Ok(());
         }
@@ -276,7 +285,7 @@ impl TomeSet {
             Some(_) if is_out => "was taken out",
             Some(Seat::Remote(_)) => "is in another process",
             Some(Seat::Live(driver)) if driver.is_given_up() => {
-                "is given up and knows what it has: open the set anew"
+                "is given up and knows what it has: it goes on by itself when it works again"
             }
             Some(Seat::Live(_)) => "is not lost",
             Some(Seat::Lost(_)) => {

@@ -285,6 +285,41 @@ async fn older_pieces_are_made_those_of_today_by_what_tomes_say() {
 }
 
 #[tokio::test]
+async fn older_pieces_that_name_what_was_removed_since_cost_no_tome() {
+    for is_open in [false, true] {
+        let shelf = Shelf::new();
+        let set = shelf.init();
+        let first = fill(&shelf, &set, 0..16).await;
+        let aside = tempfile::tempdir().unwrap();
+        let older = aside.path().join("older");
+        if is_open {
+            copy(&pieces(&shelf), &older);
+        }
+        let set = if is_open {
+            set
+        } else {
+            close(set);
+            copy(&pieces(&shelf), &older);
+            shelf.open()
+        };
+        // Their blocks are written over, and what wrote over them goes as well.
+        for name in &first {
+            shelf.wait(set.delete(name)).await.unwrap();
+        }
+        for name in &fill(&shelf, &set, 16..48).await {
+            shelf.wait(set.delete(name)).await.unwrap();
+        }
+        let names = fill(&shelf, &set, 60..64).await;
+        close(set);
+        put_back(&older, &pieces(&shelf));
+        let set = shelf.open();
+        assert_eq!(reasons(&set).await, [] as [&str; 0], "copied open: {is_open}");
+        all_there(&shelf, &set, &names).await;
+        close(set);
+    }
+}
+
+#[tokio::test]
 async fn older_or_missing_pieces_are_told_while_a_tome_is_lost() {
     for is_missing in [false, true] {
         let (shelf, _) = closed().await;

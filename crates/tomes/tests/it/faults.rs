@@ -2,8 +2,9 @@
 //! acknowledged is lost.
 
 use fulgurite_disks::{Fault, PlaceId, Power};
-use fulgurite_tomes::{Failing, TOME_FILE, TOME_FILE_COPY, TomeSet};
-use fulgurite_units::ErrorKind;
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::{Failing, Happening, TOME_FILE, TOME_FILE_COPY, TomeSet};
+use fulgurite_units::{Duration, ErrorKind};
 
 use crate::shelf::{BLOCK, Shelf, awake, noise, root};
 
@@ -13,38 +14,182 @@ async fn reasons(set: &TomeSet) -> Vec<String> {
     status.reasons
 }
 
+/// What is written to, and fails.
+const FAILING: [Failing; 4] = [Failing::Write, Failing::Room, Failing::Sync, Failing::Commit];
+
+/// Fails every tome in something until one is given up with an object; which that is.
+async fn given_up(shelf: &Shelf, set: &TomeSet, failing: Failing, name: &str) -> TomeId {
+    for tome in crate::shelf::tomes() {
+        shelf.injected.inject(tome, failing);
+    }
+    // All would take it; the one that does is the first to be woken.
+    let error = shelf.wait(set.put(name, noise(name, BLOCK))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{failing:?}: {error}");
+    let tome = set.tome_of(name).unwrap();
+    let told = reasons(set).await;
+    assert_eq!(told.len(), 1, "{failing:?}: {told:?}");
+    assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
+    tome
+}
+
+/// Lets time pass until all is well.
+async fn well(shelf: &Shelf, set: &TomeSet) {
+    let well = async {
+        while !reasons(set).await.is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    shelf.wait(well).await;
+}
+
 #[tokio::test]
-async fn a_tome_that_cannot_write_is_given_up_until_it_is_opened_anew() {
-    for failing in [Failing::Write, Failing::Room, Failing::Sync, Failing::Commit] {
+async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
+    for failing in FAILING {
         let shelf = Shelf::new();
         let set = shelf.init();
         let tome = shelf.wait(set.put("before", noise("before", 3 * BLOCK))).await.unwrap();
         shelf.wait(set.protected("before")).await.unwrap();
         shelf.settle(&set).await;
-        // All would take what comes next; this one is the first to be woken.
-        for other in crate::shelf::tomes() {
-            shelf.injected.inject(other, failing);
-        }
-        let error = shelf.wait(set.put("after", noise("after", BLOCK))).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{failing:?}: {error}");
-        let failed = set.tome_of("after").unwrap();
-        let told = reasons(&set).await;
-        assert_eq!(told.len(), 1, "{failing:?}: {told:?}");
-        assert!(told[0].starts_with(&format!("tome {failed}: given up: ")), "{told:?}");
+        let mut watching = set.watch();
+        let failed = given_up(&shelf, &set, failing, "after").await;
         let again = shelf.wait(set.get("after")).await.unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Unavailable, "nobody knows whether it is there");
-        shelf.settle(&set).await;
-        set.stop();
-        drop(set);
         crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
-        let set = shelf.open();
-        assert_eq!(reasons(&set).await, [] as [&str; 0]);
+        well(&shelf, &set).await;
         assert_eq!(set.tome_of("before").unwrap(), tome);
         let read = shelf.wait(set.get("before")).await.unwrap();
         assert_eq!(read, noise("before", 3 * BLOCK), "{failing:?}");
-        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound);
+        // It was not acknowledged, and is not there: its name is free.
+        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound, "{failing:?}");
         shelf.wait(set.put("after", noise("after", BLOCK))).await.unwrap();
         shelf.wait(set.protected("after")).await.unwrap();
+        let mut told = Vec::new();
+        while !matches!(told.last(), Some(Happening::Resumed { .. })) {
+            let happened = watching.next().await.unwrap().unwrap().what;
+            let is_own = matches!(happened, Happening::GivenUp { .. } | Happening::Resumed { .. });
+            told.extend(is_own.then_some(happened));
+        }
+        assert!(matches!(&told[0], Happening::GivenUp { tome, .. } if *tome == failed), "{told:?}");
+        assert_eq!(told.last(), Some(&Happening::Resumed { tome: failed }), "{failing:?}");
+        // The next start finds the same.
+        set.stop();
+        drop(set);
+        let set = shelf.open();
+        assert_eq!(reasons(&set).await, [] as [&str; 0]);
+        for (name, blocks) in [("before", 3), ("after", 1)] {
+            let read = shelf.wait(set.get(name)).await.unwrap();
+            assert_eq!(read, noise(name, blocks * BLOCK), "{failing:?}");
+        }
+        agree(&set).await;
+        set.stop();
+    }
+}
+
+async fn agree(set: &TomeSet) {
+    let mut groups = 0;
+    let told = |checked: fulgurite_tomes::GroupChecked| {
+        assert!(checked.findings.is_empty() && checked.trouble.is_none(), "{checked:?}");
+        groups += 1;
+    };
+    set.verify(told).await.unwrap();
+    assert!(groups > 0, "groups were compared");
+}
+
+#[tokio::test]
+async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
+    for failing in [Failing::Sync, Failing::Commit] {
+        let shelf = Shelf::new();
+        let set = shelf.init();
+        shelf.wait(set.put("before", noise("before", BLOCK))).await.unwrap();
+        shelf.wait(set.protected("before")).await.unwrap();
+        shelf.settle(&set).await;
+        let failed = given_up(&shelf, &set, failing, "after").await;
+        let others = crate::shelf::tomes().filter(|tome| *tome != failed);
+        others.for_each(|tome| shelf.injected.mend(tome));
+        let before = set.status().await.tomes[failed.get() as usize].wakes;
+        for _ in 0..3 * 1800 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            shelf.clock.advance(Duration::from_secs(2));
+        }
+        let told = reasons(&set).await;
+        assert!(told.iter().all(|why| why.starts_with(&format!("tome {failed}: "))), "{told:?}");
+        assert!(told[0].contains("tried again"), "{told:?}");
+        let wakes = set.status().await.tomes[failed.get() as usize].wakes - before;
+        match failing {
+            // A pause of ten minutes in the end.
+            Failing::Sync => assert!((5..40).contains(&wakes), "{wakes} in three hours"),
+            _ => assert_eq!(wakes, 0, "no disk is woken for what is awake"),
+        }
+        let other = shelf.wait(set.put("other", noise("other", BLOCK))).await.unwrap();
+        assert_ne!(other, failed);
+        assert_eq!(shelf.wait(set.get("other")).await.unwrap(), noise("other", BLOCK));
+        // It would go on even now.
+        shelf.injected.mend(failed);
+        well(&shelf, &set).await;
+        set.stop();
+    }
+}
+
+#[tokio::test]
+async fn what_is_removed_while_its_tome_is_given_up_is_gone_when_it_works_again() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let mut own = std::collections::BTreeMap::new();
+    for number in 0..6 {
+        let name = format!("{number}");
+        let tome = shelf.wait(set.put(&name, noise(&name, BLOCK))).await.unwrap();
+        shelf.wait(set.protected(&name)).await.unwrap();
+        own.entry(tome).or_insert_with(Vec::new).push(name);
+    }
+    shelf.settle(&set).await;
+    let failed = given_up(&shelf, &set, Failing::Commit, "after").await;
+    let Some(names) = own.remove(&failed) else { return set.stop() };
+    shelf.wait(set.delete(&names[0])).await.unwrap();
+    assert_eq!(set.tome_of(&names[0]).unwrap_err().kind(), ErrorKind::NotFound);
+    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    well(&shelf, &set).await;
+    for _ in 0..2 {
+        assert_eq!(set.tome_of(&names[0]).unwrap_err().kind(), ErrorKind::NotFound);
+        for name in &names[1..] {
+            assert_eq!(shelf.wait(set.get(name)).await.unwrap(), noise(name, BLOCK));
+        }
+        shelf.settle(&set).await;
+    }
+    set.stop();
+    drop(set);
+    let set = shelf.open();
+    assert_eq!(set.tome_of(&names[0]).unwrap_err().kind(), ErrorKind::NotFound);
+    set.stop();
+}
+
+#[tokio::test]
+async fn a_directory_that_was_away_is_used_again_when_it_is_back() {
+    for is_awake in [false, true] {
+        let shelf = Shelf::new();
+        let set = shelf.init();
+        let tome = shelf.wait(set.put("one", noise("one", 2 * BLOCK))).await.unwrap();
+        shelf.wait(set.protected("one")).await.unwrap();
+        shelf.settle(&set).await;
+        let folder = &shelf.folder;
+        let place = if is_awake { awake(folder, tome) } else { root(folder, tome) };
+        let away = folder.join("away");
+        std::fs::rename(&place, &away).unwrap();
+        // Whatever of it cannot be used, nothing is made in its place.
+        let read = shelf.wait(set.get("one")).await.unwrap();
+        assert_eq!(read, noise("one", 2 * BLOCK), "of its group");
+        shelf.settle(&set).await;
+        if !is_awake {
+            assert_eq!(reasons(&set).await.len(), 1, "{:?}", reasons(&set).await);
+        }
+        assert!(!place.exists(), "nothing is made in its place");
+        std::fs::rename(&away, &place).unwrap();
+        well(&shelf, &set).await;
+        assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", 2 * BLOCK));
+        shelf.wait(set.put("two", noise("two", BLOCK))).await.unwrap();
+        shelf.wait(set.protected("two")).await.unwrap();
+        assert_eq!(reasons(&set).await, [] as [&str; 0]);
+        agree(&set).await;
+        set.stop();
     }
 }
 

@@ -7,6 +7,7 @@ mod copies;
 mod faults;
 mod kept;
 mod kin;
+mod mounted;
 mod operated;
 mod pulled;
 mod rebuilt;

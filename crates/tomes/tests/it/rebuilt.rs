@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_tome::TomeId;
+use fulgurite_tome::limits::BUILD_WAIT;
 use fulgurite_tomes::{Failing, Pulled, TomeSet};
 use fulgurite_units::{Duration, ErrorKind};
 
@@ -148,6 +149,38 @@ async fn two_lost_tomes_come_back_and_seats_without_room_wait_for_it() {
     set.stop();
     drop(set);
     any_two_may_be_lost(&shelf, &places, &BTreeSet::from([first, second]));
+}
+
+#[tokio::test]
+async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let names = fill(&shelf, &set, 0, 24).await;
+    let first = busiest(&set, &names);
+    // Another one of its groups.
+    let own = names.iter().find(|name| set.tome_of(name).unwrap() == first).unwrap();
+    let group = set.groups_of(own).unwrap().remove(0);
+    let second = group.seats().iter().map(|seat| seat.tome).find(|tome| *tome != first).unwrap();
+    set.stop();
+    drop(set);
+    lose(&shelf.folder, first);
+    lose(&shelf.folder, second);
+    shelf.add();
+    shelf.add();
+    let set = shelf.init();
+    let begun = shelf.clock.clock().passed();
+    let planned = set.rebuild(first).await.unwrap().under_way.len();
+    assert!(planned > 1);
+    let status = shelf.moved(&set).await;
+    assert_eq!(status.moves.out, BTreeSet::from([first]));
+    let took = shelf.clock.clock().passed().since(begun);
+    // No seat waits until a silent member is passed over.
+    assert!(took < BUILD_WAIT, "{took:?} for {planned} seats");
+    for (number, name) in names.iter().enumerate() {
+        let read = shelf.wait(set.get(name)).await.unwrap();
+        assert_eq!(read, content(name, number), "{name}");
+    }
+    set.stop();
 }
 
 /// What a tome has, put aside and brought back.

@@ -3,6 +3,7 @@
 //! Not here: what is made of the numbers ([`crate::starts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use fulgurite_tome::TomeId;
 use fulgurite_units::error_chain;
@@ -22,16 +23,7 @@ impl Start {
         match store.starts(of)?.age(own) {
             Age::Latest => Ok(false),
             Age::Older => Ok(true),
-            Age::SetOlder => {
-                let since = match of {
-                    Counted::Tome(tome) => format!("tome {tome} was"),
-                    Counted::Pieces => "its pieces were".to_owned(),
-                };
-                Err(TomesError::WrongStore {
-                    path: self.options.directory.clone(),
-                    what: format!("that of a set as it was before: {since} opened with it since"),
-                })
-            }
+            Age::SetOlder => Err(set_is_older(&self.options.directory, of)),
         }
     }
 
@@ -71,6 +63,33 @@ impl Start {
     }
 }
 
+/// What the set keeps of itself is an older copy: something was opened with it since.
+pub(in crate::set) fn set_is_older(directory: &Path, of: Counted) -> TomesError {
+    let since = match of {
+        Counted::Tome(tome) => format!("tome {tome} was"),
+        Counted::Pieces => "its pieces were".to_owned(),
+        Counted::Index => "the index was".to_owned(),
+    };
+    let path = directory.to_owned();
+    let what = format!(
+        "that of a set as it was before: {since} opened with it since; put the latest copy of its \
+         folder \"set\" back"
+    );
+    TomesError::WrongStore { path, what }
+}
+
+/// Counts a start, or the end of one, of what the set keeps of objects.
+pub(in crate::set) fn count(
+    store: &SetStore,
+    of: Counted,
+    keep: impl FnOnce(StartRow) -> Result<()>,
+) -> Result<()> {
+    let begun = store.starts(of)?.next();
+    store.note_starts(&BTreeMap::from([(of, begun)]))?;
+    keep(StartRow(begun.begun))?;
+    store.note_starts(&BTreeMap::from([(of, begun.ended())]))
+}
+
 /// Counts a start of what the set keeps of objects, which is what tomes say by now. If it was
 /// behind and names of lost tomes may be missing, it stays what it is; says of which.
 pub(super) fn count_pieces(
@@ -85,10 +104,7 @@ pub(super) fn count_pieces(
     };
     let unnamed: BTreeSet<TomeId> = seats.iter().filter(is_lost).map(|(tome, _)| *tome).collect();
     if unnamed.is_empty() {
-        let begun = store.starts(Counted::Pieces)?.next();
-        store.note_starts(&BTreeMap::from([(Counted::Pieces, begun)]))?;
-        pieces.note_start(StartRow(begun.begun))?;
-        store.note_starts(&BTreeMap::from([(Counted::Pieces, begun.ended())]))?;
+        count(store, Counted::Pieces, |number| pieces.note_start(number))?;
     }
     Ok(unnamed)
 }

@@ -3,13 +3,14 @@
 //! Whoever takes a seat tells the others of its group, and the set asks it from time to time: if it
 //! is lost in between, the others know and the set does not. Its plan would go on for ever, for a
 //! seat that nobody has any more. At a start everybody is at rest, so what most have heard is made
-//! what all know. Not here: seats whose tomes are here, which the set asks ([`crate::set`]).
+//! what all know. Not here: seats whose tomes are here, which the set asks ([`crate::set`]), and
+//! rows of those that come back (`super::seating`).
 
 use std::collections::BTreeMap;
 
-use fulgurite_tome::awake::{Awake, Row};
-use fulgurite_tome::group::{Group, Move};
-use fulgurite_tome::{RegionId, TomeId};
+use fulgurite_tome::TomeId;
+use fulgurite_tome::awake::Awake;
+use fulgurite_tome::group::Move;
 
 use super::{Loaded, Start};
 use crate::Result;
@@ -49,25 +50,6 @@ impl Start {
         }
         self.groups = store.groups()?;
         Ok(())
-    }
-
-    /// Rows for groups of which a tome has not heard that a seat of another moved: who was to tell
-    /// it may be lost.
-    pub(super) fn unheard(&self, awake: &Awake) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for (index, region) in awake.regions() {
-            let own = RegionId { tome: awake.id(), index };
-            let is_later = |group: &&Group| {
-                group.id() == region.group().id()
-                    && group.epoch() > region.group().epoch()
-                    && group.member(own).is_some()
-            };
-            let is_seated = region.is_member() || region.frozen().is_some();
-            if let Some(group) = self.groups.iter().find(is_later).filter(|_| is_seated) {
-                rows.push(Row::Regroup { region: index, group: group.clone() });
-            }
-        }
-        rows
     }
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! parity of its group      a later version of its than it gave
 //! data of its group        a change that it folded, and does not know of
-//! what the set noted       an object that it does not have, where nothing of it is
+//! what the set noted       an object that it does not have, where nothing of it is; not when that
+//!                          is an older copy itself
 //! ```
 //!
 //! Each of these was on stable storage in the tome before it was told, so one that does not know it
@@ -24,18 +25,24 @@ use crate::piece_store::OpenedPieces;
 impl Start {
     /// Has tomes whose awake stores are older copies lost to this start.
     ///
+    /// What the set noted says nothing of a tome when it is itself behind: it names objects that
+    /// were removed since.
+    ///
     /// # Errors
     /// When what the set keeps of objects cannot be read.
     pub(super) fn put_older_aside(
         &self,
-        pieces: &OpenedPieces,
+        (pieces, is_behind): (&OpenedPieces, bool),
         loaded: &mut BTreeMap<TomeId, Result<Loaded, String>>,
     ) -> Result<()> {
         let mut older: BTreeMap<TomeId, String> = BTreeMap::new();
         let awakes = || loaded.values().flatten().map(|loaded| &loaded.awake);
         for awake in awakes() {
             let own = awake.regions().find_map(|(_, region)| self.behind(awake, region, loaded));
-            let own = own.map_or_else(|| lacks(awake, pieces), |why| Ok(Some(why)))?;
+            let own = match own {
+                None if !is_behind => lacks(awake, pieces)?,
+                own => own,
+            };
             older.extend(own.map(|why| (awake.id(), why)));
         }
         for (tome, why) in older {

@@ -11,6 +11,8 @@ use fulgurite_units::error_chain;
 
 use super::{Opened, Start};
 use crate::Result;
+use crate::awake_store::AwakeStore;
+use crate::fail_point::FailPoints;
 use crate::limits::LOAD_PAGE_MAX;
 use crate::piece_store::OpenedPieces;
 
@@ -19,22 +21,36 @@ impl Start {
     pub(super) fn remove_put_off(
         &self,
         opened: &Opened,
-        mut awake: Awake,
+        awake: Awake,
         pieces: &OpenedPieces,
     ) -> Result<Awake, String> {
-        let mut remove = || -> Result<()> {
+        let remove = || -> Result<Awake> {
             let names = pieces.removals(awake.id())?;
-            let there = names.iter().filter(|name| awake.object(name).is_some());
-            let rows: Vec<Row> = there.map(|name| Row::Removed { name: name.clone() }).collect();
-            for some in rows.chunks(LOAD_PAGE_MAX) {
-                opened.store.commit(some, &self.fail)?;
-                some.iter().try_for_each(|row| awake.apply(row))?;
-            }
-            pieces.removed(awake.id(), &names)
+            let awake = remove_put_off(&opened.store, awake, &names, &self.fail)?;
+            pieces.removed(awake.id(), &names)?;
+            Ok(awake)
         };
-        remove().map_err(|error| error_chain(&error))?;
-        Ok(awake)
+        remove().map_err(|error| error_chain(&error))
     }
+}
+
+/// Removes objects of a tome that is opened, as far as they are there.
+///
+/// # Errors
+/// When that cannot be kept.
+pub(in crate::set) fn remove_put_off(
+    store: &AwakeStore,
+    mut awake: Awake,
+    names: &[String],
+    fail: &FailPoints,
+) -> Result<Awake> {
+    let there = names.iter().filter(|name| awake.object(name).is_some());
+    let rows: Vec<Row> = there.map(|name| Row::Removed { name: name.clone() }).collect();
+    for some in rows.chunks(LOAD_PAGE_MAX) {
+        store.commit(some, fail)?;
+        some.iter().try_for_each(|row| awake.apply(row))?;
+    }
+    Ok(awake)
 }
 
 /// Forgets what was to be removed of tomes that have no seat any more.

@@ -1,0 +1,114 @@
+//! A tome of this process that was given up and works again: what it missed, and what it has.
+//!
+//! ```text
+//! its groups     seats that moved meanwhile are not its own any more
+//! removals       objects that were removed meanwhile go
+//! pieces, names  what it has counts: a put or removal whose end nobody knew ended so
+//! ```
+//!
+//! All of it before anybody asks it for anything, and while no seat moves. Not here: tomes in other
+//! processes, which are listed when a session begins ([`super::remotes`]).
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use fulgurite_tome::TomeId;
+use fulgurite_tome::awake::{Awake, Object};
+
+use super::choice::Choice;
+use super::lock;
+use super::names::Names;
+use super::start::{remove_put_off, seated};
+use crate::awake_store::AwakeStore;
+use crate::driver::{Listed, Rejoin, Rejoined, data_blocks};
+use crate::fail_point::FailPoints;
+use crate::piece_store::{PieceStore, Placed};
+use crate::set_store::SetStore;
+use crate::{Result, TomesError};
+
+/// What a tome comes back to. It keeps nothing of the set open.
+#[derive(Debug, Default)]
+pub(super) struct Return {
+    /// Known when the set is open.
+    set: OnceLock<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    store: Weak<SetStore>,
+    pieces: Weak<PieceStore>,
+    names: Weak<Mutex<Names>>,
+    choice: Weak<Choice>,
+    fail: Arc<FailPoints>,
+}
+
+/// A tome by itself, which its set lists when a session begins.
+#[derive(Debug)]
+pub(super) struct ByItself;
+
+impl Rejoin for ByItself {
+    fn rejoin(&self, _: &AwakeStore, awake: Awake) -> Result<Rejoined> {
+        Ok(Rejoined::Member(awake))
+    }
+}
+
+impl Return {
+    /// The set is open.
+    pub(super) fn opened(
+        &self,
+        store: &Arc<SetStore>,
+        pieces: &Arc<PieceStore>,
+        names: &Arc<Mutex<Names>>,
+        choice: &Arc<Choice>,
+        fail: &Arc<FailPoints>,
+    ) {
+        let known = Known {
+            store: Arc::downgrade(store),
+            pieces: Arc::downgrade(pieces),
+            names: Arc::downgrade(names),
+            choice: Arc::downgrade(choice),
+            fail: Arc::clone(fail),
+        };
+        // A set is opened once.
+        let _ = self.set.set(known);
+    }
+}
+
+impl Rejoin for Return {
+    fn rejoin(&self, own: &AwakeStore, awake: Awake) -> Result<Rejoined> {
+        let tome = awake.id();
+        let known = self.set.get().ok_or_else(|| busy(tome))?;
+        let (store, pieces) = (known.store.upgrade(), known.pieces.upgrade());
+        let (names, choice) = (known.names.upgrade(), known.choice.upgrade());
+        let (Some(store), Some(pieces), Some(names), Some(choice)) = (store, pieces, names, choice)
+        else {
+            return Err(TomesError::Stopped);
+        };
+        // Whoever moves a seat may wait for this tome, so it is not waited for here.
+        let _still = choice.still.try_lock().map_err(|_| busy(tome))?;
+        if store.retired()?.contains(&tome) || store.out()?.contains(&tome) {
+            return Ok(Rejoined::Out("its seats are others'".to_owned()));
+        }
+        let awake = seated(&store.groups()?, own, awake, &known.fail)?;
+        let removals = pieces.removals(tome)?;
+        let awake = remove_put_off(own, awake, &removals, &known.fail)?;
+        removals.iter().try_for_each(|name| pieces.removed(tome, name))?;
+        let said = awake.objects().map(|(name, object)| (name, Placed::of(&awake, object)));
+        let said = said.map(|(name, placed)| (name.to_owned(), placed)).collect();
+        pieces.agree(tome, said, &[])?;
+        let listed = |(name, object): (&str, &Object)| Listed {
+            name: name.to_owned(),
+            blocks: object.blocks.len() as u64,
+            placed: None,
+        };
+        let objects: Vec<Listed> = awake.objects().map(listed).collect();
+        for name in lock(&names).list_tome(tome, data_blocks(&awake), &[], &objects) {
+            tracing::error!(%tome, name, "another tome has an object of this name as well");
+        }
+        Ok(Rejoined::Member(awake))
+    }
+}
+
+fn busy(tome: TomeId) -> TomesError {
+    let why = "its set is busy with seats that move".to_owned();
+    TomesError::Away { tome, why }
+}

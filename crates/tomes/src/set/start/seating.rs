@@ -1,0 +1,86 @@
+//! What a tome that is opened has to know of its groups: seats of its own that it does not know of,
+//! those that others took while it was away, and seats of others that moved.
+//!
+//! Not here: seats that moved to a tome that is lost (`super::heard`).
+
+use fulgurite_tome::awake::{Awake, Object, Row};
+use fulgurite_tome::group::Group;
+use fulgurite_tome::{RegionId, TomeError};
+
+use crate::Result;
+use crate::awake_store::AwakeStore;
+use crate::fail_point::FailPoints;
+
+/// What a tome knows, with its seats in groups noted.
+///
+/// # Errors
+/// When they cannot be kept, or two groups have one region.
+pub(in crate::set) fn seated(
+    groups: &[Group],
+    store: &AwakeStore,
+    mut awake: Awake,
+    fail: &FailPoints,
+) -> Result<Awake> {
+    for rows in [superseded(groups, &awake), unheard(groups, &awake), seats(groups, &awake)?] {
+        if !rows.is_empty() {
+            store.commit(&rows, fail)?;
+            rows.iter().try_for_each(|row| awake.apply(row))?;
+        }
+    }
+    Ok(awake)
+}
+
+/// Rows that make regions free whose seats others took while their tome was away: those have
+/// their objects as well.
+fn superseded(groups: &[Group], awake: &Awake) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, region) in awake.regions() {
+        let own = RegionId { tome: awake.id(), index };
+        let known = groups.iter().find(|group| group.id() == region.group().id());
+        let is_other =
+            |group: &&Group| group.epoch() > region.group().epoch() && group.member(own).is_none();
+        if known.filter(is_other).is_none() {
+            continue;
+        }
+        let of_region = |object: &Object| object.blocks.iter().any(|(of, _)| *of == index);
+        let objects = awake.objects().filter(|(_, object)| of_region(object));
+        rows.extend(objects.map(|(name, _)| Row::Removed { name: name.to_owned() }));
+        rows.push(Row::Dropped { region: index });
+    }
+    rows
+}
+
+/// Rows for seats that a tome does not know of yet.
+fn seats(groups: &[Group], awake: &Awake) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for group in groups {
+        for seat in group.seats().iter().filter(|seat| seat.tome == awake.id()) {
+            match awake.region(seat.index) {
+                // Tomes tell each other of seats that moved.
+                Some(region) if region.group().id() == group.id() => {}
+                Some(_) => return Err(TomeError::ClaimedTwice { region: *seat }.into()),
+                None => rows.push(Row::Seat { region: seat.index, group: group.clone() }),
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Rows for groups of which a tome has not heard that a seat of another moved: who was to tell
+/// it may be lost.
+fn unheard(groups: &[Group], awake: &Awake) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, region) in awake.regions() {
+        let own = RegionId { tome: awake.id(), index };
+        let is_later = |group: &&Group| {
+            group.id() == region.group().id()
+                && group.epoch() > region.group().epoch()
+                && group.member(own).is_some()
+        };
+        let is_seated = region.is_member() || region.frozen().is_some();
+        if let Some(group) = groups.iter().find(is_later).filter(|_| is_seated) {
+            rows.push(Row::Regroup { region: index, group: group.clone() });
+        }
+    }
+    rows
+}
