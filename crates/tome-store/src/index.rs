@@ -6,6 +6,7 @@
 //! store      "set"                    SetRow: the set that it is of
 //! store      "sequence"               the last number given
 //! store      "totals"                 TotalsRow: how many objects, and bytes
+//! store      "start"                  the latest start of its set that it knows of
 //! objects    key of the object        ObjectRow
 //! begun      object id                its pieces are being put
 //! unwanted   object id                its pieces are to be removed
@@ -37,6 +38,7 @@ const SPACES: [Space; 4] = [STORE, OBJECTS, BEGUN, UNWANTED];
 const SET_KEY: &[u8] = b"set";
 const SEQUENCE_KEY: &[u8] = b"sequence";
 const TOTALS_KEY: &[u8] = b"totals";
+const START_KEY: &[u8] = b"start";
 
 /// What an object is, but for its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,11 +97,18 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// Opens the index of a set, or makes it; whatever was being put is unwanted from now on.
+    /// Opens the index of a set, or makes it; whatever was being put is unwanted from now on. Says
+    /// whether it is an older copy, or missing, by what `is_older` says of its latest start: then
+    /// what was being put may be there by now.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] when it is another set's.
-    pub(crate) fn open(path: &Path, set: TomeSetId, clock: Clock) -> Result<Self> {
+    pub(crate) fn open(
+        path: &Path,
+        set: TomeSetId,
+        clock: Clock,
+        is_older: impl FnOnce(u64) -> Result<bool>,
+    ) -> Result<(Self, bool)> {
         let store = Arc::new(FjallStore::open(path, &SPACES, &FjallConfig::default())?);
         let mut batch = Batch::new();
         match row::get::<SetRow>(&*store, STORE, SET_KEY)? {
@@ -110,13 +119,24 @@ impl Index {
             Some(_) => {}
             None => batch.put(STORE, SET_KEY, row::encode(&SetRow { set })?)?,
         }
+        let is_older = is_older(row::get(&*store, STORE, START_KEY)?.unwrap_or(0))?;
         for (key, at) in rows_in::<u64>(&*store, BEGUN, &KeyRange::all(), usize::MAX)? {
-            batch.put(UNWANTED, key.clone(), row::encode(&at)?)?;
+            if !is_older {
+                batch.put(UNWANTED, key.clone(), row::encode(&at)?)?;
+            }
             batch.delete(BEGUN, key)?;
         }
         store.apply(batch)?;
         let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>)?;
-        Ok(Self { store, committer, clock })
+        Ok((Self { store, committer, clock }, is_older))
+    }
+
+    /// Keeps the number of a start of its set.
+    pub(crate) async fn note_start(&self, number: u64) -> Result<()> {
+        let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+            Ok(row::put(tx, STORE, START_KEY.to_vec(), &number)?)
+        };
+        self.committer.commit(note).await
     }
 
     /// What is under a key.
@@ -206,6 +226,20 @@ impl Index {
             ids.into_iter().try_for_each(|id| Ok(tx.delete(UNWANTED, id_key(id))?))
         };
         self.committer.commit(removed).await
+    }
+
+    /// Forgets an object none of whose pieces is there, unless its key names another one by now.
+    pub(crate) async fn forget(&self, key: &str, id: BlobId) -> Result<()> {
+        let key = key.to_owned();
+        let forget = move |tx: &mut Transaction<'_>| -> Result<()> {
+            let known = row::get::<ObjectRow>(tx, OBJECTS, key.as_bytes())?;
+            if let Some(known) = known.filter(|known| known.pieces.id == id) {
+                tx.delete(OBJECTS, key.into_bytes())?;
+                count(tx, Some(&known), None)?;
+            }
+            Ok(())
+        };
+        self.committer.commit(forget).await
     }
 
     /// Takes up an object that was found on tomes; says whether it was not known.

@@ -16,7 +16,7 @@
 //! objects   `object_store`'s trait over these                upload   the same, in parts
 //! snapshot  what it says of itself                       operated  what an operator has done
 //! regained  a disk read whole whose awake store was lost
-//! watch     what happens, as one who watches is told
+//! watch     what happens, as one who watches is told       recovery the index made again
 //! ```
 //!
 //! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).
@@ -32,6 +32,7 @@ mod operated;
 mod pieces;
 mod pins;
 mod reading;
+mod recovery;
 mod regained;
 mod snapshot;
 mod store;
@@ -41,7 +42,8 @@ mod watch;
 pub use error::{Result, StoreError};
 pub use fulgurite_tome::TomeId;
 pub use operated::{Compared, Rebuilt, Scrubbed, Work};
+pub use recovery::Found;
 pub use regained::Surveyed;
 pub use snapshot::{BudgetSnapshot, MoveSnapshot, ScrubSnapshot, Snapshot, TomeSnapshot};
-pub use store::{Found, Promise, StoreOptions, TomeStore, Totals};
+pub use store::{Promise, StoreOptions, TomeStore, Totals};
 pub use watch::{Look, Seen, TomesWatch};

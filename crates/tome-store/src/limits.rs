@@ -13,6 +13,9 @@ pub const KEY_BYTES_MAX: usize = 1024;
 pub const HEADER_BYTES_MAX: ByteCount = ByteCount::kib(512);
 /// Pieces of one object that are put at a time.
 pub const PIECES_AT_ONCE: usize = 2;
+/// Heads of objects that are read at a time when the index is made again: as many as a tome is
+/// asked for without refusing any, so that each disk is woken for many.
+pub(crate) const HEADS_AT_ONCE: usize = 192;
 /// Objects whose pieces nobody wants that are looked at behind one put or removal.
 pub const SWEEP_MAX: usize = 64;
 /// How long a put waits until every parity has it; then it is refused, to be tried again.

@@ -1,13 +1,13 @@
 //! A set of tomes with its index: how objects are put, removed, and found again.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
 use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, Kin, TomeSetId, error_chain};
-use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -27,6 +27,10 @@ const TICK: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// The folder of the index, beside what the set keeps.
 const INDEX: &str = "index";
+
+/// What is said of one that is.
+const INDEX_BEHIND: &str = "the index is missing or an older copy: objects that were put since are \
+    not found before `fulgurite tomes recover`";
 
 /// What holds when a put has returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,17 +55,6 @@ pub struct StoreOptions {
     pub entropy: Entropy,
     /// What a put waits for.
     pub promise: Promise,
-}
-
-/// What was found on tomes by [`TomeStore::recover`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
-    /// Objects that the index did not know.
-    pub objects: u64,
-    /// Objects that it knew, or later ones of their keys.
-    pub known: u64,
-    /// What cannot be read, and why.
-    pub problems: Vec<String>,
 }
 
 /// Where the removal of pieces that nobody wants is.
@@ -90,6 +83,8 @@ pub struct TomeStore(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     set: TomeSet,
     pub(crate) index: Index,
+    /// Whether it is an older copy, or was missing, and objects may not be in it.
+    is_index_behind: AtomicBool,
     clock: Clock,
     entropy: Entropy,
     promise: Promise,
@@ -108,10 +103,28 @@ impl TomeStore {
         let StoreOptions { directory, clock, entropy, promise } = options;
         let io = |source| TomesError::Io { action: "make", path: directory.clone(), source };
         std::fs::create_dir_all(&directory).map_err(io)?;
-        let index = Index::open(&directory.join(INDEX), set.id(), clock.clone())?;
+        let is_older = |own| Ok(set.is_index_older(own)?);
+        let (index, is_behind) =
+            Index::open(&directory.join(INDEX), set.id(), clock.clone(), is_older)?;
         let (sweeping, reading) = Default::default();
         let (stops, _) = watch::channel(false);
-        let inner = Inner { set, index, clock, entropy, promise, sweeping, reading, stops };
+        let is_index_behind = AtomicBool::new(is_behind);
+        let inner = Inner {
+            set,
+            index,
+            is_index_behind,
+            clock,
+            entropy,
+            promise,
+            sweeping,
+            reading,
+            stops,
+        };
+        if is_behind {
+            tracing::error!("{INDEX_BEHIND}");
+        } else {
+            futures::executor::block_on(inner.count_index())?;
+        }
         Ok(Self(Arc::new(inner)))
     }
 
@@ -135,7 +148,10 @@ impl TomeStore {
 
     /// What goes on; no disk is woken.
     pub async fn status(&self) -> SetStatus {
-        self.0.set.status().await
+        let mut status = self.0.set.status().await;
+        let is_behind = self.0.is_index_behind.load(Ordering::Acquire);
+        status.reasons.extend(is_behind.then(|| INDEX_BEHIND.to_owned()));
+        status
     }
 
     /// How many objects there are; no disk is woken.
@@ -144,38 +160,6 @@ impl TomeStore {
     /// When the index cannot be read.
     pub fn totals(&self) -> Result<Totals> {
         self.0.index.totals()
-    }
-
-    /// Looks through the heads of all objects for those that the index does not know, as when it
-    /// was lost or is an older copy. Wakes the tomes that have them.
-    ///
-    /// # Errors
-    /// When the index cannot be written; what cannot be read is a problem, and the rest goes on.
-    pub fn recover(&self) -> BoxFuture<'_, Result<Found>> {
-        Box::pin(async move {
-            let mut found = Found::default();
-            for name in self.0.set.list() {
-                let Some(id) = pieces::id_of_head(&name) else { continue };
-                let read = async {
-                    let bytes = self.0.get_piece(&name).await?;
-                    let (key, row) = Header::read(id, &bytes)?;
-                    self.0.lacking(&row.pieces)?;
-                    Ok::<_, StoreError>((key, row))
-                };
-                match read.await {
-                    Ok((key, row)) => match self.0.index.find(key, row).await? {
-                        true => found.objects += 1,
-                        false => found.known += 1,
-                    },
-                    Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
-                }
-            }
-            let unknown = self.0.set.unknown().into_iter();
-            found
-                .problems
-                .extend(unknown.map(|tome| format!("tome {tome}: what it has is not known")));
-            Ok(found)
-        })
     }
 
     /// Whoever waits for tomes, now or from now on, is told that the set is stopped. What was being
@@ -192,6 +176,14 @@ impl TomeStore {
 }
 
 impl Inner {
+    /// Counts a start of the index, which knows all objects.
+    pub(crate) async fn count_index(&self) -> Result<()> {
+        self.index.note_start(self.set.begin_index()?).await?;
+        self.set.index_begun()?;
+        self.is_index_behind.store(false, Ordering::Release);
+        Ok(())
+    }
+
     /// What is under a key.
     pub(crate) fn object(&self, key: &str) -> Result<ObjectRow> {
         let missing = || StoreError::NotFound { key: key.to_owned() };
@@ -213,7 +205,7 @@ impl Inner {
     }
 
     /// Refuses an object some of whose pieces no tome has.
-    fn lacking(&self, pieces: &Pieces) -> Result<()> {
+    pub(crate) fn lacking(&self, pieces: &Pieces) -> Result<()> {
         for piece in pieces.all() {
             self.set.tome_of(&piece.name)?;
         }

@@ -54,7 +54,10 @@ impl Asked {
     pub(super) async fn recover(&self, is_quiet: bool) -> anyhow::Result<Found> {
         match self {
             Self::Server(server) => server.tomes_work("tomes-recover", None, is_quiet).await,
-            Self::Store(store) => Ok(store.recover().await?),
+            Self::Store(store) => {
+                let store = store.clone();
+                followed("recover", is_quiet, async move |work| store.recover(&work).await).await
+            }
         }
     }
 

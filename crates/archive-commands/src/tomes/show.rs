@@ -1,6 +1,6 @@
 //! What people see of a set of tomes: a line for each.
 
-use fulgurite_disks::{Cause, Wake};
+use fulgurite_disks::{Cause, Power, Wake};
 use fulgurite_terminal::output::{bytes, counted, grouped, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
@@ -73,11 +73,22 @@ pub(super) fn wake(wake: &Wake) -> String {
 
 /// What can be done for tomes that are given up, if any is.
 pub(super) fn advice(set: &Snapshot) -> Option<String> {
-    let is_lost = |tome: &&TomeSnapshot| tome.trouble.is_some() && !set.out.contains(&tome.tome);
-    let tome = set.tomes.iter().find(is_lost)?.tome;
+    let is_given_up =
+        |tome: &&TomeSnapshot| tome.trouble.is_some() && !set.out.contains(&tome.tome);
+    // One whose store could not be opened has no disk here.
+    let is_lost = |tome: &&TomeSnapshot| is_given_up(tome) && tome.power == Power::Absent;
+    if let Some(lost) = set.tomes.iter().find(is_lost) {
+        let tome = lost.tome;
+        return Some(format!(
+            "what is missing of tome {tome} may be put back and the set started anew; else \
+             `fulgurite tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild \
+             {tome}`"
+        ));
+    }
+    let tome = set.tomes.iter().find(is_given_up)?.tome;
     Some(format!(
-        "what is missing of tome {tome} may be put back and the set started anew; else `fulgurite \
-         tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild {tome}`"
+        "tome {tome} goes on by itself when there is room and its disk works; if that never will, \
+         `fulgurite tomes rebuild {tome}`"
     ))
 }
 

@@ -12,17 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::events::Events;
 use super::routes::TomesCall;
-use super::{Admin, Failure, Told, ToldInBytes, answer, parsed, refuse, too_many_watch};
-
-/// How long a call of the set has gone on, and how much there is.
-struct ToldByIndex(TomeStore);
-
-impl Told for ToldByIndex {
-    async fn tell(&self, seconds: f64) -> Option<Value> {
-        let totals = self.0.totals().ok()?;
-        Some(json!({ "seconds": seconds, "objects": totals.objects }))
-    }
-}
+use super::{Admin, Failure, ToldInBytes, answer, parsed, refuse, too_many_watch};
 
 /// Whether a call names a tome.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,17 +65,12 @@ impl Admin {
                 None => too_many_watch(),
             },
             TomesCall::Ledger => answer(Ok::<_, Failure>(tomes.ledger().await)),
-            TomesCall::Recover => {
-                let told = ToldByIndex(tomes.clone());
-                self.stream(slot, told, async move {
-                    Ok::<Value, Failure>(json!(tomes.recover().await?))
-                })
-            }
             TomesCall::Verify
             | TomesCall::Scrub
             | TomesCall::Rebuild
             | TomesCall::Retire
-            | TomesCall::Survey => {
+            | TomesCall::Survey
+            | TomesCall::Recover => {
                 let work = Arc::<Work>::default();
                 let told = Arc::clone(&work);
                 let told = ToldInBytes(move || told.bytes());
@@ -108,10 +93,9 @@ async fn done(
         TomesCall::Rebuild => json!(tomes.rebuild(one, work).await?),
         TomesCall::Retire => json!(tomes.retire(one, work).await?),
         TomesCall::Survey => json!(tomes.survey(one, work).await?),
-        TomesCall::Verify
-        | TomesCall::Status
-        | TomesCall::Ledger
-        | TomesCall::Recover
-        | TomesCall::Events => json!(tomes.compare(work).await?),
+        TomesCall::Recover => json!(tomes.recover(work).await?),
+        TomesCall::Verify | TomesCall::Status | TomesCall::Ledger | TomesCall::Events => {
+            json!(tomes.compare(work).await?)
+        }
     })
 }

@@ -2,12 +2,12 @@
 
 use fulgurite_tome::TomeId;
 use fulgurite_tome_store::bench_support::TOMES;
-use fulgurite_tome_store::{Promise, TomeStore};
+use fulgurite_tome_store::{Promise, TomeStore, Work};
 use fulgurite_tomes::Failing;
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, ObjectStore as _, ObjectStoreExt as _, PutOptions};
 
-use crate::shelf::{Shelf, noise, remove};
+use crate::shelf::{Shelf, copy, noise, remove};
 
 async fn put(store: &TomeStore, key: &str, seed: u64, length: usize) {
     let attributes = Attributes::from_iter([(Attribute::ContentType, "text/x-test")]);
@@ -38,7 +38,7 @@ async fn an_index_that_was_lost_is_made_again_out_of_the_tomes() {
 
     let store = shelf.open(Promise::Local);
     assert_eq!(store.totals().unwrap().objects, 0);
-    let found = store.recover().await.unwrap();
+    let found = store.recover(&Work::default()).await.unwrap();
     assert_eq!((found.objects, found.known, found.problems), (4, 0, vec![]));
     assert_eq!(before, (store.totals().unwrap(), store.head(&Path::from("b/old")).await.unwrap()));
     assert_eq!(bytes(&store, "a/small").await, noise(1, 100));
@@ -47,8 +47,100 @@ async fn an_index_that_was_lost_is_made_again_out_of_the_tomes() {
     let old = store.get(&Path::from("b/old")).await.unwrap();
     assert_eq!(old.attributes.get(&Attribute::ContentType).unwrap().as_ref(), "text/x-test");
     assert_eq!(old.bytes().await.unwrap(), noise(5, 200));
-    let again = store.recover().await.unwrap();
+    let again = store.recover(&Work::default()).await.unwrap();
     assert_eq!((again.objects, again.known), (0, 4));
+    store.stop();
+}
+
+async fn is_behind(store: &TomeStore) -> bool {
+    store.status().await.reasons.iter().any(|why| why.contains("`fulgurite tomes recover`"))
+}
+
+#[tokio::test]
+async fn an_index_that_is_an_older_copy_is_told_and_made_that_of_today() {
+    for is_missing in [false, true] {
+        let shelf = Shelf::new();
+        let store = shelf.store(Promise::Local);
+        put(&store, "kept", 1, 100).await;
+        put(&store, "over", 2, 100).await;
+        put(&store, "gone", 3, 100).await;
+        // Nobody knew yet that its last piece is there.
+        let mut upload = store.put_multipart(&Path::from("parts")).await.unwrap();
+        upload.put_part(noise(4, 2 << 20).into()).await.unwrap();
+        let (index, older) = (shelf.directory().join("index"), shelf.folder.path().join("older"));
+        copy(&index, &older);
+        upload.complete().await.unwrap();
+        store.stop();
+        drop((upload, store));
+
+        let store = shelf.open(Promise::Local);
+        assert!(!is_behind(&store).await);
+        put(&store, "over", 5, 100).await;
+        put(&store, "new", 6, 100).await;
+        store.delete(&Path::from("gone")).await.unwrap();
+        let before = store.totals().unwrap();
+        store.stop();
+        drop(store);
+        remove(&index);
+        if !is_missing {
+            copy(&older, &index);
+        }
+
+        // It is told until what is named there was done.
+        for _ in 0..2 {
+            let store = shelf.open(Promise::Local);
+            assert!(is_behind(&store).await);
+            // Nothing of what it does not know is removed with what is.
+            put(&store, "other", 7, 10).await;
+            store.delete(&Path::from("other")).await.unwrap();
+            store.stop();
+        }
+        let store = shelf.open(Promise::Local);
+        let (found, work) = (store.recover(&Work::default()).await.unwrap(), Work::default());
+        assert_eq!(found.problems, [] as [&str; 0]);
+        assert!(!is_behind(&store).await);
+        assert_eq!(store.totals().unwrap(), before);
+        for (key, seed) in [("kept", 1), ("over", 5), ("new", 6)] {
+            assert_eq!(bytes(&store, key).await, noise(seed, 100), "{key}");
+        }
+        assert_eq!(bytes(&store, "parts").await, noise(4, 2 << 20));
+        assert!(store.head(&Path::from("gone")).await.is_err());
+        store.recover(&work).await.unwrap();
+        let (done, total) = work.bytes();
+        assert!(done == total && total.get() > 0, "{done} of {total}");
+        store.stop();
+        drop(store);
+        let store = shelf.open(Promise::Local);
+        assert!(!is_behind(&store).await);
+        store.stop();
+    }
+}
+
+#[tokio::test]
+async fn heads_of_a_lost_tome_wake_its_groups_once_for_many() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Protected);
+    let keys: Vec<String> = (0..40).map(|number| format!("key {number:02}")).collect();
+    for (seed, key) in (0..).zip(&keys) {
+        put(&store, key, seed, 100).await;
+    }
+    let heads = store.set().list();
+    let tome = store.set().tome_of(&heads[0]).unwrap();
+    let own = heads.iter().filter(|name| store.set().tome_of(name).unwrap() == tome).count();
+    store.stop();
+    drop(store);
+    remove(&shelf.root(tome));
+    remove(&shelf.awake(tome));
+    remove(&shelf.directory().join("index"));
+
+    let store = shelf.open(Promise::Protected);
+    let before = store.ledger().await.len();
+    let found = store.recover(&Work::default()).await.unwrap();
+    assert_eq!(found.objects, 40, "{:?}", found.problems);
+    let wakes = store.ledger().await.len() - before;
+    assert!(own >= 3, "{own}");
+    // One after the other each of its heads would wake three.
+    assert!(wakes <= 8 + 2 * TOMES as usize, "{wakes} wakes for {own} heads of a lost tome");
     store.stop();
 }
 
@@ -168,7 +260,7 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
 
     let store = shelf.open(Promise::Local);
     store.delete(&Path::from("gone")).await.unwrap();
-    let found = store.recover().await.unwrap();
+    let found = store.recover(&Work::default()).await.unwrap();
     // Its head is read of its group, if that has it already; the tome may have more that nobody
     // knows.
     assert_eq!(found.objects, 0);
@@ -178,7 +270,7 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
     std::fs::rename(&aside, &awake).unwrap();
 
     let store = shelf.open(Promise::Local);
-    assert_eq!(store.recover().await.unwrap().objects, 0, "it is not found again");
+    assert_eq!(store.recover(&Work::default()).await.unwrap().objects, 0, "it is not found again");
     put(&store, "next", 2, 10).await;
     assert_eq!(store.set().list().len(), 1, "{:?}", store.set().list());
     store.stop();

@@ -94,3 +94,16 @@ pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
 pub(crate) fn remove(path: &Path) {
     std::fs::remove_dir_all(path).unwrap();
 }
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}

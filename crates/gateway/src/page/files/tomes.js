@@ -131,6 +131,10 @@ const HAPPENED = {
     tomeOf(tome).trouble = why;
     return `Tome ${tome} is given up: ${why}`;
   },
+  "resumed": ({ tome }) => {
+    delete tomeOf(tome).trouble;
+    return `Tome ${tome} works again`;
+  },
   "seat": (what) => {
     const known = set.moves.find(movesOf(what));
     if (known) Object.assign(known, { trouble: undefined }, what);

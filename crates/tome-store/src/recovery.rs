@@ -1,0 +1,107 @@
+//! The index made again out of the heads of objects, when it was lost or is an older copy.
+//!
+//! ```text
+//! names of heads --> by tome and place --> many read at a time --> rows that the index lacks
+//! ```
+//!
+//! Each disk is woken once, and reads in the order of its blocks: heads are asked for by their
+//! tomes, one tome after the other. Those of a lost tome are asked of its groups in the same way,
+//! so that the members of a group are woken for many of them. Not here: how an object is read.
+
+use fulgurite_keyed::From;
+use fulgurite_tome::TomeId;
+use fulgurite_units::{ErrorKind, error_chain};
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt as _};
+use serde::{Deserialize, Serialize};
+
+use crate::header::Header;
+use crate::index::ObjectRow;
+use crate::limits::HEADS_AT_ONCE;
+use crate::pieces;
+use crate::{Result, TomeStore, Work};
+
+/// What was found on tomes by [`TomeStore::recover`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// Objects that the index did not know.
+    pub objects: u64,
+    /// Objects that it knew, or later ones of their keys.
+    pub known: u64,
+    /// What cannot be read, and why.
+    pub problems: Vec<String>,
+}
+
+impl TomeStore {
+    /// Looks through the heads of all objects for those that the index does not know, as when it
+    /// was lost or is an older copy, and has it forget those of which no tome has anything. Wakes
+    /// the tomes that have them.
+    ///
+    /// # Errors
+    /// When the index cannot be written; what cannot be read is a problem, and the rest goes on.
+    pub fn recover<'a>(&'a self, work: &'a Work) -> BoxFuture<'a, Result<Found>> {
+        Box::pin(async move {
+            let names: Vec<String> = self.set().list();
+            let heads = names.into_iter().filter(|name| pieces::id_of_head(name).is_some());
+            let heads = self.set().in_disk_order(heads.collect()).await?;
+            let (count, block) = (heads.len() as u64, self.set().layout().block_bytes());
+            let (mut found, mut read) = (Found::default(), 0);
+            work.tell(0, count * block);
+            let mut reading = stream::iter(heads)
+                .map(|name| async move { (self.head(&name).await, name) })
+                .buffer_unordered(HEADS_AT_ONCE);
+            while let Some((head, name)) = reading.next().await {
+                match head {
+                    Ok((key, row)) => match self.0.index.find(key, row).await? {
+                        true => found.objects += 1,
+                        false => found.known += 1,
+                    },
+                    Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
+                }
+                read += 1;
+                work.tell(read * block, count * block);
+            }
+            drop(reading);
+            let (unknown, is_whole) = (self.set().unknown(), found.problems.is_empty());
+            if is_whole && unknown.is_empty() {
+                self.forget_missing().await?;
+            }
+            // What a lost tome had is known of what the set keeps of objects.
+            if is_whole && self.set().has_all_names() {
+                self.0.count_index().await?;
+            }
+            let is_unknown = |tome: TomeId| format!("tome {tome}: what it has is not known");
+            found.problems.extend(unknown.into_iter().map(is_unknown));
+            Ok(found)
+        })
+    }
+
+    /// The row of the object that has this head.
+    async fn head(&self, name: &str) -> Result<(String, ObjectRow)> {
+        let id = pieces::id_of_head(name).ok_or_else(|| crate::StoreError::Corrupt {
+            what: format!("\"{name}\" is the name of no head"),
+        })?;
+        let bytes = self.0.get_piece(name).await?;
+        let (key, row) = Header::read(id, &bytes)?;
+        self.0.lacking(&row.pieces)?;
+        Ok((key, row))
+    }
+
+    /// Has the index forget objects whose heads no tome has: they were removed after it was copied.
+    async fn forget_missing(&self) -> Result<()> {
+        let mut from = From::Start;
+        loop {
+            tokio::task::yield_now().await;
+            let page = self.0.index.objects("", &from)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            from = From::After(last.clone());
+            for (key, row) in page {
+                let id = row.pieces.id;
+                let head = self.set().tome_of(&pieces::head_name(id));
+                if head.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                    self.0.index.forget(&key, id).await?;
+                }
+            }
+        }
+    }
+}
