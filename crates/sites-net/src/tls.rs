@@ -4,10 +4,12 @@
 //!
 //! TLS 1.3 only. Keys are never shown. Not here: what is said inside.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -112,8 +114,8 @@ fn text(path: &Path) -> Result<Vec<u8>> {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let text = text(path)?;
-    let chain: std::io::Result<Vec<_>> = rustls_pemfile::certs(&mut text.as_slice()).collect();
-    let chain = chain.map_err(NodeError::read(path))?;
+    let chain: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(io::Error::other).map_err(NodeError::read(path))?;
     if chain.is_empty() {
         return Err(NodeError::Pem { path: path.to_owned(), what: "certificate" });
     }
@@ -122,6 +124,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     let text = text(path)?;
-    let key = rustls_pemfile::private_key(&mut text.as_slice()).map_err(NodeError::read(path))?;
+    let key = PrivateKeyDer::pem_slice_iter(&text).next().transpose();
+    let key = key.map_err(io::Error::other).map_err(NodeError::read(path))?;
     key.ok_or_else(|| NodeError::Pem { path: path.to_owned(), what: "private key" })
 }

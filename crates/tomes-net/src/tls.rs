@@ -8,12 +8,14 @@
 //! of a set is refused, since nobody could say which is meant. TLS 1.3 only. Keys are never shown.
 //! Not here: who may ask for what.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_tome::TomeId;
 use fulgurite_units::TomeSetId;
 use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use serde::Deserialize;
@@ -196,8 +198,8 @@ pub(crate) fn text(path: &Path) -> Result<Vec<u8>> {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let text = text(path)?;
-    let chain: std::io::Result<Vec<_>> = rustls_pemfile::certs(&mut text.as_slice()).collect();
-    let chain = chain.map_err(NetError::read(path))?;
+    let chain: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(io::Error::other).map_err(NetError::read(path))?;
     if chain.is_empty() {
         return Err(NetError::Pem { path: path.to_owned(), what: "certificate" });
     }
@@ -206,6 +208,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     let text = text(path)?;
-    let key = rustls_pemfile::private_key(&mut text.as_slice()).map_err(NetError::read(path))?;
+    let key = PrivateKeyDer::pem_slice_iter(&text).next().transpose();
+    let key = key.map_err(io::Error::other).map_err(NetError::read(path))?;
     key.ok_or_else(|| NetError::Pem { path: path.to_owned(), what: "private key" })
 }

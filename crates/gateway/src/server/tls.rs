@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -126,9 +127,8 @@ fn read_pair(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<Certi
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let text = fs::read(path).map_err(file_error("read", path))?;
-    let chain: Vec<_> = rustls_pemfile::certs(&mut text.as_slice())
-        .collect::<Result<_, _>>()
-        .map_err(file_error("read", path))?;
+    let chain: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(io::Error::other).map_err(file_error("read", path))?;
     if chain.is_empty() {
         return Err(GatewayError::TlsContent { path: path.to_owned(), what: "certificate" });
     }
@@ -137,7 +137,8 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     let text = fs::read(path).map_err(file_error("read", path))?;
-    rustls_pemfile::private_key(&mut text.as_slice())
+    let key = PrivateKeyDer::pem_slice_iter(&text).next().transpose();
+    key.map_err(io::Error::other)
         .map_err(file_error("read", path))?
         .ok_or_else(|| GatewayError::TlsContent { path: path.to_owned(), what: "private key" })
 }

@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use fulgurite_gateway::TlsConfig;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -15,7 +16,7 @@ use crate::harness::{credentials, read_answer};
 pub(crate) fn connector(certificate: &std::path::Path) -> TlsConnector {
     let pem = std::fs::read(certificate).unwrap();
     let mut roots = rustls::RootCertStore::empty();
-    for certificate in rustls_pemfile::certs(&mut pem.as_slice()) {
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
         roots.add(certificate.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::config::SslMode;
@@ -64,7 +65,7 @@ impl PostgresTls {
         let refuse = |what: String| TlsError { path: ca.display().to_string(), what };
         let pem = std::fs::read(ca).map_err(|error| refuse(error.to_string()))?;
         let mut roots = RootCertStore::empty();
-        for certificate in rustls_pemfile::certs(&mut &*pem) {
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
             roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
         }
