@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{self, Outcome, Steps};
-use crate::{e2e, lab, tidy};
+use crate::{deny, e2e, lab, tidy};
 
 /// Cargo's flags that name everything there is.
 const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/bench"];
@@ -62,14 +62,15 @@ pub(crate) fn test() -> Result<()> {
     result
 }
 
-/// The gate. On it, nothing but the optional tools may be skipped.
+/// The gate. On it, nothing may be skipped but what says itself why it may.
 pub(crate) fn ci() -> Result<()> {
     let mut count = Count::default();
     let mut steps = Steps::default();
     steps.step("fmt", || done(shell::cargo().args(["fmt", "--all", "--check"])));
     steps.step("tidy", || tidy::run().map(|()| Outcome::Passed));
     steps.step("ruff", ruff);
-    steps.step("deny", deny);
+    steps.step("licenses", deny::licenses);
+    steps.step("advisories", deny::advisories);
     steps.step("clippy", clippy);
     steps.step("doc", doc);
     steps.step("build", build);
@@ -222,14 +223,6 @@ fn ruff() -> Result<Outcome> {
     };
     shell::run(shell::program(&python).args(["-m", "ruff", "format", "--check", "tests"]))?;
     done(shell::program(&python).args(["-m", "ruff", "check", "tests"]))
-}
-
-fn deny() -> Result<Outcome> {
-    if !shell::is_installed("cargo-deny", &["--version"]) {
-        let how = "cargo-deny is not installed; cargo install --locked cargo-deny@0.20.2";
-        return Ok(Outcome::Skipped(how.to_owned()));
-    }
-    done(shell::cargo().args(["deny", "--offline", "check", "bans", "licenses", "sources"]))
 }
 
 #[cfg(test)]

