@@ -26,6 +26,7 @@ LONGEST = (
     "test_power_cut",
     "test_damage_table",
     "test_clients",
+    "test_transfers",
     "test_crash",
 )
 

@@ -25,6 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+# Where the CRT is installed, botocore signs with it. It is a client of its own in these tests, and
+# boto3 and the AWS CLI are tested as most have them.
+os.environ.setdefault("BOTO_DISABLE_CRT", "true")
+
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
