@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 from conftest import Start
 from harness import (
     Server,
@@ -129,10 +131,13 @@ def test_days_must_be_given_and_sensible(s3: Any, archived: str) -> None:
         assert code in {"InvalidArgument", "MalformedXML"}, days
 
 
-def test_tiers(s3: Any, archived: str) -> None:
+def test_tiers(server: Server, s3: Any, archived: str) -> None:
     """Bulk and Standard for both classes; Expedited for GLACIER only; others are malformed."""
-    unavailable = refused(lambda: restore(s3, archived, "cold", tier="Expedited"))
-    assert unavailable[1] in {"GlacierExpeditedRetrievalNotAvailable", "InvalidArgument"}
+    patient = server.s3(config=Config(retries={"mode": "standard", "total_max_attempts": 3}))
+    with pytest.raises(ClientError, match="Retrieval option is not supported") as caught:
+        restore(patient, archived, "cold", tier="Expedited")
+    assert caught.value.response["Error"]["Code"] == "InvalidArgument"
+    assert caught.value.response["ResponseMetadata"]["RetryAttempts"] == 0, "it is asked once"
     assert restore(s3, archived, "cool", tier="Expedited") == 202
     assert restore(s3, archived, "cold", tier="Bulk") == 202
     status, code = refused(lambda: restore(s3, archived, "cold", tier="Warp"))

@@ -64,7 +64,7 @@ pub enum ArchiveError {
     NotArchived { class: &'static str },
     #[error("object restore is already in progress")]
     RestoreAlreadyInProgress,
-    #[error("Retrieval option is not supported by this storage class: Expedited for {class}")]
+    #[error("Retrieval option is not supported by this storage class: Expedited of {class}")]
     ExpeditedNotAvailable { class: &'static str },
     #[error("{what}")]
     InvalidArgument { what: String },

@@ -103,6 +103,9 @@ fn details(error: &ArchiveError) -> Vec<(&'static str, String)> {
         }
         E::PreconditionFailed { condition } => vec![("Condition", text(condition))],
         E::InvalidStorageClass { class } => vec![("StorageClassRequested", text(class))],
+        E::ExpeditedNotAvailable { .. } => {
+            vec![("ArgumentName", "Tier".to_owned()), ("ArgumentValue", "Expedited".to_owned())]
+        }
         E::NotRestored { class } | E::NotArchived { class } => vec![("StorageClass", text(class))],
         _ => Vec::new(),
     }

@@ -88,6 +88,10 @@ fn errors_name_what_they_are_about() {
         ),
         (E::PreconditionFailed { condition: "If-Match" }, vec![("Condition", "If-Match")]),
         (E::InvalidStorageClass { class: text("X") }, vec![("StorageClassRequested", "X")]),
+        (
+            E::ExpeditedNotAvailable { class: "DEEP_ARCHIVE" },
+            vec![("ArgumentName", "Tier"), ("ArgumentValue", "Expedited")],
+        ),
         (E::Stopping, Vec::new()),
     ];
     for (error, expected) in rows {
