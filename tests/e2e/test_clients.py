@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 import raw
 import tree
 from botocore.config import Config
@@ -237,6 +239,28 @@ def test_presigned_urls(server: Server, s3: Any, bucket: str) -> None:
     assert urllib.request.urlopen(request, timeout=READY_SECONDS).status == 200
     get = s3.generate_presigned_url("get_object", Params=parameters)
     assert urllib.request.urlopen(get, timeout=READY_SECONDS).read() == b"by anyone"
+
+
+def test_presigned_urls_of_version_2(
+    server: Server, s3: Any, bucket: str, tmp_path: Path
+) -> None:
+    """What `aws s3 presign` and boto3 make without settings is signed with version 2."""
+    s3.put_object(Bucket=bucket, Key="a b+c%", Body=b"by anyone")
+    parameters = {"Bucket": bucket, "Key": "a b+c%", "ResponseContentType": "text/plain"}
+    old = server.s3(config=Config(signature_version="s3"))
+    command = [tool("aws"), "--endpoint-url", server.endpoint, "s3", "presign"]
+    environment = aws_environment(tmp_path)
+    printed = run([*command, f"s3://{bucket}/a b+c%"], SECONDS, environment, tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    made = old.generate_presigned_url("get_object", Params=parameters)
+    for url in (made, printed.stdout.strip()):
+        assert "&Signature=" in url, url
+        assert urllib.request.urlopen(url, timeout=READY_SECONDS).read() == b"by anyone"
+    put = old.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "new"})
+    request = urllib.request.Request(put, data=b"x", method="PUT")
+    with pytest.raises(urllib.error.HTTPError, match="400") as caught:
+        urllib.request.urlopen(request, timeout=READY_SECONDS)
+    assert b"s3v4" in caught.value.read(), "the setting that helps is named"
 
 
 def test_virtual_host_style(start: Start) -> None:

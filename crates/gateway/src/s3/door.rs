@@ -49,9 +49,13 @@ impl Door {
 
     /// Whether the host of a request names a bucket: then its whole path is a key of that.
     pub(crate) fn is_of_bucket(&self, parts: &Parts) -> bool {
+        self.bucket_of_host(parts).is_some()
+    }
+
+    fn bucket_of_host(&self, parts: &Parts) -> Option<String> {
         let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
         let host = host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
-        host.is_some_and(|host| self.hosts.bucket_of(host).is_some())
+        self.hosts.bucket_of(host?).map(|(_, bucket)| bucket)
     }
 
     /// Answers a request, still without what `Finisher` adds.
@@ -108,7 +112,13 @@ impl Door {
         context: &RequestContext,
     ) -> Result<InboundBody, Refusal> {
         refuse::check(parts)?;
-        let payload = signature::verify(parts, &self.credentials, Timestamp::now())?;
+        let now = Timestamp::now();
+        let bucket = self.bucket_of_host(parts);
+        let payload =
+            match signature::version2::verify(parts, bucket.as_deref(), &self.credentials, now)? {
+                Some(payload) => Some(payload),
+                None => signature::verify(parts, &self.credentials, now)?,
+            };
         let Some(payload) = payload else { return Ok(body) };
         signature::strip(parts);
         parameters::check(parts)?;

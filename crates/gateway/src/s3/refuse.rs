@@ -5,8 +5,14 @@ use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::answers::Refusal;
+use super::signature::version2;
 use crate::percent::query_value;
 use crate::request::BodyFault;
+
+/// S3's words, and where clients are told so.
+const VERSION_4_PLEASE: &str = "The authorization mechanism you have provided is not supported. \
+     Please use AWS4-HMAC-SHA256: with signature_version = s3v4 in the settings of the AWS CLI and \
+     boto3, signature_v2 = False in those of s3cmd, v2_auth = false in those of rclone.";
 
 impl From<BodyFault> for Refusal {
     fn from(fault: BodyFault) -> Self {
@@ -15,7 +21,8 @@ impl From<BodyFault> for Refusal {
     }
 }
 
-/// Refuses preflights, signatures of version 2, two signatures at once, and form uploads.
+/// Refuses preflights, signatures of version 2 but in the URL of a read, two signatures at once,
+/// and form uploads.
 pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
     if parts.method == Method::OPTIONS {
         return Err(preflight(&parts.headers));
@@ -23,18 +30,18 @@ pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
     let query = parts.uri.query().unwrap_or_default();
     let header = header_text(&parts.headers, AUTHORIZATION.as_str());
     let signed_in_query = query_value(query, "X-Amz-Signature").is_some();
-    let is_v2 = header.is_some_and(|value| value.starts_with("AWS "))
-        || query_value(query, "Signature").is_some();
-    if is_v2 {
-        let message = "The authorization mechanism you have provided is not supported. \
-                       Please use AWS4-HMAC-SHA256.";
-        return Err(Refusal::new("InvalidRequest", StatusCode::BAD_REQUEST, message));
+    let is_version2 = version2::is_in_query(query);
+    if header.is_some_and(|value| value.starts_with("AWS "))
+        || is_version2 && !version2::may_sign(&parts.method)
+    {
+        return Err(Refusal::new("InvalidRequest", StatusCode::BAD_REQUEST, VERSION_4_PLEASE));
     }
     if is_form_upload(parts) {
         let message = "Uploads by HTML form are not implemented.";
         return Err(Refusal::new("NotImplemented", StatusCode::NOT_IMPLEMENTED, message));
     }
-    if header.is_some() && signed_in_query {
+    let ways = [header.is_some(), signed_in_query, is_version2];
+    if ways.into_iter().filter(|&is_used| is_used).count() > 1 {
         let message = "Only one auth mechanism allowed.";
         return Err(Refusal::new("InvalidArgument", StatusCode::BAD_REQUEST, message));
     }

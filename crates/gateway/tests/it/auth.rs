@@ -59,8 +59,19 @@ async fn old_and_partial_signatures_are_refused() {
     let ask = server.ask("GET", "/").unsigned_header("authorization", "AWS KEY:c2lnbmF0dXJl");
     assert_eq!(ask.send_plain().await.error(), (400, "InvalidRequest".to_owned()));
 
-    let ask = server.ask("GET", "/vault/a?AWSAccessKeyId=KEY&Expires=1&Signature=c2ln");
-    assert_eq!(ask.send_plain().await.error(), (400, "InvalidRequest".to_owned()));
+    let old = "/vault/a?AWSAccessKeyId=KEY&Expires=1&Signature=c2ln";
+    for method in ["PUT", "POST", "DELETE"] {
+        let answer = server.ask(method, old).send_plain().await;
+        assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()), "{method}");
+        // Whoever is refused reads which setting helps.
+        let message = answer.element("Message").unwrap();
+        for setting in ["AWS4-HMAC-SHA256", "s3v4", "signature_v2 = False"] {
+            assert!(message.contains(setting), "{message}");
+        }
+    }
+    assert_eq!(server.ask("GET", old).send().await.error(), (400, "InvalidArgument".to_owned()));
+    let both = server.ask("GET", old).presigned(60).send_plain().await;
+    assert_eq!(both.error(), (400, "InvalidArgument".to_owned()));
 
     let ask = server.ask("PUT", "/vault/a").unsigned_header("x-amz-storage-class", "GLACIER");
     assert_eq!(ask.send().await.error(), (403, "AccessDenied".to_owned()));
@@ -69,6 +80,46 @@ async fn old_and_partial_signatures_are_refused() {
     let ask = server.ask("GET", "/vault/a").presigned(60);
     let ask = ask.unsigned_header("authorization", "AWS4-HMAC-SHA256 Credential=x");
     assert_eq!(ask.send_plain().await.error(), (400, "InvalidArgument".to_owned()));
+}
+
+/// URLs that botocore made with `signature_version="s3"`, as `aws s3 presign` does.
+#[tokio::test]
+async fn urls_of_version_2_are_served_for_reads() {
+    let server = TestServer::start().await;
+    server.put("/vault/a/b%20c%2Bd.txt", b"hello").await;
+    let url = |signature: &str, expires: &str| {
+        format!(
+            "/vault/a/b%20c%2Bd.txt?AWSAccessKeyId=TESTACCESSKEY&Signature={signature}\
+             &Expires={expires}"
+        )
+    };
+    let get = url("QZrRyLodCHeWgH0%2F2CjEwwxJFUA%3D", "4102444800");
+    let answer = server.ask("GET", &get).send_plain().await;
+    assert_eq!((answer.status, answer.text()), (200, "hello".to_owned()));
+    let part = server.ask("GET", &get).header("range", "bytes=1-2").send_plain().await;
+    assert_eq!((part.status, part.text()), (206, "el".to_owned()));
+    assert_eq!(server.ask("HEAD", &get).send_plain().await.status, 403, "signed for GET");
+    let head = url("OAgNNs3udKMJnzyIOp4Ia4ZSf8o%3D", "4102444800");
+    let answer = server.ask("HEAD", &head).send_plain().await;
+    assert_eq!((answer.status, answer.header("content-length")), (200, Some("5")));
+    let renamed = format!(
+        "{}&response-content-disposition=attachment%3B%20filename%3D%22x%20y%2Bz%22\
+         &response-content-type=text%2Fplain",
+        url("olLZ5TgEHk6LaPyztFqdPj531jc%3D", "4102444800")
+    );
+    let answer = server.ask("GET", &renamed).send_plain().await;
+    let disposition = answer.header("content-disposition");
+    assert_eq!(disposition, Some("attachment; filename=\"x y+z\""));
+    assert_eq!(answer.header("content-type"), Some("text/plain"));
+
+    let late = url("QZrRyLodCHeWgH0%2F2CjEwwxJFUA%3D", "1700003600");
+    let answer = server.ask("GET", &late).send_plain().await;
+    assert_eq!(answer.error(), (403, "AccessDenied".to_owned()));
+    assert_eq!(answer.element("Message").as_deref(), Some("Request has expired"));
+    assert_eq!(answer.element("Expires").as_deref(), Some("2023-11-14T23:13:20Z"));
+    let other = get.replace("/vault/a/b", "/vault/a/c");
+    let answer = server.ask("GET", &other).send_plain().await;
+    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
 }
 
 #[tokio::test]

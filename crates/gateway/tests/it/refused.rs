@@ -43,6 +43,7 @@ async fn what_is_not_kept_is_not_taken() {
     let server = TestServer::start().await;
     for (name, value, status, code) in [
         ("x-amz-storage-class", "GLACIER_IR", 400, "InvalidStorageClass"),
+        ("x-amz-storage-class", "STANDARD_IA", 400, "InvalidStorageClass"),
         ("x-amz-storage-class", "COLD", 400, "InvalidStorageClass"),
         ("x-amz-tagging", "a=b", 501, "NotImplemented"),
         ("x-amz-server-side-encryption", "aws:kms", 501, "NotImplemented"),
@@ -108,4 +109,9 @@ async fn restores_have_conditions() {
     }
     let answer = server.ask("POST", "/vault/warm?restore").body(wish("1", "Bulk").as_bytes());
     assert_eq!(answer.send().await.element("StorageClass").as_deref(), Some("STANDARD"));
+    // S3's words, which clients look for; and no code that an SDK tries again.
+    let ask = server.ask("POST", "/vault/cold?restore").body(wish("1", "Expedited").as_bytes());
+    let message = ask.send().await.element("Message").unwrap();
+    let expected = "Retrieval option is not supported by this storage class";
+    assert!(message.starts_with(expected), "{message}");
 }

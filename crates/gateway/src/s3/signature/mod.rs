@@ -7,6 +7,8 @@
 //!   each chunk of the body, if chunks are signed one by one            stream
 //! ```
 //!
+//! Reads may be signed in the query with version 2 as well: `version2`.
+//!
 //! s3s could verify signatures too, and does not here: it refuses regions with capitals (`US`,
 //! which s3cmd signs for unless told otherwise) and requests that have `Date` in place of `x-amz-
 //! date`, and it holds every signed chunk whole in memory until its signature is known. A request
@@ -17,6 +19,7 @@ mod canonical;
 mod fields;
 mod moment;
 mod stream;
+pub(crate) mod version2;
 
 use http::header::{AUTHORIZATION, DATE};
 use http::request::Parts;
@@ -40,7 +43,8 @@ const CONTENT_SHA256: &str = "x-amz-content-sha256";
 /// Headers of S3's namespace that a client may add without signing them: the first follows from
 /// the body of a presigned upload, the second is only told to logs.
 const MAY_BE_UNSIGNED: [&str; 2] = [CONTENT_SHA256, "x-amz-user-agent"];
-/// The parameters of a presigned URL, which mean nothing once the signature is verified.
+/// The parameters of a presigned URL, which mean nothing once the signature is verified; those of
+/// version 2 are beside them.
 const QUERY_NAMES: [&str; 7] = [
     "X-Amz-Algorithm",
     "X-Amz-Credential",
@@ -86,7 +90,9 @@ pub(crate) fn verify(
 /// Takes the signature off a request, so that nobody below judges it again.
 pub(crate) fn strip(parts: &mut Parts) {
     parts.headers.remove(AUTHORIZATION);
-    retain_query(parts, |name| !QUERY_NAMES.contains(&name));
+    retain_query(parts, |name| {
+        !QUERY_NAMES.contains(&name) && !version2::QUERY_NAMES.contains(&name)
+    });
 }
 
 /// Takes off those parameters of the query that `keeps` does not want.
@@ -189,11 +195,9 @@ impl Key {
             let message = "The credential's date is not that of the request.";
             return Err(mismatch(message));
         }
-        let secret = credentials.secret_of(&claimed.access_key).ok_or_else(|| {
-            let message = "The access key Id you provided does not exist in our records.";
-            Refusal::new("InvalidAccessKeyId", StatusCode::FORBIDDEN, message)
-                .with("AWSAccessKeyId", &claimed.access_key)
-        })?;
+        let secret = credentials
+            .secret_of(&claimed.access_key)
+            .ok_or_else(|| unknown_key(&claimed.access_key))?;
         let first = format!("AWS4{}", secret.expose());
         let steps = [claimed.day.as_str(), claimed.region.as_str(), "s3", "aws4_request"];
         let key = steps.iter().fold(hmac_key(first.as_bytes()), |key, step| {
@@ -356,6 +360,12 @@ fn explained(claimed: &Claimed, text: &str, form: &[u8]) -> Refusal {
 fn spaced_hex(bytes: &[u8]) -> String {
     let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     digits.join(" ")
+}
+
+fn unknown_key(access_key: &str) -> Refusal {
+    let message = "The access key Id you provided does not exist in our records.";
+    Refusal::new("InvalidAccessKeyId", StatusCode::FORBIDDEN, message)
+        .with("AWSAccessKeyId", access_key)
 }
 
 fn mismatch(message: &str) -> Refusal {

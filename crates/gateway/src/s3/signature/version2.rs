@@ -1,0 +1,228 @@
+//! Signature version 2 in the query of a URL: what `aws s3 presign` and `s3cmd signurl` make unless
+//! told otherwise. It is verified for reads alone, and nowhere but in a query.
+//!
+//! ```text
+//!   METHOD \n Content-MD5 \n Content-Type \n Expires \n
+//!   x-amz-name:value \n ...
+//!   /bucket/key?sub-resource&sub-resource=value
+//! ```
+//!
+//! Of the query it covers the sub-resources alone. A parameter that it does not cover is refused,
+//! so that nobody between signer and server can add one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+use jiff::Timestamp;
+use ring::hmac;
+
+use super::fields::unique;
+use super::{Payload, Refusal, header, mismatch, pairs, shown, spaced_hex, unknown_key};
+use crate::Credentials;
+use crate::percent;
+use crate::s3::parameters::parse_integer;
+
+/// The parameters of the signature itself.
+pub(super) const QUERY_NAMES: [&str; 3] = ["AWSAccessKeyId", "Signature", "Expires"];
+/// The parameters that a signature covers.
+const COVERED: [&str; 35] = [
+    "accelerate",
+    "acl",
+    "analytics",
+    "cors",
+    "defaultObjectAcl",
+    "delete",
+    "inventory",
+    "lifecycle",
+    "location",
+    "logging",
+    "metrics",
+    "notification",
+    "object-lock",
+    "partNumber",
+    "policy",
+    "replication",
+    "requestPayment",
+    "response-cache-control",
+    "response-content-disposition",
+    "response-content-encoding",
+    "response-content-language",
+    "response-content-type",
+    "response-expires",
+    "restore",
+    "select",
+    "select-type",
+    "storageClass",
+    "tagging",
+    "torrent",
+    "uploadId",
+    "uploads",
+    "versionId",
+    "versioning",
+    "versions",
+    "website",
+];
+
+/// Whether a query has a signature of version 2.
+pub(crate) fn is_in_query(query: &str) -> bool {
+    percent::query_value(query, "Signature").is_some()
+}
+
+/// Whether a request of this method may be signed so.
+pub(crate) fn may_sign(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+/// Verifies such a signature; `None` when the query has none. `bucket` is that of the host, if the
+/// host names one.
+pub(crate) fn verify(
+    parts: &Parts,
+    bucket: Option<&str>,
+    credentials: &Credentials,
+    now: Timestamp,
+) -> Result<Option<Payload>, Refusal> {
+    let query = parts.uri.query().unwrap_or_default();
+    if !is_in_query(query) {
+        return Ok(None);
+    }
+    let pairs = pairs(query)?;
+    let claim = Claim::of(&pairs)?;
+    check_covered(&pairs)?;
+    if now > claim.expires {
+        return Err(denied("Request has expired")
+            .with("Expires", shown(claim.expires))
+            .with("ServerTime", shown(now)));
+    }
+    let secret =
+        credentials.secret_of(claim.access_key).ok_or_else(|| unknown_key(claim.access_key))?;
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.expose().as_bytes());
+    let texts = texts(parts, bucket, claim.expires, &pairs)?;
+    if texts.iter().any(|text| hmac::verify(&key, text, &claim.signature).is_ok()) {
+        return Ok(Some(Payload::Unsigned));
+    }
+    Err(claim.explained(&texts[0]))
+}
+
+/// What a query says of its signature.
+struct Claim<'a> {
+    access_key: &'a str,
+    expires: Timestamp,
+    signature: Vec<u8>,
+}
+
+impl<'a> Claim<'a> {
+    fn of(pairs: &'a [(String, String)]) -> Result<Self, Refusal> {
+        let value = |name| unique(pairs, name).map_err(denied);
+        let [access_key, signature, expires] =
+            [value("AWSAccessKeyId")?, value("Signature")?, value("Expires")?];
+        let (Some(access_key), Some(signature), Some(expires)) = (access_key, signature, expires)
+        else {
+            let message = "Query-string authentication requires the Signature, Expires and \
+                           AWSAccessKeyId parameters";
+            return Err(denied(message));
+        };
+        let time = parse_integer(expires).filter(|seconds| *seconds >= 0);
+        let expires = time.and_then(|seconds| Timestamp::from_second(seconds).ok());
+        let expires =
+            expires.ok_or_else(|| denied("Invalid date (should be seconds since epoch)"))?;
+        // What is no digest is the digest of nothing.
+        let signature = BASE64.decode(signature).unwrap_or_default();
+        Ok(Self { access_key, expires, signature })
+    }
+
+    /// As `explained` of version 4: neither the secret nor the right signature is told.
+    fn explained(&self, text: &[u8]) -> Refusal {
+        let message = "The request signature we calculated does not match the signature you \
+                       provided. Check your key and signing method.";
+        mismatch(message)
+            .with("AWSAccessKeyId", self.access_key)
+            .with("StringToSign", String::from_utf8_lossy(text))
+            .with("SignatureProvided", BASE64.encode(&self.signature))
+            .with("StringToSignBytes", spaced_hex(text))
+    }
+}
+
+fn check_covered(pairs: &[(String, String)]) -> Result<(), Refusal> {
+    let is_open = |name: &&str| !QUERY_NAMES.contains(name) && !COVERED.contains(name);
+    let open: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).filter(is_open).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "A signature of version 2 does not cover these parameters of the query: {}. Sign with \
+         version 4.",
+        open.join(", ")
+    );
+    Err(denied(&message))
+}
+
+/// The strings that may have been signed: with the path encoded as S3 says, and as it came.
+fn texts(
+    parts: &Parts,
+    bucket: Option<&str>,
+    expires: Timestamp,
+    pairs: &[(String, String)],
+) -> Result<Vec<Vec<u8>>, Refusal> {
+    let value = |name: &str| header(&parts.headers, name).map(Option::unwrap_or_default);
+    let mut head = format!(
+        "{}\n{}\n{}\n{}\n",
+        parts.method,
+        value("content-md5")?,
+        value(CONTENT_TYPE.as_str())?,
+        expires.as_second()
+    )
+    .into_bytes();
+    push_amz_headers(&mut head, &parts.headers);
+    let bucket = bucket.map_or_else(String::new, |bucket| format!("/{bucket}"));
+    let sub_resources = sub_resources(pairs);
+    let path = parts.uri.path();
+    let proper = percent::encode_bytes(&percent::decode_bytes(path), true);
+    let text = |path: &str| {
+        let resource = format!("{bucket}{path}{sub_resources}");
+        [head.as_slice(), resource.as_bytes()].concat()
+    };
+    let mut texts = vec![text(&proper)];
+    if proper != path {
+        texts.push(text(path));
+    }
+    Ok(texts)
+}
+
+fn push_amz_headers(text: &mut Vec<u8>, headers: &HeaderMap) {
+    let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+    names.retain(|name| name.starts_with("x-amz-"));
+    names.sort_unstable();
+    for name in names {
+        text.extend_from_slice(name.as_bytes());
+        text.push(b':');
+        for (index, value) in headers.get_all(name).iter().enumerate() {
+            if index > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(value.as_bytes().trim_ascii());
+        }
+        text.push(b'\n');
+    }
+}
+
+/// The covered parameters, decoded and sorted. One without a value is its name alone.
+fn sub_resources(pairs: &[(String, String)]) -> String {
+    let covered = pairs.iter().filter(|(name, _)| COVERED.contains(&name.as_str()));
+    let mut covered: Vec<(&str, &str)> =
+        covered.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    covered.sort_unstable();
+    let shown = |(name, value): (&str, &str)| {
+        if value.is_empty() { name.to_owned() } else { format!("{name}={value}") }
+    };
+    let shown: Vec<String> = covered.into_iter().map(shown).collect();
+    if shown.is_empty() { String::new() } else { format!("?{}", shown.join("&")) }
+}
+
+fn denied(message: &str) -> Refusal {
+    Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message)
+}
+
+#[cfg(test)]
+mod tests;
