@@ -25,6 +25,9 @@ pub enum Cause {
     Init,
     /// None of ours: another program woke it, and it was found turning.
     Foreign,
+    /// What was written there is read back by whoever wrote it, and compared; the number of the
+    /// operation that came first.
+    Verify(u64),
 }
 
 /// A cause without its number.
@@ -39,11 +42,12 @@ pub enum CauseKind {
     Scrub,
     Init,
     Foreign,
+    Verify,
 }
 
 impl CauseKind {
     /// Every one, in the order of their names here.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Request,
         Self::Write,
         Self::Delete,
@@ -51,6 +55,7 @@ impl CauseKind {
         Self::Scrub,
         Self::Init,
         Self::Foreign,
+        Self::Verify,
     ];
 
     /// Its name in outputs, metrics and the ledger.
@@ -64,6 +69,7 @@ impl CauseKind {
             Self::Scrub => "scrub",
             Self::Init => "init",
             Self::Foreign => "foreign",
+            Self::Verify => "verify",
         }
     }
 }
@@ -86,6 +92,7 @@ impl Cause {
             Self::Scrub => CauseKind::Scrub,
             Self::Init => CauseKind::Init,
             Self::Foreign => CauseKind::Foreign,
+            Self::Verify(_) => CauseKind::Verify,
         }
     }
 }
@@ -93,7 +100,10 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Request(number) | Self::Write(number) | Self::Delete(number) => {
+            Self::Request(number)
+            | Self::Write(number)
+            | Self::Delete(number)
+            | Self::Verify(number) => {
                 write!(f, "{} {number}", self.kind())
             }
             Self::Rebuild | Self::Scrub | Self::Init | Self::Foreign => {

@@ -22,6 +22,8 @@ pub enum OpKind {
     Rebuild,
     /// Stacks are read to see whether they still can be.
     Scrub,
+    /// Whoever wrote a blob reads it back.
+    Verify,
 }
 
 impl OpKind {
@@ -29,7 +31,7 @@ impl OpKind {
     #[must_use]
     pub const fn side(self) -> Side {
         match self {
-            Self::Read | Self::Write | Self::Delete | Self::Init => Side::Client,
+            Self::Read | Self::Write | Self::Delete | Self::Init | Self::Verify => Side::Client,
             Self::Rebuild | Self::Scrub => Side::Background,
         }
     }
@@ -46,6 +48,7 @@ impl OpKind {
             Self::Init => Cause::Init,
             Self::Rebuild => Cause::Rebuild,
             Self::Scrub => Cause::Scrub,
+            Self::Verify => Cause::Verify(op.get()),
         }
     }
 }

@@ -150,7 +150,7 @@ impl Rack {
 
 /// Whether an operation takes all disks that there are, and not only as many as are enough.
 pub(crate) const fn takes_all(op: &Op) -> bool {
-    !matches!(op.kind, OpKind::Read) || op.enough == 0
+    !matches!(op.kind, OpKind::Read | OpKind::Verify) || op.enough == 0
 }
 
 /// Few disks that give each read enough of its own: the one that most of them lack, and so on. Of

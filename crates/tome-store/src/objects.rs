@@ -13,7 +13,7 @@ use fulgurite_keyed::{
     Entry, From, Keys, Mode, attributes, generic, list, list_with_delimiter, mode, names,
     put_result, remove_all, told,
 };
-use fulgurite_units::Kin;
+use fulgurite_units::{Kin, ReadBack};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
@@ -83,7 +83,8 @@ impl ObjectStore for TomeStore {
             stream::empty().boxed()
         } else {
             let of = location.clone();
-            let mut body = body(Arc::clone(&self.0), (&row.pieces, pin), &range);
+            let is_own = options.extensions.get::<ReadBack>().is_some();
+            let mut body = body(Arc::clone(&self.0), (&row.pieces, pin), &range, is_own);
             // What is refused is refused before anything is given.
             let first = body.next().await.transpose().map_err(|error| told(&of, error))?;
             let first = stream::iter(first.map(Ok));
@@ -138,7 +139,7 @@ async fn copy(
     let object = inner.named(to, row.attributes)?;
     inner.refuse_early(to, mode)?;
     let length = row.pieces.length();
-    let mut body = body(Arc::clone(inner), (&row.pieces, pin), &(0..length));
+    let mut body = body(Arc::clone(inner), (&row.pieces, pin), &(0..length), false);
     if length <= inner.piece_bytes() {
         let mut all = BytesMut::new();
         while let Some(bytes) = body.try_next().await? {

@@ -14,17 +14,19 @@ use crate::{Result, StoreError};
 /// Pieces that are brought at a time.
 const AHEAD: usize = 2;
 
-/// The bytes `range` of an object, which stays until they are taken.
+/// The bytes `range` of an object, which stays until they are taken; `is_own` says that who put it
+/// reads it back.
 pub(crate) fn body(
     inner: Arc<Inner>,
     (pieces, pin): (&Pieces, Pin),
     range: &Range<u64>,
+    is_own: bool,
 ) -> BoxStream<'static, Result<Bytes>> {
     let pin = Arc::new(pin);
     let bring = move |piece: Piece| {
         let (inner, pin) = (Arc::clone(&inner), Arc::clone(&pin));
         async move {
-            let brought = bring(&inner, piece).await;
+            let brought = bring(&inner, piece, is_own).await;
             drop(pin);
             brought
         }
@@ -32,9 +34,9 @@ pub(crate) fn body(
     stream::iter(pieces.of(range)).map(bring).buffered(AHEAD).boxed()
 }
 
-async fn bring(inner: &Inner, piece: Piece) -> Result<Bytes> {
+async fn bring(inner: &Inner, piece: Piece, is_own: bool) -> Result<Bytes> {
     let Piece { name, bytes, skip } = piece;
-    let whole = inner.get_piece(&name).await?;
+    let whole = inner.read_piece(&name, is_own).await?;
     let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     let wanted = at(skip)..at(skip + (bytes.end - bytes.start));
     if wanted.end > whole.len() {

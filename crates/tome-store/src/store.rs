@@ -271,9 +271,15 @@ impl Inner {
 
     /// The bytes of a piece. A tome that has too much to do is asked again.
     pub(crate) async fn get_piece(&self, name: &str) -> Result<Bytes> {
+        self.read_piece(name, false).await
+    }
+
+    /// The same; `is_own` says that who put it reads it back.
+    pub(crate) async fn read_piece(&self, name: &str, is_own: bool) -> Result<Bytes> {
         let begun = self.clock.passed();
         loop {
-            match self.waited(self.set.get(name)).await {
+            let read = if is_own { self.set.read_back(name) } else { self.set.get(name) };
+            match self.waited(read).await {
                 Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
                     tokio::time::sleep(TICK).await;
                 }

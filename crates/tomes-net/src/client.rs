@@ -72,11 +72,11 @@ impl Client {
         Ok(self.0.client_streaming(Request::new(parts), path, codec).await?.into_inner())
     }
 
-    pub(crate) async fn get(&mut self, name: String) -> Answered<Streaming<Bytes>> {
+    pub(crate) async fn get(&mut self, name: String, is_own: bool) -> Answered<Streaming<Bytes>> {
         self.ready().await?;
         let codec = ProstCodec::<Named, Bytes>::default();
         let path = PathAndQuery::from_static(GET);
-        let named = Request::new(Named { name });
+        let named = Request::new(Named { name, is_own });
         Ok(self.0.server_streaming(named, path, codec).await?.into_inner())
     }
 
@@ -91,11 +91,11 @@ impl Client {
     }
 
     pub(crate) async fn delete(&mut self, name: String) -> Answered<Nothing> {
-        self.unary(DELETE, Named { name }).await
+        self.unary(DELETE, Named { name, is_own: false }).await
     }
 
     pub(crate) async fn protected(&mut self, name: String) -> Answered<Nothing> {
-        self.unary(PROTECTED, Named { name }).await
+        self.unary(PROTECTED, Named { name, is_own: false }).await
     }
 
     pub(crate) async fn status(&mut self) -> Answered<StatusReply> {

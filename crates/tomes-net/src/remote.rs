@@ -156,8 +156,9 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
             done.tell(until(tome, over, put).await);
             drop(held);
         }
-        Ask::Get { name, reply } => {
-            let _ = reply.send(until(tome, over, get(tome, &mut client, name)).await);
+        Ask::Get { name, is_own, reply } => {
+            let got = get(tome, &mut client, name, is_own);
+            let _ = reply.send(until(tome, over, got).await);
         }
         Ask::Delete { name, done } => {
             let delete = async { client.delete(name).await.map_err(|e| error(tome, &e)) };
@@ -237,8 +238,13 @@ async fn put(
     Ok(decode("where an object lies", &placed).ok())
 }
 
-async fn get(tome: TomeId, client: &mut Client, name: String) -> Result<Vec<u8>, TomesError> {
-    let mut parts = client.get(name).await.map_err(|e| error(tome, &e))?;
+async fn get(
+    tome: TomeId,
+    client: &mut Client,
+    name: String,
+    is_own: bool,
+) -> Result<Vec<u8>, TomesError> {
+    let mut parts = client.get(name, is_own).await.map_err(|e| error(tome, &e))?;
     let mut bytes = Vec::new();
     while let Some(part) = parts.message().await.map_err(|e| error(tome, &e))? {
         bytes.extend(part.bytes);

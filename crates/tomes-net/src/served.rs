@@ -203,7 +203,8 @@ impl Served {
         named: Request<Named>,
     ) -> Answered<mpsc::Receiver<Answered<Bytes>>> {
         let lone = self.asked(&named)?;
-        let object = lone.get(named.into_inner().name).await.map_err(|e| status(&e))?;
+        let Named { name, is_own } = named.into_inner();
+        let object = lone.get(name, is_own).await.map_err(|e| status(&e))?;
         Ok(in_parts(object))
     }
 

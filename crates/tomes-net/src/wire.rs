@@ -72,6 +72,9 @@ pub(crate) struct PutReply {
 pub(crate) struct Named {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
+    /// Of one that is read: whoever put it reads it back.
+    #[prost(bool, tag = "2")]
+    pub(crate) is_own: bool,
 }
 
 /// A part of an object that is read.

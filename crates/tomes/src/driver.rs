@@ -101,8 +101,8 @@ pub enum Ask {
         held: OwnedSemaphorePermit,
         done: Done<Option<Placed>>,
     },
-    /// Answered with its bytes.
-    Get { name: String, reply: Reply<Vec<u8>> },
+    /// Answered with its bytes. Who put it may read it back.
+    Get { name: String, is_own: bool, reply: Reply<Vec<u8>> },
     /// Done when its name is gone for good.
     Delete { name: String, done: Done },
     /// Answered when every parity has it.

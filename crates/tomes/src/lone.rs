@@ -141,12 +141,12 @@ impl LoneTome {
         done
     }
 
-    /// The bytes of an object. The disk is woken.
+    /// The bytes of an object. The disk is woken; `is_own` says that who put it reads it back.
     ///
     /// # Errors
     /// As those of [`crate::TomeSet::get`].
-    pub async fn get(&self, name: String) -> Result<Vec<u8>> {
-        self.asked(|reply| Ask::Get { name, reply }).await
+    pub async fn get(&self, name: String, is_own: bool) -> Result<Vec<u8>> {
+        self.asked(|reply| Ask::Get { name, is_own, reply }).await
     }
 
     /// Removes an object; returns when its name is gone for good.

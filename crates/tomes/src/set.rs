@@ -296,10 +296,22 @@ impl TomeSet {
     /// Kind `NotFound`, `Unavailable` when its tome and too many of its group are lost, `Corrupt`
     /// when more of a segment is bad than its parity brings back.
     pub fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<u8>>> {
+        self.read(name, false)
+    }
+
+    /// The same for whoever put it and reads it back, which the ledger of wakes calls `verify`.
+    ///
+    /// # Errors
+    /// As those of [`Self::get`].
+    pub fn read_back<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<u8>>> {
+        self.read(name, true)
+    }
+
+    fn read<'a>(&'a self, name: &'a str, is_own: bool) -> BoxFuture<'a, Result<Vec<u8>>> {
         Box::pin(async move {
             let mut tome = self.tome_of(name)?;
             loop {
-                let got = self.get_of(tome, name).await;
+                let got = self.get_of(tome, name, is_own).await;
                 match self.tome_of(name) {
                     // Its seat has moved meanwhile.
                     Ok(now) if got.is_err() && now != tome => tome = now,
@@ -310,12 +322,12 @@ impl TomeSet {
     }
 
     /// The bytes of an object that a tome has, or had.
-    async fn get_of(&self, tome: TomeId, name: &str) -> Result<Vec<u8>> {
+    async fn get_of(&self, tome: TomeId, name: &str, is_own: bool) -> Result<Vec<u8>> {
         if let Some(bytes) = self.get_of_awake(tome, name).await {
             return Ok(bytes);
         }
         let of = name.to_owned();
-        match self.asked(tome, |reply| Ask::Get { name: of, reply }).await {
+        match self.asked(tome, |reply| Ask::Get { name: of, is_own, reply }).await {
             Err(TomesError::GivenUp { why, .. }) => {
                 let lost = |why| TomesError::GivenUp { tome, why };
                 self.get_of_lost(tome, name, &why, lost).await

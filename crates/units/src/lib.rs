@@ -26,7 +26,7 @@ pub use index::{DriveIndex, LayerIndex, ShuttleIndex, SlotIndex, TrackIndex};
 pub use kin::Kin;
 pub use ratio::{Ratio, RatioError};
 pub use seed::{RandomStream, Seed};
-pub use time::{Due, Duration, Instant, ParseDurationError, UnixTime};
+pub use time::{Due, Duration, Instant, ParseDurationError, ReadBack, UnixTime};
 
 #[cfg(test)]
 mod tests;

@@ -45,6 +45,10 @@ impl std::ops::Add<Duration> for Instant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Due(pub UnixTime);
 
+/// Among what a read carries along: who wrote something reads it back. Nobody waits for its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadBack;
+
 /// A length of time in nanoseconds. Displayed and parsed with units: `250ms`, `30s`, `24h`, `7d`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use fulgurite_platters::cipher_crc;
 use fulgurite_restore::Capacity;
-use fulgurite_units::{ArchiveId, Kin, ObjectId};
+use fulgurite_units::{ArchiveId, Kin, ObjectId, ReadBack};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
-use object_store::{Error, Extensions, ObjectStore, ObjectStoreExt as _, PutOptions, PutPayload};
+use object_store::{
+    Error, Extensions, GetOptions, ObjectStore, ObjectStoreExt as _, PutOptions, PutPayload,
+};
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
@@ -363,7 +365,7 @@ impl ObjectTier {
             self.unavailable(format!("it gives {what} of body {body} back as it did not get it"))
         };
         let (store, root) = self.store().await?;
-        let found = store.get(&entry_path(root, file.body)).await;
+        let found = store.get_opts(&entry_path(root, file.body), read_back()).await;
         let found = found.map_err(|error| self.unavailable(error))?.bytes().await;
         if found.map_err(|error| self.unavailable(error))? != *entry {
             return Err(differs("the entry"));
@@ -380,7 +382,7 @@ impl ObjectTier {
     pub(super) async fn verify(&self, body: ObjectId, bytes: u64, digest: u64) -> Result<()> {
         let (store, root) = self.store().await?;
         let path = entry_path(root, body);
-        let found = async { store.get(&path).await?.bytes().await };
+        let found = async { store.get_opts(&path, read_back()).await?.bytes().await };
         let entry = match found.await {
             Ok(found) => EntryFile::decode(&found).map_err(|why| self.other(&path, &why))?,
             Err(error) => match self.carried(&body_path(root, body)).await? {
@@ -495,7 +497,7 @@ impl ObjectTier {
 
 /// Bytes and checksum of what lies at `path`.
 async fn crc_of(store: &dyn ObjectStore, path: &Path) -> object_store::Result<(u64, u64)> {
-    let mut stream = store.get(path).await?.into_stream();
+    let mut stream = store.get_opts(path, read_back()).await?.into_stream();
     let (mut crc, mut bytes) = (cipher_crc(), 0);
     while let Some(chunk) = stream.next().await {
         let chunk = chunk?;
@@ -519,6 +521,13 @@ pub(crate) struct InTier {
     pub(crate) file: EntryFile,
     /// Of the body that is there, if one is.
     pub(crate) bytes: Option<u64>,
+}
+
+/// A read of nobody but the archive, which compares what it finds.
+fn read_back() -> GetOptions {
+    let mut extensions = Extensions::new();
+    extensions.insert(ReadBack);
+    GetOptions { extensions, ..GetOptions::default() }
 }
 
 /// What a store whose disks sleep may go by, and others pass over.

@@ -21,7 +21,8 @@ use crate::limits::{
 use crate::{DisksError, GroupId, PlaceId, Result, Wake};
 
 const FORMAT: &str = "fulgurite-wake-ledger";
-const VERSION: u32 = 1;
+/// Version 1 did not know the cause `verify`. A file of it is begun anew.
+const VERSION: u32 = 2;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -101,7 +102,7 @@ impl LedgerFile {
         let file = open(path, OpenOptions::new().read(true).write(true))?;
         let mut reading = Reading::new(&file, path);
         reading.whole()?;
-        let Reading { ledger, sound, reloaded, .. } = reading;
+        let Reading { ledger, sound, reloaded, is_older, .. } = reading;
         let (path_of, is_doubtful) = (path.to_owned(), false);
         let mut opened = Self { ledger, path: path_of, file, bytes: sound, bytes_max, is_doubtful };
         if reloaded.torn_bytes > 0 {
@@ -109,6 +110,9 @@ impl LedgerFile {
             opened.file.sync_all().map_err(DisksError::io("sync", path))?;
         }
         opened.file.seek(SeekFrom::Start(sound)).map_err(DisksError::io("read", path))?;
+        if is_older {
+            opened.begin_anew()?;
+        }
         Ok((opened, reloaded))
     }
 
@@ -257,13 +261,16 @@ struct Reading<'a> {
     sound: u64,
     ledger: Ledger,
     reloaded: Reloaded,
+    /// It is of a version of before.
+    is_older: bool,
 }
 
 impl<'a> Reading<'a> {
     fn new(file: &'a File, path: &'a Path) -> Self {
         let (ledger, reloaded) = (Ledger::new(), Reloaded::default());
         let source = BufReader::new(file);
-        Self { source, path, buffer: Vec::new(), line: 0, sound: 0, ledger, reloaded }
+        let (line, sound, is_older) = (0, 0, false);
+        Self { source, path, buffer: Vec::new(), line, sound, ledger, reloaded, is_older }
     }
 
     fn whole(&mut self) -> Result<()> {
@@ -280,9 +287,10 @@ impl<'a> Reading<'a> {
     }
 
     fn begin(&mut self, header: Header) -> Result<()> {
-        if header.format != FORMAT || header.version != VERSION {
-            return Err(self.wrong(format!("expected a {FORMAT} of version {VERSION}")));
+        if header.format != FORMAT || !(1..=VERSION).contains(&header.version) {
+            return Err(self.wrong(format!("expected a {FORMAT} of version 1 to {VERSION}")));
         }
+        self.is_older = header.version < VERSION;
         self.ledger.places = header.places.into_iter().collect();
         self.ledger.groups = header.groups.into_iter().collect();
         Ok(())

@@ -1,7 +1,8 @@
 //! What is known of a disk's wakes, or of a group's, whatever their number.
 
 use fulgurite_units::UnixTime;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::hours::Hours;
 use crate::{Cause, CauseKind};
@@ -11,6 +12,7 @@ use crate::{Cause, CauseKind};
 #[serde(deny_unknown_fields)]
 pub struct Totals {
     /// By kind of cause, in the order of [`CauseKind::ALL`].
+    #[serde(deserialize_with = "by_kind")]
     by: [u64; CauseKind::ALL.len()],
     /// The last.
     last: UnixTime,
@@ -54,4 +56,17 @@ impl Totals {
     pub fn hours(&self) -> impl Iterator<Item = (UnixTime, u32)> {
         self.hours.ends()
     }
+}
+
+/// A ledger of before knows fewer kinds: there was none of the others.
+fn by_kind<'de, D>(source: D) -> Result<[u64; CauseKind::ALL.len()], D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let told = Vec::<u64>::deserialize(source)?;
+    let mut by = [0; CauseKind::ALL.len()];
+    let known = by.get_mut(..told.len());
+    let known = known.ok_or_else(|| D::Error::custom("more kinds of causes than there are"))?;
+    known.copy_from_slice(&told);
+    Ok(by)
 }

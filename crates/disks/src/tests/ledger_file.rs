@@ -25,7 +25,7 @@ fn the_lines_are_those_of_the_format() {
     file.replaced(place(5)).unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
-        r#"{"format":"fulgurite-wake-ledger","version":1,"places":[],"groups":[]}
+        r#"{"format":"fulgurite-wake-ledger","version":2,"places":[],"groups":[]}
 {"wake":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
 {"wake":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
 {"replaced":5}
@@ -50,6 +50,31 @@ fn a_ledger_is_what_it_was_after_a_start() {
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(reloaded.wakes, 3);
     assert_eq!(file.ledger().spin_ups_by(CauseKind::Rebuild), 1);
+}
+
+/// Version 1 had seven causes.
+#[test]
+fn a_ledger_of_version_1_is_begun_anew() {
+    let (_folder, path) = at();
+    let totals = r#"{"by":[1,0,0,0,2,0,0],"last":1700000000000,"why":"scrub","hours":[]}"#;
+    let older = format!(
+        r#"{{"format":"fulgurite-wake-ledger","version":1,"places":[[4,{totals}]],"groups":[]}}
+{{"wake":{{"at":1700003600000,"places":[4],"cause":{{"request":9}}}}}}
+"#
+    );
+    fs::write(&path, &older).unwrap();
+    let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert_eq!(reloaded, Reloaded { wakes: 1, ..Reloaded::default() });
+    file.note(wake(hour(2), &[4], Cause::Verify(7))).unwrap();
+    let by = |kind| file.ledger().spin_ups_by(kind);
+    let kinds = [CauseKind::Request, CauseKind::Scrub, CauseKind::Foreign, CauseKind::Verify];
+    assert_eq!(kinds.map(by), [2, 2, 0, 1]);
+    let now = fs::read_to_string(&path).unwrap();
+    assert!(now.starts_with(r#"{"format":"fulgurite-wake-ledger","version":2,"#), "{now}");
+    assert!(now.contains(r#""by":[2,0,0,0,2,0,0,0]"#), "{now}");
+    assert!(now.ends_with("\"cause\":{\"verify\":7}}}\n"), "{now}");
+    drop(file);
+    assert_eq!(LedgerFile::open(&path).unwrap().1.wakes, 1);
 }
 
 /// A crash may cut the last line anywhere.
@@ -80,7 +105,7 @@ fn what_is_no_ledger_is_refused_with_its_line_and_left_as_it_is() {
     file.note(wake(hour(0), &[1], Cause::Init)).unwrap();
     drop(file);
     let whole = fs::read_to_string(&path).unwrap();
-    let newer = whole.replace("\"version\":1", "\"version\":2");
+    let newer = whole.replace("\"version\":2", "\"version\":3");
     let odd = whole.replace("\"init\"", "\"whim\"");
     let cases = [(String::new(), 1), ("x".into(), 1), (newer, 1), (odd, 2), (whole + "\n", 3)];
     for (text, line) in cases {
@@ -146,7 +171,7 @@ fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
         let (file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
         assert_eq!((reloaded.set_aside, file.ledger().places().count()), (None, 1));
     }
-    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":1", "\"version\":2");
+    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":2", "\"version\":3");
     fs::write(&path, &newer).unwrap();
     LedgerFile::open_or_set_aside(&path).unwrap_err();
     assert_eq!(fs::read_to_string(&path).unwrap(), newer, "a newer program's stays");

@@ -13,7 +13,7 @@ use fulgurite_keyed::{
     Entry, From, Keys, Mode, attributes, generic, list, list_with_delimiter, mode, names,
     put_result, remove_all, told, told_of_none,
 };
-use fulgurite_units::{Due, UnixTime};
+use fulgurite_units::{Due, ReadBack, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
@@ -26,6 +26,7 @@ use super::staging::Source;
 use super::upload::Upload;
 use super::{Inner, RackStore};
 use crate::StacksError;
+use crate::driver::Kind;
 use crate::format::bytes;
 use crate::index::{Content, ObjectRow};
 use crate::limits::STAGED_PIECE_BYTES;
@@ -80,7 +81,9 @@ impl ObjectStore for RackStore {
             stream::empty().boxed()
         } else {
             let due = options.extensions.get::<Due>().map(|due| due.0);
-            self.body(location, row, range.clone(), due).await?
+            let is_own = options.extensions.get::<ReadBack>().is_some();
+            let kind = if is_own { Kind::Verify } else { Kind::Read };
+            self.body(location, row, range.clone(), (kind, due)).await?
         };
         let payload = GetResultPayload::Stream(payload);
         Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
@@ -136,7 +139,7 @@ impl RackStore {
         location: &Path,
         row: ObjectRow,
         range: Range<u64>,
-        due: Option<UnixTime>,
+        asked: (Kind, Option<UnixTime>),
     ) -> Answer<BoxStream<'static, Answer<Bytes>>> {
         match row.content {
             Content::Inline(bytes) => {
@@ -146,7 +149,7 @@ impl RackStore {
             }
             Content::Blob { group, blob } => {
                 let (inner, key) = (Arc::clone(self.inner()), location.as_ref());
-                let body = Body::begin(inner, key, group, blob, range, due);
+                let body = Body::begin(inner, key, group, blob, range, asked);
                 let of = location.clone();
                 let mut body = body.map_err(|error| told(&of, error))?;
                 // What is refused is refused before anything is given.
@@ -161,7 +164,7 @@ impl RackStore {
 
     /// The whole of an object in a staged file.
     async fn staged(&self, location: &Path, row: ObjectRow, length: u64) -> Answer<Source> {
-        let mut body = self.body(location, row, 0..length, None).await?;
+        let mut body = self.body(location, row, 0..length, (Kind::Read, None)).await?;
         let (mut waiting, mut held) = (Vec::new(), 0);
         let mut files = Vec::new();
         while let Some(piece) = body.try_next().await? {

@@ -28,8 +28,8 @@ pub(super) struct Body {
     blob: BlobId,
     /// What is left.
     range: Range<u64>,
-    /// By when it is wanted.
-    due: Option<UnixTime>,
+    /// Whether a client reads or who wrote it, and by when it is wanted.
+    asked: (Kind, Option<UnixTime>),
     taker: Option<Taker>,
     /// Few disks were not enough: what is left is asked for with all of them.
     is_suspicious: bool,
@@ -43,11 +43,11 @@ impl Body {
         group: u32,
         blob: BlobId,
         range: Range<u64>,
-        due: Option<UnixTime>,
+        asked: (Kind, Option<UnixTime>),
     ) -> Result<Self> {
         let (group, key) = (GroupId::new(group), key.to_owned());
         let (taker, is_suspicious) = (None, false);
-        let mut body = Self { inner, key, group, blob, range, due, taker, is_suspicious };
+        let mut body = Self { inner, key, group, blob, range, asked, taker, is_suspicious };
         body.ask()?;
         Ok(body)
     }
@@ -83,15 +83,21 @@ impl Body {
                     }
                 }
                 Err(error) if has_spared && error.has_asleep() => giver.end(End::Short),
-                Err(error) => giver.end(End::Failed(error)),
+                Err(error) => {
+                    // Beyond its redundancy: it is tried again, and counted meanwhile.
+                    if let StacksError::TooFewStacks { lost, .. } = &error {
+                        inner.suspect(group, blob, lost);
+                    }
+                    giver.end(End::Failed(error));
+                }
             }
         };
         let bytes = ByteCount::new(self.range.end - self.range.start);
         self.inner.driver().submit(Task {
             group,
-            kind: Kind::Read,
+            kind: self.asked.0,
             bytes,
-            due: self.due,
+            due: self.asked.1,
             needs,
             work: Box::new(work),
         })

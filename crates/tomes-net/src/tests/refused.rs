@@ -206,7 +206,7 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
     assert_eq!(put.code(), Code::PermissionDenied);
     let session = other.session(tokio_stream::iter(vec![first.clone()])).await.unwrap_err();
     assert_eq!(session.code(), Code::PermissionDenied);
-    let read = other.get("first".to_owned()).await.unwrap_err();
+    let read = other.get("first".to_owned(), false).await.unwrap_err();
     assert_eq!(read.code(), Code::PermissionDenied);
     drop((said, heard));
 }

@@ -74,7 +74,7 @@ pub(super) enum Due {
 /// Who waits for the answer to a request.
 enum Waiter {
     Put { name: String, done: Done<Option<Placed>>, held: OwnedSemaphorePermit },
-    Get(Reply<Vec<u8>>),
+    Get { is_own: bool, reply: Reply<Vec<u8>> },
     Hold(Reply<Holdings>),
     Scrub(Reply<()>),
     Check(Reply<Checked>),
@@ -244,8 +244,8 @@ impl Loop {
                 self.waiting.insert(request, Waiter::Put { name: name.clone(), done, held });
                 self.step(Event::Put { request, name, bytes, avoided });
             }
-            Ask::Get { name, reply } => {
-                self.waiting.insert(request, Waiter::Get(reply));
+            Ask::Get { name, is_own, reply } => {
+                self.waiting.insert(request, Waiter::Get { is_own, reply });
                 self.step(Event::Get { request, name });
             }
             Ask::Hold { group, offsets, may_wake, reply } => {
@@ -448,7 +448,7 @@ impl Loop {
                 self.parts.watched.tell(|| Happening::Local { tome, bytes });
                 drop(held);
             }
-            (Waiter::Get(reply), Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
+            (Waiter::Get { reply, .. }, Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
             (Waiter::Hold(reply), Answer::Held { member, held }) => {
                 drop(reply.send(Ok((member, held))));
             }
@@ -540,7 +540,8 @@ impl Loop {
     fn cause(&self) -> Cause {
         let of = |(request, waiter): (&RequestId, &Waiter)| match waiter {
             Waiter::Put { .. } | Waiter::Adopt { .. } => Some(Cause::Write(request.0)),
-            Waiter::Get(_) | Waiter::Hold(_) => Some(Cause::Request(request.0)),
+            Waiter::Get { is_own: true, .. } => Some(Cause::Verify(request.0)),
+            Waiter::Get { .. } | Waiter::Hold(_) => Some(Cause::Request(request.0)),
             Waiter::Delete(_) => Some(Cause::Delete(request.0)),
             // Others may want more of it meanwhile.
             Waiter::Scrub(_) | Waiter::Check(_) => None,
@@ -697,7 +698,7 @@ impl Waiter {
         match self {
             Self::Put { done, .. } => done.tell(Err(error)),
             Self::Delete(done) => done.tell(Err(error)),
-            Self::Get(reply) => drop(reply.send(Err(error))),
+            Self::Get { reply, .. } => drop(reply.send(Err(error))),
             Self::Hold(reply) => drop(reply.send(Err(error))),
             Self::Scrub(reply) => drop(reply.send(Err(error))),
             Self::Check(reply) => drop(reply.send(Err(error))),

@@ -15,6 +15,7 @@ const POWERS = {
 };
 const CAUSES = {
   request: "somebody reads",
+  verify: "what was put is read back",
   write: "something is written",
   delete: "something is removed",
   rebuild: "what was lost is made anew",
