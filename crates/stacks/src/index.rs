@@ -246,6 +246,16 @@ impl Index {
         })
     }
 
+    /// Blobs of a group that something was wrong with and stayed wrong, as its verification has it
+    /// so far, or the last one had.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn problems(&self, group: GroupId) -> Result<u64> {
+        let row: Option<ScrubRow> = row::get(&*self.store, SCRUB, &group_key(group))?;
+        Ok(row.map_or(0, |row| row.problems))
+    }
+
     /// A piece of a group's verification has ended: at a blob, or, with none, all of it.
     ///
     /// # Errors

@@ -94,7 +94,10 @@ impl RackStore {
     /// # Errors
     /// When it is stopping.
     pub fn status(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        Box::pin(async move { self.0.driver.snapshot().await })
+        Box::pin(async move {
+            let snapshot = self.0.driver.snapshot().await?;
+            Ok(Snapshot { unmended: self.0.mends.in_vain(), ..snapshot })
+        })
     }
 
     /// Whether nobody reads from it, or waits to. Asks nobody.

@@ -41,10 +41,28 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
     lines.extend(troubled.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")));
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
     lines.extend(disks.filter_map(failing));
+    lines.extend(unsound(rack));
     let worn = rack.groups.iter().flat_map(|group| rack.worn(group));
     let rated = rack.rated_spin_ups.unwrap_or_default();
     lines.extend(worn.map(|disk| worn_out(disk, rated)));
     lines.join("\n")
+}
+
+/// Blobs that lack stacks, if any do.
+fn unsound(rack: &Snapshot) -> Vec<String> {
+    let of_group = |group: &GroupSnapshot| {
+        let blobs = counted(group.unsound, "blob");
+        format!(
+            "alarm      group {}: {blobs} could not be made whole; see rack verify",
+            group.group
+        )
+    };
+    let groups = rack.groups.iter().filter(|group| group.unsound > 0).map(of_group);
+    let read = (rack.unmended > 0).then(|| {
+        let blobs = counted(rack.unmended, "blob");
+        format!("alarm      {blobs} that were read could not be made whole; see rack verify")
+    });
+    groups.chain(read).map(|line| style::out(Tone::Bad, line).to_string()).collect()
 }
 
 /// A disk that says that it will fail.

@@ -78,6 +78,14 @@ impl Health {
     /// The kinds of what does not go well though requests are served.
     async fn degraded(&self) -> Vec<String> {
         let mut degraded = self.archive.degraded_kinds();
+        if let Some(rack) = &self.cold.rack {
+            let kinds = match timeout(TIERS_ANSWER_WITHIN, rack.status()).await {
+                Ok(Ok(status)) => status.degraded_kinds(),
+                Ok(Err(_)) => vec!["it cannot be asked"],
+                Err(_) => vec!["it does not answer in time"],
+            };
+            degraded.extend(kinds.into_iter().map(|kind| format!("rack: {kind}")));
+        }
         if let Some(tomes) = &self.cold.tomes {
             match timeout(TIERS_ANSWER_WITHIN, tomes.status()).await {
                 Ok(status) if status.is_well() => {}
@@ -128,7 +136,7 @@ impl Health {
                 }
                 let mut page = self.metrics.page(in_progress, server, status.ok().as_ref());
                 if let Some(rack) = &self.cold.rack
-                    && let Ok(rack) = rack.status().await
+                    && let Ok(Ok(rack)) = timeout(TIERS_ANSWER_WITHIN, rack.status()).await
                 {
                     page.push_str(&rack_page(&rack));
                 }

@@ -21,6 +21,13 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_rack_simulated";
     head(page, name, "gauge", "1 when the disks are directories that do not turn.")?;
     writeln!(page, "{name} {}", u8::from(rack.simulated))?;
+    let name = "fulgurite_rack_healthy";
+    head(page, name, "gauge", "1 when nothing is wrong with disks or blobs.")?;
+    writeln!(page, "{name} {}", u8::from(rack.degraded_kinds().is_empty()))?;
+    let name = "fulgurite_rack_blobs_unmended";
+    let what = "Blobs that reads found stacks lost of, and that could not be made whole.";
+    head(page, name, "gauge", what)?;
+    writeln!(page, "{name} {}", rack.unmended)?;
     let name = "fulgurite_rack_disks";
     head(page, name, "gauge", "Disks of a group, by what they do.")?;
     for group in &rack.groups {
@@ -87,6 +94,12 @@ fn write_groups(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
     head(page, name, "gauge", "Blobs that lie in a group.")?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.blobs)?;
+    }
+    let name = "fulgurite_rack_blobs_unsound";
+    let what = "Blobs of a group that its last verification could not make whole.";
+    head(page, name, "gauge", what)?;
+    for group in &rack.groups {
+        writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.unsound)?;
     }
     let name = "fulgurite_rack_blob_bytes";
     head(page, name, "gauge", "Bytes of the blobs of a group, without redundancy.")?;

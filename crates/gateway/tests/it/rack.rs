@@ -83,6 +83,59 @@ async fn every_call_of_a_rack_answers_as_it_is_described() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_rack_is_told_though_requests_are_served() {
+    let (server, _rack, _folder) = start().await;
+    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    assert_eq!(page("/readyz").await.text(), "ready\n");
+    assert!(page("/metrics").await.text().contains("\nfulgurite_rack_healthy 1\n"));
+    let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
+    let groups = shown["groups"].as_array().unwrap();
+    let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
+    // Its stacks are made anew on others, and the disk stays out until another is in its place.
+    report(&server, &format!("/-/admin/rack-rebuild?place={}", group["disks"][0]["place"])).await;
+    let ready = page("/readyz").await;
+    assert_eq!(ready.status, 200, "requests are served");
+    let told = "degraded\nrack: disks are in trouble or away\n";
+    assert_eq!(ready.text(), told, "neither disk nor path is named");
+    let metrics = page("/metrics").await.text();
+    for line in ["fulgurite_rack_healthy 0", "fulgurite_rack_blobs_unmended 0"] {
+        assert!(metrics.contains(&format!("\n{line}\n")), "no {line} in {metrics}");
+    }
+}
+
+/// More stacks of a blob are damaged than it has redundancy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blobs_beyond_their_redundancy_are_told_of() {
+    let (server, _rack, folder) = start().await;
+    let damaged = damage_stacks(folder.path());
+    assert!(damaged > 3, "{damaged} stacks");
+    let found = report(&server, "/-/admin/rack-verify").await;
+    assert_ne!(found["problems"], serde_json::json!([]), "{found}");
+    let ready = server.ask("GET", "/readyz").send_plain().await.text();
+    let told = "rack: blobs have lost stacks that could not be made anew\n";
+    assert!(ready.starts_with("degraded\n") && ready.contains(told), "{ready}");
+    let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
+    let unsound = shown["groups"].as_array().unwrap().iter();
+    let unsound: u64 = unsound.map(|group| group["unsound"].as_u64().unwrap()).sum();
+    assert_eq!(unsound, found["problems"].as_array().unwrap().len() as u64);
+}
+
+/// Cuts every stack of every blob below a folder; says how many there were.
+fn damage_stacks(folder: &std::path::Path) -> usize {
+    let mut cut = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            cut += damage_stacks(&path);
+        } else if path.extension().is_some_and(|kind| kind == "stack") {
+            std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap();
+            cut += 1;
+        }
+    }
+    cut
+}
+
 #[tokio::test]
 async fn without_a_rack_none_of_its_calls_is_found_and_nothing_of_it_is_measured() {
     let server = TestServer::start().await;

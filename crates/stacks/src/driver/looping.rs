@@ -635,6 +635,8 @@ impl Loop {
             rated_spin_ups: self.rated_spin_ups,
             watts: groups.iter().map(|group| group.watts).sum(),
             groups,
+            // Whoever reads counts these.
+            unmended: 0,
         }
     }
 
@@ -662,6 +664,10 @@ impl Loop {
             tracing::warn!(group = %id, "its blobs are not counted: {}", error_chain(&error));
             TotalsRow::default()
         });
+        let unsound = self.hand.shop.index.problems(id).unwrap_or_else(|error| {
+            tracing::warn!(group = %id, "what is wrong is not counted: {}", error_chain(&error));
+            0
+        });
         let (verified, verifies) = self.scrubs.of(id);
         GroupSnapshot {
             group: id,
@@ -671,6 +677,7 @@ impl Loop {
             waiting: crate::format::bytes(waiting),
             blobs: lies.blobs,
             bytes: lies.bytes.get(),
+            unsound,
             room: self.room_of(group),
             spin_ups: totals.map_or(0, fulgurite_disks::Totals::life),
             spin_ups_by: by.collect(),

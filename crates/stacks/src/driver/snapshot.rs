@@ -32,9 +32,35 @@ pub struct Snapshot {
     pub groups: Vec<GroupSnapshot>,
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
+    /// Blobs that a read since the start found stacks lost of, and that could not be made whole.
+    #[serde(default)]
+    pub unmended: u64,
 }
 
 impl Snapshot {
+    /// What is wrong with it in kinds, without a disk or a blob by name; nothing when it is well.
+    #[must_use]
+    pub fn degraded_kinds(&self) -> Vec<&'static str> {
+        let disks = || self.groups.iter().flat_map(|group| &group.disks);
+        let is_bad = |disk: &DiskSnapshot| disk.trouble.is_some() || disk.power.is_out();
+        let fails = |disk: &DiskSnapshot| {
+            disk.health.as_ref().is_some_and(|health| health.passes == Some(false))
+        };
+        let kinds = [
+            (disks().any(is_bad), "disks are in trouble or away"),
+            (disks().any(fails), "disks say that they will fail"),
+            (self.unsound() > 0, "blobs have lost stacks that could not be made anew"),
+        ];
+        kinds.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| kind).collect()
+    }
+
+    /// Blobs that lack stacks, or more than their redundancy, as far as verifications and reads
+    /// know. One that both found counts twice.
+    #[must_use]
+    pub fn unsound(&self) -> u64 {
+        self.groups.iter().map(|group| group.unsound).sum::<u64>() + self.unmended
+    }
+
     /// Disks of a group that had nearly all the spin-ups that they are rated for, or more.
     pub fn worn<'a>(
         &self,
@@ -66,6 +92,10 @@ pub struct GroupSnapshot {
     pub blobs: u64,
     /// Their bytes, without redundancy.
     pub bytes: u64,
+    /// Those of them that its verification so far, or the last one, could not read from all of
+    /// their stacks and not make whole: they lack redundancy, or too many stacks to be read.
+    #[serde(default)]
+    pub unsound: u64,
     /// The room of its disks; none while not all of them were looked at since they were put in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<GroupRoom>,

@@ -41,6 +41,12 @@ impl Mends {
         true
     }
 
+    /// How many were tried in vain, and were not mended since.
+    pub(super) fn in_vain(&self) -> u64 {
+        let tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        crate::format::bytes(tried.values().filter(|known| known.times > 0).count())
+    }
+
     /// It ended: well, or it is to rest.
     pub(super) fn end(&self, blob: BlobId, is_well: bool, now: Instant) {
         let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,8 +15,15 @@ fn a_blob_is_mended_once_at_a_time_and_again_at_once_when_it_went_well() {
     assert!(mends.begin(blob(1), now));
     assert!(!mends.begin(blob(1), now + MEND_REST_MAX), "it is under way, however long");
     assert!(mends.begin(blob(2), now), "another is no business of it");
+    assert_eq!(mends.in_vain(), 0);
     mends.end(blob(1), true, now);
     assert!(mends.begin(blob(1), now));
+    mends.end(blob(1), false, now);
+    assert_eq!(mends.in_vain(), 1);
+    assert!(mends.begin(blob(1), now + MEND_REST));
+    assert_eq!(mends.in_vain(), 1, "until it is mended");
+    mends.end(blob(1), true, now + MEND_REST);
+    assert_eq!(mends.in_vain(), 0);
 }
 
 #[test]
