@@ -333,6 +333,18 @@ fn a_class_goes_to_sites_only_where_their_map_is_named() {
     let of_geo = homes.iter().filter(|(_, home)| home.to_string() == "geo");
     let of_geo: Vec<_> = of_geo.map(|(class, _)| *class).collect();
     assert_eq!(of_geo, ["STANDARD", "GLACIER_IR"]);
+    let others = "STANDARD_IA = \"online\"\nONEZONE_IA = \"online\"\nINTELLIGENT_TIERING = \"geo\"";
+    let classes = load(&of(others), &[]).unwrap().effective_classes().unwrap();
+    let homes = classes.iter().map(|(class, home, _)| format!("{} {home}", class.name()));
+    let homes: Vec<_> = homes.filter(|row| !row.contains("GLACIER")).collect();
+    let expected = [
+        "STANDARD online",
+        "DEEP_ARCHIVE glass",
+        "STANDARD_IA online",
+        "ONEZONE_IA online",
+        "INTELLIGENT_TIERING geo",
+    ];
+    assert_eq!(homes, expected);
     // Nothing goes there unasked, and it is shown as a file that means the same.
     let bare = load(GEO, &[]).unwrap();
     assert!(bare.effective_classes().unwrap().iter().all(|(_, home, _)| home.to_string() != "geo"));

@@ -106,9 +106,12 @@ impl Home {
     pub(crate) const fn before_tiers(class: StorageClass) -> Self {
         match class {
             StorageClass::Standard => Self::Online,
-            StorageClass::Glacier | StorageClass::DeepArchive | StorageClass::GlacierIr => {
-                Self::Glass
-            }
+            StorageClass::Glacier
+            | StorageClass::DeepArchive
+            | StorageClass::GlacierIr
+            | StorageClass::StandardIa
+            | StorageClass::OnezoneIa
+            | StorageClass::IntelligentTiering => Self::Glass,
         }
     }
 
@@ -173,10 +176,17 @@ impl Classes {
         let usual = match (&home, class) {
             (Home::Online, _) => Access::AtOnce,
             (Home::Glass, _) => Access::AfterRestore,
-            (Home::Tier(_), StorageClass::Standard | StorageClass::GlacierIr) => Access::AtOnce,
             (Home::Tier(_), StorageClass::Glacier | StorageClass::DeepArchive) => {
                 Access::AfterRestore
             }
+            (
+                Home::Tier(_),
+                StorageClass::Standard
+                | StorageClass::GlacierIr
+                | StorageClass::StandardIa
+                | StorageClass::OnezoneIa
+                | StorageClass::IntelligentTiering,
+            ) => Access::AtOnce,
         };
         let access = access.unwrap_or(usual);
         let wrong = match (&home, access) {
@@ -245,8 +255,15 @@ mod tests {
 
     #[test]
     fn a_class_without_a_row_is_refused_by_its_name() {
-        let error = Classes::default().home(StorageClass::GlacierIr).unwrap_err();
-        assert!(error.to_string().contains("GLACIER_IR"), "{error}");
+        for class in [
+            StorageClass::GlacierIr,
+            StorageClass::StandardIa,
+            StorageClass::OnezoneIa,
+            StorageClass::IntelligentTiering,
+        ] {
+            let error = Classes::default().home(class).unwrap_err();
+            assert!(error.to_string().contains(class.name()), "{error}");
+        }
     }
 
     #[test]
@@ -256,6 +273,9 @@ mod tests {
         for (class, told, needs_restore) in [
             (StorageClass::Standard, None, false),
             (StorageClass::GlacierIr, None, false),
+            (StorageClass::StandardIa, None, false),
+            (StorageClass::OnezoneIa, None, false),
+            (StorageClass::IntelligentTiering, None, false),
             (StorageClass::Glacier, None, true),
             (StorageClass::DeepArchive, None, true),
             (StorageClass::Glacier, Some(Access::AtOnce), false),

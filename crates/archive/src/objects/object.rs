@@ -21,11 +21,25 @@ pub enum StorageClass {
     DeepArchive,
     /// In a tier that answers at once, where the configuration has one for it.
     GlacierIr,
+    /// Where the configuration says, as the two that follow.
+    StandardIa,
+    /// What S3 keeps in one place.
+    OnezoneIa,
+    /// What S3 moves by how it is read; here it stays where it is put.
+    IntelligentTiering,
 }
 
 impl StorageClass {
     /// All of them, each in the place that it has in rows and entries.
-    pub const ALL: [Self; 4] = [Self::Standard, Self::Glacier, Self::DeepArchive, Self::GlacierIr];
+    pub const ALL: [Self; 7] = [
+        Self::Standard,
+        Self::Glacier,
+        Self::DeepArchive,
+        Self::GlacierIr,
+        Self::StandardIa,
+        Self::OnezoneIa,
+        Self::IntelligentTiering,
+    ];
 
     /// The class S3 calls `name`.
     ///
@@ -37,6 +51,9 @@ impl StorageClass {
             "GLACIER" => Ok(Self::Glacier),
             "GLACIER_IR" => Ok(Self::GlacierIr),
             "DEEP_ARCHIVE" => Ok(Self::DeepArchive),
+            "STANDARD_IA" => Ok(Self::StandardIa),
+            "ONEZONE_IA" => Ok(Self::OnezoneIa),
+            "INTELLIGENT_TIERING" => Ok(Self::IntelligentTiering),
             _ => Err(ArchiveError::InvalidStorageClass { class: name.to_owned() }),
         }
     }
@@ -49,6 +66,9 @@ impl StorageClass {
             Self::Glacier => "GLACIER",
             Self::GlacierIr => "GLACIER_IR",
             Self::DeepArchive => "DEEP_ARCHIVE",
+            Self::StandardIa => "STANDARD_IA",
+            Self::OnezoneIa => "ONEZONE_IA",
+            Self::IntelligentTiering => "INTELLIGENT_TIERING",
         }
     }
 }

@@ -85,7 +85,11 @@ impl std::fmt::Debug for SharedWriter {
 fn check_class(bucket: &SharedBucket, class: StorageClass) -> Result<()> {
     match class {
         StorageClass::Standard | StorageClass::GlacierIr => Ok(()),
-        StorageClass::Glacier | StorageClass::DeepArchive => Err(ArchiveError::NotShared {
+        StorageClass::Glacier
+        | StorageClass::DeepArchive
+        | StorageClass::StandardIa
+        | StorageClass::OnezoneIa
+        | StorageClass::IntelligentTiering => Err(ArchiveError::NotShared {
             bucket: bucket.name.to_string(),
             what: "its objects are of class STANDARD or GLACIER_IR; what is to lie on glass goes \
                    to a bucket of one archive, by a copy if it is here",

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
 use fulgurite_archive::bench_support;
-use fulgurite_archive::config::{ArchiveConfig, SealPolicy};
+use fulgurite_archive::config::{ArchiveConfig, Classes, SealPolicy};
 use fulgurite_gateway::{Credentials, ServerConfig};
 use fulgurite_units::ByteCount;
 use tempfile::TempDir;
@@ -71,6 +71,23 @@ impl TestServer {
 
     async fn start_in(data: TempDir, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let archive = open_archive(&data).await;
+        Self::start_over(data, archive, change).await
+    }
+
+    /// Starts over an archive some of whose classes go elsewhere.
+    pub(crate) async fn start_with_classes(assign: impl FnOnce(&mut Classes)) -> Self {
+        let data = TempDir::new().unwrap();
+        let mut config = archive_config(&data);
+        assign(&mut config.classes);
+        let archive = Archive::open(config).await.unwrap();
+        Self::start_over(data, archive, |_| ()).await
+    }
+
+    async fn start_over(
+        data: TempDir,
+        archive: Archive,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
         let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into(), credentials());
         change(&mut config);
         let server = fulgurite_gateway::bind(config, archive.clone()).await.unwrap();

@@ -8,6 +8,7 @@ mod answers;
 mod auth;
 mod bodies;
 mod chunked;
+mod classes;
 mod conformance;
 mod documents;
 mod errors;
