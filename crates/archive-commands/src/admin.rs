@@ -7,8 +7,8 @@
 mod client;
 
 use fulgurite_archive::status::{
-    DamagedCopy, DamagedInTier, FarStatus, JobStatus, LeftObject, MoveReport, ShardPlace, Status,
-    VerifiedTier, VerifyReport,
+    DamagedCopy, DamagedInTier, FarStatus, JobStatus, LeftObject, MoveReport, SealReport,
+    ShardPlace, Status, VerifiedTier, VerifyReport, WaitingTier,
 };
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_client::names::S3Url;
@@ -38,6 +38,9 @@ pub struct AdminCommand {
 enum AdminAction {
     /// Write everything staged to glass now; returns when it is verified, stored and released
     Seal {
+        /// Wait for what goes to tiers of objects (rack, tomes, sites and the like) as well
+        #[arg(long)]
+        wait: bool,
         #[command(flatten)]
         remote: RemoteArgs,
     },
@@ -78,7 +81,7 @@ enum AdminAction {
         /// Object, or folder with --recursive: s3://bucket/key
         #[arg(value_name = "S3-URL")]
         url: S3Url,
-        /// Storage class: STANDARD, GLACIER_IR, GLACIER or DEEP_ARCHIVE
+        /// Storage class, such as STANDARD, STANDARD_IA, GLACIER_IR, GLACIER or DEEP_ARCHIVE
         #[arg(long, value_name = "CLASS")]
         class: String,
         /// Every object whose key begins so; at a bucket, all of it
@@ -104,8 +107,8 @@ pub fn admin<'a>(args: &'a AdminCommand, out: &'a Output) -> Work<'a> {
 
 async fn run(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
     match &args.command {
-        AdminAction::Seal { remote } => {
-            seal(&AdminClient::new(&remote.resolve_operator()?)?, out).await
+        AdminAction::Seal { wait, remote } => {
+            seal(&AdminClient::new(&remote.resolve_operator()?)?, *wait, out).await
         }
         AdminAction::Verify { platter, remote } => {
             verify(&AdminClient::new(&remote.resolve_operator()?)?, *platter, out).await
@@ -138,12 +141,73 @@ async fn run(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-async fn seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
-    let report = client.seal(out.is_json()).await?;
-    out.json(&report)?;
+async fn seal(client: &AdminClient, waits: bool, out: &Output) -> anyhow::Result<()> {
+    let report = match client.seal(waits, out.is_json()).await {
+        Ok(report) => report,
+        Err(error) => {
+            // Other sets were sealed all the same: what waits is named, each with its error.
+            if let Ok(status) = client.status().await {
+                for trouble in &status.seal_troubles {
+                    note(trouble);
+                }
+                for line in show_waiting(&status) {
+                    note(line);
+                }
+            }
+            return Err(error);
+        }
+    };
+    let status = client.status().await?;
+    let (moving_bytes, tiers_waiting) = (status.moving_bytes, &status.tiers_waiting);
+    out.json(&Sealed { report: &report, moving_bytes, tiers_waiting })?;
     if report.objects == 0 && report.sets.is_empty() {
-        return if out.is_json() { Ok(()) } else { nothing_to_seal(client, out).await };
+        nothing_to_seal(&status, out)?;
+    } else {
+        sealed(&report, out)?;
     }
+    for line in show_waiting(&status) {
+        out.text(line)?;
+    }
+    if !tiers_waiting.is_empty() {
+        note(hint("`fulgurite admin seal --wait` waits for tiers of objects"));
+    }
+    Ok(())
+}
+
+/// A seal, and what it was not of.
+#[derive(serde::Serialize)]
+struct Sealed<'a> {
+    #[serde(flatten)]
+    report: &'a SealReport,
+    moving_bytes: u64,
+    tiers_waiting: &'a [WaitingTier],
+}
+
+/// What waits for tiers of objects and far libraries, and why if something is wrong.
+fn show_waiting(s: &Status) -> Vec<String> {
+    let names: Vec<String> = s
+        .tiers_waiting
+        .iter()
+        .map(|WaitingTier { tier, since }| format!("{tier} since {}", timestamp(*since)))
+        .collect();
+    let mut lines = Vec::new();
+    if !names.is_empty() {
+        let moving = bytes(s.moving_bytes);
+        lines.push(format!("{moving} still wait for tiers of objects: {}", names.join(", ")));
+    }
+    let is_moving = |job: &&JobStatus| {
+        let tier = job.name.strip_prefix("moving-");
+        tier.is_some_and(|tier| s.tiers_waiting.iter().any(|waiting| waiting.tier == tier))
+    };
+    lines.extend(s.jobs.iter().filter(is_moving).filter_map(JobStatus::told));
+    let far = s.far_libraries.iter().filter(|far| far.waiting > 0);
+    lines.extend(far.map(|far| {
+        format!("{} still wait for library {}", counted(far.waiting, "platter"), far.library)
+    }));
+    lines
+}
+
+fn sealed(report: &SealReport, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!(
         "{} with {} on glass in {} ({})",
         counted(report.objects, "object"),
@@ -165,8 +229,10 @@ async fn seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
 }
 
 /// What there is instead of something to seal.
-async fn nothing_to_seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
-    let status = client.status().await?;
+fn nothing_to_seal(status: &Status, out: &Output) -> anyhow::Result<()> {
+    if out.is_json() {
+        return Ok(());
+    }
     let glass = counted(status.objects_on_glass, "object");
     let sets = counted(status.sets.len() as u64, "set");
     out.text(format_args!("nothing is staged: {glass} on glass already, in {sets}"))?;
@@ -300,7 +366,40 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
         grouped(server.connections),
         grouped(server.connections_max),
         grouped(server.connections_ended_idle)
-    ))
+    ))?;
+    let mut unanswered = Vec::new();
+    if has_rack {
+        let told = client
+            .rack()
+            .await
+            .map(|rack| rack.degraded_kinds().into_iter().map(str::to_owned).collect());
+        unanswered.extend(show_cold("rack", told, out)?);
+    }
+    if has_tomes {
+        unanswered.extend(show_cold("tomes", client.tomes().await.map(|set| set.reasons), out)?);
+    }
+    if unanswered.is_empty() {
+        return Ok(());
+    }
+    let message = format!("not all of it could be asked: {}", unanswered.join(", "));
+    Err(Coded::new(Exit::Partial, message).into())
+}
+
+/// A tier of disks that sleep: what is wrong with it, or that nobody knows. Its name then.
+fn show_cold(
+    name: &'static str,
+    told: anyhow::Result<Vec<String>>,
+    out: &Output,
+) -> anyhow::Result<Option<&'static str>> {
+    let (lines, unanswered) = match told {
+        Ok(lines) if lines.is_empty() => (vec!["well".to_owned()], None),
+        Ok(lines) => (lines, None),
+        Err(error) => (vec![format!("cannot be asked: {error:#}")], Some(name)),
+    };
+    for line in lines {
+        out.text(format_args!("{name:<10} {line}"))?;
+    }
+    Ok(unanswered)
 }
 
 /// The disk of the data directory, and what is wrong with it.

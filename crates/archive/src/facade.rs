@@ -485,6 +485,15 @@ impl Archive {
         Box::pin(async move { self.workers.seal().await })
     }
 
+    /// Returns when all that waits for tiers of objects now is there, deleted, or set aside because
+    /// its staged bytes are damaged. A tier that does not answer is waited for.
+    ///
+    /// # Errors
+    /// When the catalog fails, or the archive stops.
+    pub fn until_moved(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.workers.until_moved().await })
+    }
+
     /// How far the sealing is that is under way, whoever asked for it.
     #[must_use]
     pub fn seal_progress(&self) -> Arc<Progress> {

@@ -70,6 +70,8 @@ pub(crate) struct Ground {
     /// The other ends of the bells, until the workers take them.
     pub(crate) inboxes: Mutex<Option<Inboxes>>,
     pub(crate) tiers: Tiers,
+    /// Told whenever the job of a tier has looked for what waits, and when it never will again.
+    pub(crate) moves_looked: tokio::sync::Notify,
     pub(crate) completing: Completing,
     /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the
     /// sweep of this start met them: parts of uploads.
@@ -223,6 +225,7 @@ impl Ground {
             inboxes: Mutex::new(Some(inboxes)),
             completing: Completing::default(),
             tiers,
+            moves_looked: tokio::sync::Notify::new(),
             parts_in_doubt: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),
             stopping,

@@ -7,8 +7,6 @@ use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Space
 use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
-use crate::DecodeStatus;
-use crate::Result;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::orphan_report::orphan_totals;
 use crate::ground::Ground;
@@ -18,6 +16,8 @@ use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{
     self, BodyRow, DAMAGED, DOUBTS, DoubtRow, FAILED, QUEUE, QueueRow, RESTORES, RestoreRow,
 };
+
+use crate::{DecodeStatus, Result, tiers};
 
 pub use crate::bodies::orphan_report::OrphanedSegment;
 pub use fulgurite_platters::{FarStatus, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
@@ -45,6 +45,9 @@ pub struct Status {
     /// Plain bytes of staged bodies that wait for a tier of objects.
     #[serde(default)]
     pub moving_bytes: u64,
+    /// Those tiers that something waits for.
+    #[serde(default)]
+    pub tiers_waiting: Vec<WaitingTier>,
     /// Plain bytes of staged bodies.
     pub staged_bytes: u64,
     /// Staged bodies whose bytes on disk are not those ingested, and that no platter takes; the
@@ -198,6 +201,15 @@ impl JobState {
             Self::Stopped => "stopped",
         }
     }
+}
+
+/// A tier of objects that staged bodies wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingTier {
+    /// Its name.
+    pub tier: String,
+    /// When the first of them came.
+    pub since: UnixTime,
 }
 
 /// A job of the background.
@@ -412,6 +424,7 @@ fn whole_status(ground: &Ground) -> Result<Status> {
         objects_on_glass: totals.objects_on_glass,
         objects_in_tiers: totals.objects_in_tiers,
         moving_bytes: totals.moving_bytes,
+        tiers_waiting: tiers::waiting(&ground.kv, &ground.tiers)?,
         staged_bytes: totals.staged_bytes,
         staged_damaged: damaged(ground)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),

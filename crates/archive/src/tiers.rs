@@ -27,6 +27,7 @@ mod parcel;
 mod reader;
 mod store;
 mod verification;
+mod waiting;
 mod when;
 
 use std::collections::BTreeMap;
@@ -43,6 +44,7 @@ pub(crate) use self::objects::{InTier, ObjectTier};
 pub(crate) use self::reader::TierReader;
 pub use self::store::TierOptions;
 pub(crate) use self::verification::{bytes_of_all, verify_all};
+pub(crate) use self::waiting::{until_moved, waiting};
 pub use self::when::{Calm, MoveWhen};
 use crate::config::ArchiveConfig;
 use crate::limits::TIER_THREADS;

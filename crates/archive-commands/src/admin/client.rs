@@ -116,9 +116,10 @@ impl AdminClient {
         Ok(Self { http, endpoint, keys })
     }
 
-    /// Seals everything staged.
-    pub async fn seal(&self, is_quiet: bool) -> anyhow::Result<SealReport> {
-        self.follow("seal", "seal", &[], is_quiet).await
+    /// Seals everything staged; `waits` for what goes to tiers of objects as well.
+    pub async fn seal(&self, waits: bool, is_quiet: bool) -> anyhow::Result<SealReport> {
+        let query: &[_] = if waits { &[("wait", "true".to_owned())] } else { &[] };
+        self.follow("seal", "seal", query, is_quiet).await
     }
 
     /// Reads platters whole: one, or all.

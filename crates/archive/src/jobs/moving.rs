@@ -21,7 +21,12 @@ impl Job for Moving {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
-        let is_more = self.0.work(&|what| turn.doing(what))?;
-        Ok(if is_more { Next::Again } else { Next::Tick })
+        let worked = self.0.work(&|what| turn.doing(what));
+        self.0.tell_looked();
+        Ok(if worked? { Next::Again } else { Next::Tick })
+    }
+
+    fn stopped(&mut self) {
+        self.0.tell_looked();
     }
 }

@@ -24,7 +24,7 @@ use crate::objects::object::{Chosen, StorageClass};
 use crate::restore::{self, Restorer};
 use crate::status::{JobStatus, MoveReport, PIPELINE_IDLE, SealReport, Status, VerifyReport};
 use crate::tiers::{Mover, Tiers};
-use crate::{ArchiveError, Result, rows, startup};
+use crate::{ArchiveError, Result, rows, startup, tiers};
 
 /// How the ground's clients reach the jobs.
 #[derive(Debug)]
@@ -168,6 +168,13 @@ impl Workers {
         self.ground.wake_moving();
         let answer = self.ground.bells.sealing.order(|reply| reply)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
+    }
+
+    /// Has what waits for tiers brought there, and waits for it.
+    pub(crate) async fn until_moved(&self) -> Result<()> {
+        self.ground.tiers.iter().for_each(|tier| tier.urge());
+        self.ground.wake_moving();
+        tiers::until_moved(&self.ground).await
     }
 
     /// Reads platters whole again, one or all; and with all of them the restored copies, of which

@@ -52,6 +52,11 @@ impl Mover {
         self.tier.name()
     }
 
+    /// Whoever waits for what is moved looks whether it is.
+    pub(crate) fn tell_looked(&self) {
+        self.ground.moves_looked.notify_waiters();
+    }
+
     /// Does the first of what waits; `begins` is told what that is. `false` when nothing waits that
     /// can be done now.
     pub(crate) fn work(&mut self, begins: &dyn Fn(&'static str)) -> Result<bool> {

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use fulgurite_archive::config::{
     Access, ArchiveConfig, Calm, Home, MoveWhen, TierName, TierOptions,
 };
+use fulgurite_archive::status::WaitingTier;
 use fulgurite_archive::{
     Archive, ArchiveError, BucketName, ManualClock, RestoreRequest, Retrieval, StorageClass,
 };
-use fulgurite_units::{ByteCount, Due, Duration, UnixTime};
+use fulgurite_units::{ByteCount, Due, Duration, ReadBack, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -31,6 +32,8 @@ struct Sleeper {
     inside: InMemory,
     /// By when each read of a body that said so was due, and from which byte on it read.
     asked: Mutex<Vec<(UnixTime, u64)>>,
+    /// What the archive read back of its own accord.
+    read_back: Mutex<Vec<String>>,
     /// Reads that break off half-way.
     breaks: AtomicUsize,
     is_calm: AtomicBool,
@@ -58,6 +61,9 @@ impl ObjectStore for Sleeper {
 
     async fn get_opts(&self, at: &Path, opts: GetOptions) -> Result<GetResult> {
         let due = opts.extensions.get::<Due>().copied();
+        if opts.extensions.get::<ReadBack>().is_some() {
+            self.read_back.lock().unwrap().push(at.to_string());
+        }
         let mut found = self.inside.get_opts(at, opts).await?;
         let Some(Due(due)) = due else { return Ok(found) };
         self.asked.lock().unwrap().push((due, found.range.start));
@@ -186,6 +192,52 @@ async fn bodies_wait_until_their_tier_is_calm_or_an_operator_urges() {
     client.put("d", StorageClass::Glacier, &noise(3, 5000)).await.unwrap();
     clock.advance(Duration::from_secs(86_400));
     moved(&client).await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_waits_for_a_tier_is_named_and_can_be_waited_for() {
+    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
+    let when = MoveWhen::Waits {
+        calm_age: Duration::from_secs(86_400),
+        age: Duration::from_secs(86_400),
+        bytes: ByteCount::gib(1),
+        calm: Calm::new(|| false),
+    };
+    let (_clock, client) = open(config(dir.path(), &sleeper, when)).await;
+    let status = async || client.archive.status().await.unwrap();
+    assert_eq!(status().await.tiers_waiting, []);
+    client.archive.until_moved().await.unwrap();
+    client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
+    let since = UnixTime::from_millis(BEGUN);
+    let named = [WaitingTier { tier: "rack".to_owned(), since }];
+    assert_eq!(status().await.tiers_waiting, named);
+    client.archive.until_moved().await.unwrap();
+    let after = status().await;
+    assert_eq!((after.tiers_waiting, after.moving_bytes, after.objects_staged), (vec![], 0, 0));
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_archive_reads_back_is_no_request() {
+    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
+    let (_clock, client) = open(config(dir.path(), &sleeper, MoveWhen::AtOnce)).await;
+    client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
+    moved(&client).await;
+    let read_back = || std::mem::take(&mut *sleeper.read_back.lock().unwrap());
+    let read = read_back();
+    assert_eq!(read.len(), 2, "the entry and the body: {read:?}");
+    client.restore("a").await.unwrap();
+    client.restored("a").await.unwrap();
+    assert_eq!(read_back(), [""; 0], "somebody asked for these");
+    client.archive.verify(None, &Arc::default()).await.unwrap();
+    let mut again = read_back();
+    again.sort();
+    assert_eq!(again, {
+        let mut read = read;
+        read.sort();
+        read
+    });
     client.archive.stop().await.unwrap();
 }
 

@@ -210,11 +210,7 @@ impl Admin {
             Call::Orphans => answer(self.archive.orphans().await),
             Call::DiscardOrphan => self.discard_orphan(query).await,
             Call::Events => self.events().await,
-            Call::Seal => {
-                let archive = self.archive.clone();
-                let told = self.told(archive.seal_progress());
-                self.stream(slot, told, async move { archive.seal().await })
-            }
+            Call::Seal => self.seal(slot, query),
             Call::Margins => match platter(query) {
                 Ok(Some(platter)) => self.margins(platter).await,
                 Ok(None) | Err(()) => no_platter_id(),
@@ -236,6 +232,22 @@ impl Admin {
             Call::Geo => self.geo(),
             Call::GeoEvents => self.geo_events(),
         }
+    }
+
+    fn seal(&self, slot: OwnedSemaphorePermit, query: &str) -> Response<Body> {
+        let Ok(waits) = parsed::<bool>(query, "wait") else {
+            let message = "wait is true or false";
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+        };
+        let archive = self.archive.clone();
+        let told = self.told(archive.seal_progress());
+        self.stream(slot, told, async move {
+            let report = archive.seal().await?;
+            if waits == Some(true) {
+                archive.until_moved().await?;
+            }
+            Ok::<_, ArchiveError>(report)
+        })
     }
 
     /// What is counted of the namespace over several sites; none of them is asked.

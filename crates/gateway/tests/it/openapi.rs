@@ -7,7 +7,7 @@ use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
     DamagedBody, DamagedCopy, DamagedInTier, DoubtedBody, FailedRestore, FarStatus, JobState,
     JobStatus, LeftObject, MoveReport, SealReport, SealTrouble, SetStatus, ShardPlace, Status,
-    VerifiedPlatter, VerifiedTier, VerifyReport,
+    VerifiedPlatter, VerifiedTier, VerifyReport, WaitingTier,
 };
 use fulgurite_archive::{
     DecodeStatus, LibraryStep, StorageClass, Verification, VerifiedSector, VerifiedTrack,
@@ -141,6 +141,10 @@ fn troubled() -> WholeStatus {
         fidelity: "analog".to_owned(),
         staged_damaged: vec![DamagedBody { bucket: bucket.clone(), key: key.clone(), bytes: 1 }],
         staged_oldest: Some(UnixTime::from_millis(1)),
+        tiers_waiting: vec![WaitingTier {
+            tier: "rack".to_owned(),
+            since: UnixTime::from_millis(1),
+        }],
         objects_in_doubt: vec![DoubtedBody { bucket: bucket.clone(), key: key.clone(), bytes: 1 }],
         catalog_cut: Some("cut".to_owned()),
         catalog_refusal: Some("full".to_owned()),

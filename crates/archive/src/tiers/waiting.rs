@@ -1,0 +1,45 @@
+//! What waits for tiers of objects: which tiers, since when, and until it is there.
+
+use fulgurite_catalog::{FjallStore, KeyRange, KeyValue as _, ReadView};
+use fulgurite_units::UnixTime;
+
+use super::Tiers;
+use crate::Result;
+use crate::ground::Ground;
+use crate::objects::commit::rows_in;
+use crate::rows::{self, MOVES, QueueRow};
+use crate::status::WaitingTier;
+
+/// The tiers that something waits for, each with when the first of that came.
+pub(crate) fn waiting(kv: &FjallStore, tiers: &Tiers) -> Result<Vec<WaitingTier>> {
+    let view = kv.snapshot();
+    let mut waiting = Vec::new();
+    for tier in tiers.iter() {
+        let since = first_of(&*view, &rows::moves_of(tier.name()))?;
+        let tier = tier.name().to_string();
+        waiting.extend(since.map(|since| WaitingTier { tier, since }));
+    }
+    Ok(waiting)
+}
+
+fn first_of(view: &dyn ReadView, range: &KeyRange) -> Result<Option<UnixTime>> {
+    let first: Vec<(Vec<u8>, QueueRow)> = rows_in(view, MOVES, range, 1)?;
+    Ok(first.first().map(|(_, row)| row.arrived))
+}
+
+/// Returns when all that waits now is in its tier, deleted or set aside. It is brought at once.
+pub(crate) async fn until_moved(ground: &Ground) -> Result<()> {
+    let begun = ground.now();
+    loop {
+        // From here on a look of a tier's job is not missed.
+        let looked = ground.moves_looked.notified();
+        ground.check_stopping()?;
+        let waiting = waiting(&ground.kv, &ground.tiers)?;
+        if waiting.iter().all(|tier| tier.since > begun) {
+            return Ok(());
+        }
+        // A try that failed forgot that it was asked for.
+        ground.tiers.iter().for_each(|tier| tier.urge());
+        looked.await;
+    }
+}
