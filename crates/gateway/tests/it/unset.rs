@@ -222,6 +222,19 @@ async fn cyberduck_opens_a_bucket() {
     .await;
 }
 
+/// Libraries write `/bucket?acl` and `/bucket/?acl` for the same.
+#[tokio::test]
+async fn a_slash_after_the_bucket_changes_nothing() {
+    let server = TestServer::start().await;
+    let others = ["acl", "location", "versions", "uploads"].into_iter();
+    for setting in ABSENT.iter().chain(&DEFAULTS).map(|(setting, ..)| *setting).chain(others) {
+        let plain = server.ask("GET", &format!("/vault?{setting}")).send().await;
+        let answer = server.ask("GET", &format!("/vault/?{setting}")).send().await;
+        assert_eq!(answer.status, plain.status, "{setting}: {}", answer.text());
+        assert_eq!(answer.element("Code"), plain.element("Code"), "{setting}");
+    }
+}
+
 /// Browsers ask without a signature, and get the same answer for every bucket.
 #[tokio::test]
 async fn no_page_of_another_origin_may_ask() {

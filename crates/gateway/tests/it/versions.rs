@@ -1,10 +1,6 @@
 //! ListObjectVersions: every object is its own only version.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use ring::digest;
-
-use crate::harness::{Answer, TestServer};
+use crate::harness::{Answer, TestServer, sha256_base64};
 use crate::xml::{References, parse, texts};
 
 async fn list(server: &TestServer, query: &str) -> Answer {
@@ -93,6 +89,40 @@ async fn markers_and_forms_are_checked() {
     }
 }
 
+/// In the order of `mc rm --versions --recursive --force`, in the forms of its library.
+#[tokio::test]
+async fn mc_removes_all_versions_below_a_prefix() {
+    let server = TestServer::start().await;
+    for key in ["d/a", "d/b/c", "e"] {
+        server.put(&format!("/vault/{key}"), b"x").await;
+    }
+    let stat =
+        "delimiter=%2F&encoding-type=url&fetch-owner=true&list-type=2&max-keys=1&prefix=d%2F";
+    for (method, path, status) in [
+        ("GET", "/vault/?location=".to_owned(), 200),
+        ("HEAD", "/vault/".to_owned(), 200),
+        ("HEAD", "/vault/d/".to_owned(), 404),
+        ("GET", format!("/vault/?{stat}"), 200),
+    ] {
+        let answer = server.ask(method, &path).send().await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
+    }
+    let query = "delimiter=&encoding-type=url&max-keys=1000&prefix=d%2F&versions=";
+    let listed = server.ask("GET", &format!("/vault/?{query}")).send().await;
+    assert_eq!((listed.status, all(&listed, "Key")), (200, vec!["d/a".into(), "d/b/c".into()]));
+    assert_eq!(all(&listed, "VersionId"), ["null", "null"]);
+    let namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
+    let objects: String = all(&listed, "Key")
+        .iter()
+        .map(|key| format!("<Object><Key>{key}</Key><VersionId>null</VersionId></Object>"))
+        .collect();
+    let body = format!("<Delete xmlns=\"{namespace}\"><Quiet>false</Quiet>{objects}</Delete>");
+    let ask = server.ask("POST", "/vault/?delete=").body(body.as_bytes());
+    let answer = ask.header("x-amz-checksum-sha256", &sha256_base64(body.as_bytes())).send().await;
+    assert_eq!(all(&answer, "Key"), ["d/a", "d/b/c"], "{}", answer.text());
+    assert_eq!(all(&list(&server, "").await, "Key"), ["e"]);
+}
+
 /// As `mc rm --versions --recursive` and Terraform's `force_destroy` do it.
 #[tokio::test]
 async fn versions_are_removed_by_name() {
@@ -108,9 +138,8 @@ async fn versions_are_removed_by_name() {
         .collect();
     let remove = |objects: &str| {
         let body = format!("<Delete>{objects}</Delete>");
-        let sha256 = BASE64.encode(digest::digest(&digest::SHA256, body.as_bytes()));
         let ask = server.ask("POST", "/vault?delete").body(body.as_bytes());
-        ask.header("x-amz-checksum-sha256", &sha256).send()
+        ask.header("x-amz-checksum-sha256", &sha256_base64(body.as_bytes())).send()
     };
     let answer = remove(&objects).await;
     assert_eq!(answer.text().matches("<Deleted>").count(), 2, "{}", answer.text());
