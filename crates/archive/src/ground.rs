@@ -173,11 +173,10 @@ impl Ground {
         let budget = Arc::new(Budget::new(config.log_capacity));
         let live = live_segments(&kv)?;
         let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
-            let none = BTreeMap::new();
             let (data, commits) = (config.data.clone(), Arc::clone(&commits));
             let place = LogPlace { data, kind, archive, run, catalog_run, commits };
-            let live = live.get(&kind).unwrap_or(&none);
-            Ok(Arc::new(SegmentLog::open(&place, live, Arc::clone(&budget))?))
+            let live = live.get(&kind).cloned().unwrap_or_default();
+            Ok(Arc::new(SegmentLog::open(&place, &live, Arc::clone(&budget))?))
         };
         let (staging, online) = (log(LogKind::Staging)?, log(LogKind::Online)?);
         let restored = log(LogKind::Restored)?;

@@ -442,10 +442,11 @@ fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
             let flipped = path.join(table.strip_prefix(&whole).unwrap());
             flip(&flipped, at);
             let before = files(&path);
-            match open(&path).unwrap_err() {
-                CatalogError::Damaged { path, .. } => assert_eq!(path, flipped, "byte {at}"),
-                error => panic!("byte {at}: {error}"),
-            }
+            let error = open(&path).unwrap_err();
+            let CatalogError::Damaged { path: named, .. } = &error else {
+                panic!("byte {at}: {error}");
+            };
+            assert_eq!(*named, flipped, "byte {at}");
             assert_eq!(files(&path), before, "nothing is changed");
             let (rows, damages) = salvage(&path);
             assert_eq!(rows, 2 * ROWS as usize, "byte {at}: {damages:?}");

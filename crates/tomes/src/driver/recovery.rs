@@ -254,7 +254,7 @@ impl Loop {
             Rejoined::Out(why) => return Ok(Some(why)),
         };
         self.failures.reopened += 1;
-        let seed = self.parts.seed.child(&self.failures.reopened.to_be_bytes());
+        let seed = self.parts.seed.child(&self.failures.reopened.to_le_bytes());
         self.tome = core(&self.parts, self.now(), awake, seed)?;
         (self.alarm, self.tries, self.may_turn) = (None, 0, false);
         self.timer_from = Instant::ZERO;

@@ -100,7 +100,10 @@ impl Network for Remotes {
         // One of an earlier version would end its session.
         let message = match message {
             FromKeeper::WantedToRead { token, epoch } => FromKeeper::Wanted { token, epoch },
-            other => other,
+            message @ (FromKeeper::Offer { .. }
+            | FromKeeper::Held { .. }
+            | FromKeeper::Stale { .. }
+            | FromKeeper::Wanted { .. }) => message,
         };
         if let Some(seat) = self.seats.get(&to) {
             seat.tell_holder(message);
