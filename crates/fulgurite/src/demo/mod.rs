@@ -180,7 +180,7 @@ impl<'a> Stage<'a> {
         let geometry = self.config.effective_geometry()?;
         self.put(files, &mut report).await?;
         self.step("sealing: plan, encode, write, read back, store");
-        let sealed = self.admin.seal(self.out.is_json()).await?;
+        let sealed = self.admin.seal(false, self.out.is_json()).await?;
         report.sealed(&sealed);
         self.step("verifying every platter");
         all_readable(&self.admin.verify(None, self.out.is_json()).await?.platters)?;

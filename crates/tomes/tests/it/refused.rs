@@ -274,7 +274,7 @@ async fn who_waits_for_a_token_that_never_comes_turns_no_disk_and_is_told_when_i
     let alone = LoneTome::open(options, None).unwrap();
     let day = shelf.clock.clock().passed() + Duration::from_secs(24 * 3600);
     {
-        let mut get = std::pin::pin!(alone.get("one".to_owned()));
+        let mut get = std::pin::pin!(alone.get("one".to_owned(), false));
         while shelf.clock.clock().passed() < day {
             tokio::select! {
                 biased;
