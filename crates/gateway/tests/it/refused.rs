@@ -59,6 +59,12 @@ async fn what_is_not_kept_is_not_taken() {
     }
     let xml = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
     is(&server.ask("PUT", "/vault?versioning").body(xml).send().await, 501, "NotImplemented");
+    for path in ["/vault?acl", "/vault/a?acl"] {
+        let answer = server.ask("PUT", path).header("x-amz-acl", "public-read").send().await;
+        is(&answer, 400, "AccessControlListNotSupported");
+        let answer = server.ask("PUT", path).body(b"<AccessControlPolicy/>").send().await;
+        is(&answer, 400, "AccessControlListNotSupported");
+    }
     is(&server.ask("GET", "/vault?metadataTable").send().await, 501, "NotImplemented");
     is(&server.ask("GET", "/vault/a?versionId=abc").send().await, 400, "InvalidArgument");
 }

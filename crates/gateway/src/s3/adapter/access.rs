@@ -53,12 +53,18 @@ impl S3Access for Admission {
         if !context.is_some_and(|context| context.is_signed()) {
             return Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"));
         }
-        let read = context.and_then(|context| context.document());
-        if !is_read_for(cx.method(), &operation, read) {
-            let message = format!("{operation} is not implemented yet");
-            return Err(s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message));
+        let is_read =
+            is_read_for(cx.method(), &operation, context.and_then(|context| context.document()));
+        check_headers(cx.headers())?;
+        match operation.as_str() {
+            _ if is_read => Ok(()),
+            // As of a bucket whose owner is enforced, which is what GetBucketOwnershipControls says.
+            "PutBucketAcl" | "PutObjectAcl" => Err(acl_error()),
+            _ => {
+                let message = format!("{operation} is not implemented yet");
+                Err(s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message))
+            }
         }
-        check_headers(cx.headers())
     }
 }
 
