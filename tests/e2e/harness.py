@@ -418,6 +418,14 @@ def is_restored(s3: Any, bucket: str, key: str) -> bool:
     return 'ongoing-request="false"' in s3.head_object(Bucket=bucket, Key=key).get("Restore", "")
 
 
+def parts_count(s3: Any, bucket: str, item: dict[str, Any]) -> int | None:
+    """Ask how many parts an object of a listing was uploaded in: S3 says it with a part."""
+    if "-" not in item["ETag"]:
+        return None
+    head = s3.head_object(Bucket=bucket, Key=item["Key"], PartNumber=1)
+    return int(head["PartsCount"])
+
+
 def keys_of(s3: Any, bucket: str, **options: Any) -> Iterator[dict[str, Any]]:
     """List a bucket over all its pages."""
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, **options):

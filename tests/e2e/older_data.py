@@ -30,6 +30,7 @@ from harness import (
     binary,
     is_restored,
     keys_of,
+    parts_count,
     read,
     restore,
     sha256,
@@ -85,7 +86,8 @@ def listing(s3: Any) -> list[dict[str, Any]]:
     for item in keys_of(s3, BUCKET):
         head = s3.head_object(Bucket=BUCKET, Key=item["Key"], ChecksumMode="ENABLED")
         row = {name: item[name] for name in ("Key", "Size", "ETag", "StorageClass")}
-        row |= {name: head.get(name) for name in [*TOLD, "ChecksumSHA256", "PartsCount"]}
+        row |= {name: head.get(name) for name in [*TOLD, "ChecksumSHA256"]}
+        row["PartsCount"] = parts_count(s3, BUCKET, item)
         rows.append(row | {"LastModified": item["LastModified"].isoformat()})
     return rows
 

@@ -14,6 +14,7 @@ from harness import (
     TINY_GEOMETRY,
     Server,
     keys_of,
+    parts_count,
     read,
     refused,
     restore,
@@ -32,8 +33,9 @@ def listing(s3: Any) -> list[tuple[Any, ...]]:
     rows = []
     for item in keys_of(s3, BUCKET):
         head = s3.head_object(Bucket=BUCKET, Key=item["Key"], ChecksumMode="ENABLED")
-        names = ["ContentType", "ChecksumCRC32", "CacheControl", "ContentLanguage", "PartsCount"]
+        names = ["ContentType", "ChecksumCRC32", "CacheControl", "ContentLanguage"]
         told = [head.get(name) for name in names] + [sorted(head["Metadata"].items())]
+        told.append(parts_count(s3, BUCKET, item))
         named = [item[name] for name in ("Key", "Size", "ETag", "StorageClass", "LastModified")]
         rows.append((*named, *map(str, told)))
     return rows

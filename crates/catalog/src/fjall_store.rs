@@ -366,9 +366,7 @@ impl Engine {
         accept(&View { snapshot: engine.snapshot(), engine: &engine })?;
         let mut directories = known.clone();
         directories.extend(engine.directories()?);
-        if directories != known {
-            layout::write_spaces(path, &directories)?;
-        }
+        layout::write_spaces(path, &directories)?;
         if is_settled {
             return Ok((engine, cut));
         }

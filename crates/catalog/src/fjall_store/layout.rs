@@ -13,7 +13,7 @@
 //!   PATH/keyspaces/0       the list of keyspaces
 //!   PATH/keyspaces/N       one keyspace; its tables are listed in the file `vM`, and the file
 //!                          `current` holds M and the checksum of `vM`
-//!   PATH/spaces            ours: a version line, then for each space `N NAME`
+//!   PATH/spaces            ours: a version line, for each space `N NAME`, and a checksum
 //!   PATH/renewed.part      the empty journal that takes the place of another; scrap if found
 //!   PATH.part              a store that is being created; scrap if found
 //!   PATH.cut               torn batches that were cut off; see `aside`
@@ -24,6 +24,8 @@ use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::errors::{damaged, file};
 use super::{CutBatch, journal, verify};
 use crate::CatalogError;
@@ -33,7 +35,11 @@ pub(super) type Directories = BTreeMap<String, u64>;
 
 /// First line of the file `spaces`. The number is the version of what is ours in the directory.
 const HEADER: &str = "fulgurite catalog ";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The version whose list of spaces has no checksum: cut off behind a line, it looks whole.
+const WITHOUT_CHECKSUM: u8 = 1;
+/// The last line of the file `spaces`: the XXH3-64 of what is before it follows.
+const CHECKSUM: &str = "xxh3 ";
 
 /// The keyspace in which fjall lists the others.
 pub(super) const KEYSPACE_LIST: u64 = 0;
@@ -209,6 +215,10 @@ pub(super) fn write_spaces(path: &Path, directories: &Directories) -> Result<(),
     for (name, number) in directories {
         text.push_str(&format!("{number} {name}\n"));
     }
+    text.push_str(&checksum_line(&text));
+    if fs::read(path.join("spaces")).is_ok_and(|there| there == text.as_bytes()) {
+        return Ok(());
+    }
     let part = path.join("spaces.part");
     let written = File::create(&part).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
@@ -222,20 +232,34 @@ pub(super) fn write_spaces(path: &Path, directories: &Directories) -> Result<(),
 pub(super) fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
     let text = String::from_utf8(read(&path.join("spaces"))?)
         .map_err(|_| damaged(path, "spaces is not text"))?;
+    let no_list = || damaged(path, "spaces is not a list of spaces");
     let version = text.lines().next().and_then(|line| line.strip_prefix(HEADER));
-    let Some(version) = version.filter(|_| text.ends_with('\n')) else {
-        return Err(damaged(path, "spaces is not a list of spaces"));
+    let version = version.filter(|_| text.ends_with('\n')).ok_or_else(no_list)?;
+    let lines = match version.parse().ok() {
+        Some(WITHOUT_CHECKSUM) => text.as_str(),
+        Some(VERSION) => checked(&text)
+            .ok_or_else(|| damaged(path, "the list of spaces is not as it was written"))?,
+        found => {
+            let path = path.to_owned();
+            return Err(CatalogError::Version { path, found, expected: VERSION });
+        }
     };
-    let found = version.parse().ok();
-    if found != Some(VERSION) {
-        return Err(CatalogError::Version { path: path.to_owned(), found, expected: VERSION });
-    }
     let space = |line: &str| {
         let (number, name) = line.split_once(' ')?;
         Some((name.to_owned(), number.parse().ok()?))
     };
-    let spaces: Option<Directories> = text.lines().skip(1).map(space).collect();
-    spaces.ok_or_else(|| damaged(path, "spaces is not a list of spaces"))
+    let spaces: Option<Directories> = lines.lines().skip(1).map(space).collect();
+    spaces.ok_or_else(no_list)
+}
+
+/// What stands before the checksum, if that is its checksum.
+fn checked(text: &str) -> Option<&str> {
+    let (lines, checksum) = text.split_at(text.rfind(CHECKSUM)?);
+    (checksum == checksum_line(lines)).then_some(lines)
+}
+
+fn checksum_line(lines: &str) -> String {
+    format!("{CHECKSUM}{:016x}\n", xxh3_64(lines.as_bytes()))
 }
 
 // The backend takes the lock itself; this is asked first so that a store in use is not inspected

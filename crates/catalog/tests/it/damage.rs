@@ -117,9 +117,43 @@ fn other_versions_are_refused() {
     check("version", b"FJL\x02", "has format version Some(2), this program reads 3");
     check("version", b"FJL\x63", "has format version None, this program reads 3");
     check("version", b"", "has format version None, this program reads 3");
-    let spaces = b"fulgurite catalog 2\n1 left\n2 right\n";
-    check("spaces", spaces, "has format version Some(2), this program reads 1");
+    let spaces = b"fulgurite catalog 3\n1 left\n2 right\n";
+    check("spaces", spaces, "has format version Some(3), this program reads 2");
     assert_eq!(count(&open(&path).unwrap(), LEFT).unwrap(), ROWS);
+}
+
+#[test]
+fn a_list_of_spaces_that_is_cut_or_altered_is_refused() {
+    let (_parent, path) = closed();
+    let list = path.join("spaces");
+    let whole = fs::read(&list).unwrap();
+    let cut = (0..whole.len()).map(|bytes| whole[..bytes].to_vec());
+    let altered = (0..whole.len()).map(|at| {
+        let mut altered = whole.clone();
+        altered[at] ^= 0x01;
+        altered
+    });
+    for damaged in cut.chain(altered) {
+        fs::write(&list, &damaged).unwrap();
+        let error = open(&path).unwrap_err();
+        let is_refused = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid);
+        assert!(is_refused, "{error}: {damaged:?}");
+        assert_eq!(fs::read(&list).unwrap(), damaged, "nothing is written over");
+    }
+    fs::write(&list, &whole).unwrap();
+    assert_eq!(count(&open(&path).unwrap(), LEFT).unwrap(), ROWS);
+}
+
+#[test]
+fn a_list_of_spaces_without_a_checksum_is_read_and_gets_one() {
+    let (_parent, path) = closed();
+    let list = path.join("spaces");
+    let whole = fs::read_to_string(&list).unwrap();
+    let lines = whole.lines().filter(|line| !line.starts_with("xxh3 "));
+    let older: String = lines.map(|line| format!("{line}\n")).collect();
+    fs::write(&list, older.replacen("catalog 2", "catalog 1", 1)).unwrap();
+    assert_eq!(count(&open(&path).unwrap(), LEFT).unwrap(), ROWS);
+    assert_eq!(fs::read_to_string(&list).unwrap(), whole);
 }
 
 #[test]

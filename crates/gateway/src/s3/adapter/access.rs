@@ -53,8 +53,8 @@ impl S3Access for Admission {
         if !context.is_some_and(|context| context.is_signed()) {
             return Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"));
         }
-        let is_read =
-            is_read_for(cx.method(), &operation, context.and_then(|context| context.document()));
+        let read = context.and_then(|context| context.document());
+        let is_read = is_read_for(cx.method(), &operation, read);
         check_headers(cx.headers())?;
         match operation.as_str() {
             _ if is_read => Ok(()),
