@@ -241,9 +241,7 @@ def test_presigned_urls(server: Server, s3: Any, bucket: str) -> None:
     assert urllib.request.urlopen(get, timeout=READY_SECONDS).read() == b"by anyone"
 
 
-def test_presigned_urls_of_version_2(
-    server: Server, s3: Any, bucket: str, tmp_path: Path
-) -> None:
+def test_presigned_urls_of_version_2(server: Server, s3: Any, bucket: str, tmp_path: Path) -> None:
     """What `aws s3 presign` and boto3 make without settings is signed with version 2."""
     s3.put_object(Bucket=bucket, Key="a b+c%", Body=b"by anyone")
     parameters = {"Bucket": bucket, "Key": "a b+c%", "ResponseContentType": "text/plain"}

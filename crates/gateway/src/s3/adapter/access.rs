@@ -58,7 +58,7 @@ impl S3Access for Admission {
         check_headers(cx.headers())?;
         match operation.as_str() {
             _ if is_read => Ok(()),
-            // As of a bucket whose owner is enforced, which is what GetBucketOwnershipControls says.
+            // As of a bucket whose owner is enforced, as GetBucketOwnershipControls answers.
             "PutBucketAcl" | "PutObjectAcl" => Err(acl_error()),
             _ => {
                 let message = format!("{operation} is not implemented yet");
