@@ -15,6 +15,9 @@ from recorded_run import Loss, RecordedDriver
 LOAD_SECONDS_MAX = 300.0
 # Calls at which most is decided: syncs, renames, removals, creations and truncations.
 DECISIVE = "SERUCT"
+# What a message of a failure shows of them.
+LOSSES_SHOWN = 10
+LOSS_LENGTH = 1_000
 Classes = dict[str, Callable[[str], bool]]
 
 
@@ -38,14 +41,14 @@ class Cut:
     mode: str
 
 
-def load(server: Server, driver: RecordedDriver, enough: int) -> None:
-    """Wait until the archive has acknowledged so many requests in all."""
+def wait_loaded(server: Server, is_enough: Callable[[], bool]) -> None:
+    """Wait until the archive has acknowledged its share."""
 
-    def is_enough() -> bool:
+    def is_done() -> bool:
         assert server.is_running(), server.tail()
-        return driver.acknowledged >= enough
+        return is_enough()
 
-    wait_until("the load is acknowledged", is_enough, LOAD_SECONDS_MAX)
+    wait_until("the load is acknowledged", is_done, LOAD_SECONDS_MAX)
 
 
 def plan(
@@ -79,5 +82,6 @@ def describe(run: Run, cut: Cut, losses: list[Loss]) -> str:
     life = bisect.bisect(run.life_begins, cut.moment)
     around = run.records[max(cut.index - 3, 0) : cut.index + 2]
     calls = ", ".join(f"{it.op} {it.path.removeprefix(str(run.shim.root))}" for it in around)
-    told = "\n  ".join(f"{loss.key}: {loss.what}" for loss in losses)
+    told = "\n  ".join(f"{loss.key}: {loss.what[:LOSS_LENGTH]}" for loss in losses[:LOSSES_SHOWN])
+    told += f"\n  and {len(losses) - LOSSES_SHOWN} more" if len(losses) > LOSSES_SHOWN else ""
     return f"{cut} in life {life}, near {calls}:\n  {told}"

@@ -1,16 +1,17 @@
-"""Kills within what mends: `recover`, `rack recover`, and `tomes recover`, `survey` and `rebuild`.
+"""Kills within what mends: `recover`, of the archive, a rack and tomes, and what mends losses.
 
 Something is lost whose loss costs no object: a catalog, an index, what a tome keeps awake, a whole
-tome. The command that mends it is killed several times in a row, at random moments and at its fail
-points. After the last kill it is still to be done, and before it was done the loss shows. Then it
-runs to its end, the archive is started, and everything must be as it was acknowledged: objects that
-were replaced are the last, those that were deleted are gone, every byte is read.
+tome, a site. The command that mends it is killed several times in a row, at random moments and at
+its fail points, and must have been at work at one kill at least. Then it runs to its end, the
+archive is started, and everything must be as it was acknowledged: objects that were replaced are
+the last, those that were deleted are gone, every byte is read; and more is put and read.
 
 FULGURITE_TEST_REPAIR_KILLS sets how often each is killed at random moments (2 in the gate).
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -23,6 +24,7 @@ from typing import Any
 
 import pytest
 from harness import (
+    POLL_SECONDS,
     TINY_GEOMETRY,
     Server,
     binary,
@@ -30,6 +32,7 @@ from harness import (
     keys_of,
     read,
     restore,
+    run,
     seed,
     wait_until,
 )
@@ -42,6 +45,8 @@ KILLED = -9
 # A tome that is not lost is not surveyed.
 USAGE = 2
 OBJECTS = 60
+# What a seat of a lost tome passes on its way, in this order.
+SEAT_POINTS = ["tomes-moves-planned", "tomes-adopted", "tomes-names-moved", "tomes-seat-kept"]
 TOMES = 5
 EACH = {
     "profile": "demo",
@@ -121,11 +126,11 @@ class Archive:
         for name, (_, body) in self.objects.items():
             assert read(s3, BUCKET, name) == body, name
 
-    def command(self, *words: str) -> list[str]:
-        """Return a command of the program on this archive."""
+    def place(self) -> list[str]:
+        """Return what names this archive to a command."""
         # Its tiers stand in the configuration that it was started with.
-        place = ["--data", str(self.server.data)]
-        return [str(binary()), *words, *place, "--config", str(self.server.folder / "config.toml")]
+        config = str(self.server.folder / "config.toml")
+        return ["--data", str(self.server.data), "--config", config]
 
 
 ARCHIVED = ("GLACIER", "DEEP_ARCHIVE")
@@ -148,8 +153,8 @@ class Command:
         if point is not None:
             environment["FULGURITE_FAIL_POINT"] = point
         with self.archive.server.log.open("ab") as log:
-            words = self.archive.command(*self.words)
-            return subprocess.Popen(words, stdout=log, stderr=log, env=environment)
+            command = [str(binary()), *self.words]
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def finish(self) -> None:
         """Run it to its end."""
@@ -192,7 +197,7 @@ class Command:
         died = 0
         for point in kills:
             is_dead = self.kill_at_random() if point is None else self.kill_at(point)
-            print(f"{self.words}: {point or 'at random'}: {is_dead}", flush=True)
+            print(f"{self.words[:3]}: {point or 'at random'}: {is_dead}", flush=True)
             assert is_dead or point is None, f"it does not come to {point}"
             died += is_dead
         assert died, "it was killed at work"
@@ -203,8 +208,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Archive]]:
     """Make an archive that has objects of some classes, and does not run."""
     made: list[Archive] = []
 
-    def one(classes: dict[str, str]) -> Archive:
-        config = EACH | {"classes": classes}
+    def one(classes: dict[str, str], **more: Any) -> Archive:
+        config = EACH | {"classes": classes} | more
         for tier in ("rack", "tomes"):
             if tier not in classes.values():
                 del config[tier]
@@ -237,7 +242,7 @@ def test_recover_is_killed(make: Callable[..., Archive]) -> None:
     def lose() -> None:
         shutil.rmtree(catalog, ignore_errors=True)
 
-    recover = Command(archive, ["recover"], lose)
+    recover = Command(archive, ["recover", *archive.place()], lose)
     lose()
     recover.finish()
     lose()
@@ -258,7 +263,7 @@ def test_rack_recover_is_killed(make: Callable[..., Archive]) -> None:
     def lose() -> None:
         shutil.rmtree(index, ignore_errors=True)
 
-    recover = Command(archive, ["rack", "recover"], lose)
+    recover = Command(archive, ["rack", "recover", *archive.place()], lose)
     lose()
     recover.finish()
     lose()
@@ -275,7 +280,7 @@ def test_tomes_recover_is_killed(make: Callable[..., Archive]) -> None:
     def lose() -> None:
         shutil.rmtree(index, ignore_errors=True)
 
-    recover = Command(archive, ["tomes", "recover"], lose)
+    recover = Command(archive, ["tomes", "recover", *archive.place()], lose)
     lose()
     recover.finish()
     lose()
@@ -292,7 +297,7 @@ def test_survey_is_killed(make: Callable[..., Archive]) -> None:
     def lose() -> None:
         shutil.rmtree(awake)
 
-    survey = Command(archive, ["tomes", "survey", "1"], lose, ends=(0, USAGE))
+    survey = Command(archive, ["tomes", "survey", "1", *archive.place()], lose, ends=(0, USAGE))
     lose()
     survey.finish()
     lose()
@@ -313,11 +318,78 @@ def test_rebuild_is_killed(make: Callable[..., Archive]) -> None:
         shutil.rmtree(folder / "disks" / "1")
         shutil.rmtree(folder / "tome-0001")
 
-    rebuild = Command(archive, ["tomes", "rebuild", "1"], lose)
+    rebuild = Command(archive, ["tomes", "rebuild", "1", *archive.place()], lose)
     lose()
     rebuild.finish()
     lose()
-    points = ["tomes-moves-planned", "tomes-adopted", "tomes-names-moved", "tomes-seat-kept"]
-    rebuild.kill_over_and_over({point: [0] for point in points})
+    rebuild.kill_over_and_over({point: [0] for point in SEAT_POINTS})
     rebuild.finish()
+    archive.check()
+
+
+def test_a_server_that_rebuilds_is_killed(make: Callable[..., Archive]) -> None:
+    """Lose a tome with its disk, and rebuild it in a server; each start goes on by itself."""
+    archive = make({"GLACIER_IR": "tomes"})
+    server, folder = archive.server, archive.server.data / "tomes"
+    shutil.rmtree(folder / "disks" / "1")
+    shutil.rmtree(folder / "tome-0001")
+    rebuild = Command(archive, ["tomes", "rebuild", "1", *archive.place()], lambda: None)
+    for point in SEAT_POINTS:
+        server.environment["FULGURITE_FAIL_POINT"] = f"{point}:0"
+        server.launch()
+        assert server.process is not None
+        while server.is_running():
+            # As soon as it answers; what was planned goes on without being asked for.
+            if server.is_answering("/livez"):
+                rebuild.launch().wait(END_SECONDS)
+            time.sleep(POLL_SECONDS)
+        assert server.process.returncode == KILLED, f"{point}: {server.tail()}"
+    del server.environment["FULGURITE_FAIL_POINT"]
+    server.start()
+    rebuild.finish()
+    server.stop()
+    archive.check()
+    # Another may be lost then.
+    server.stop()
+    shutil.rmtree(folder / "disks" / "2")
+    shutil.rmtree(folder / "tome-0002")
+    archive.read_all(server.start().s3())
+
+
+LEASE_SECONDS = 3
+
+
+def test_replace_site_is_killed(make: Callable[..., Archive], tmp_path: Path) -> None:
+    """Lose a site and put another place behind it; then lose another."""
+    path = tmp_path / "sites.toml"
+    times = f'round = "1s"\npatience = "2s"\nlease = "{LEASE_SECONDS}s"\n'
+    text = f'name = "records"\ndata = 2\nparity = 1\n{times}'
+    for site in ("lisbon", "oslo", "turin"):
+        place = f"dir://{tmp_path}/{site}"
+        text += f'\n[[sites]]\nname = "{site}"\ntable = "{place}"\nblobs = "{place}"\n'
+    path.write_text(text, encoding="utf-8")
+    begun = run([str(binary()), "geo", "init", "--map", str(path)])
+    assert begun.returncode == 0, begun.stderr
+    archive = make({"STANDARD": "geo"}, geo={"map": str(path), "near": "lisbon"})
+    places = (tmp_path / f"oslo-{number}" for number in itertools.count())
+
+    def words() -> list[str]:
+        place = f"dir://{next(places)}"
+        return ["geo", "replace-site", "oslo", "--table", place, "--blobs", place, "--map", path]
+
+    shutil.rmtree(tmp_path / "oslo")
+    replace = Command(archive, words(), lambda: None)
+    replace.finish()
+
+    def lose() -> None:
+        for site in tmp_path.glob("oslo-*"):
+            shutil.rmtree(site)
+        replace.words = words()
+
+    replace.lose = lose
+    lose()
+    replace.kill_over_and_over({})
+    replace.finish()
+    assert replace.seconds >= LEASE_SECONDS, "it waits until every program knows, each time"
+    shutil.rmtree(tmp_path / "turin")
     archive.check()

@@ -25,7 +25,7 @@ from crash_driver import BUCKET
 from disk_model import Disk
 from fault_shim import Shim, missing
 from harness import TINY_GEOMETRY, Server, seed
-from power_cut import Classes, Cut, Run, describe, load, plan
+from power_cut import Classes, Cut, Run, describe, plan, wait_loaded
 from recorded_run import Loss, Oracle, RecordedDriver
 
 CUTS = int(os.environ.get("FULGURITE_TEST_CUTS", "36"))
@@ -69,8 +69,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             if life == 0:
                 found.driver.client.create_bucket(Bucket=BUCKET)
                 found.bucket_made = shim.position()
-            enough = found.driver.acknowledged + REQUESTS_PER_LIFE
-            found.driver.run(lambda: load(server, found.driver, enough))
+            load(server, found.driver)
             server.seal()
             # The last life ends in order, the others within their work.
             server.kill() if life < LIVES - 1 else server.stop()
@@ -79,6 +78,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     assert not found.driver.findings, found.driver.findings
     found.records = shim.records()
     return found
+
+
+def load(server: Server, driver: RecordedDriver) -> None:
+    """Load the archive until it has acknowledged its share."""
+    enough = driver.acknowledged + REQUESTS_PER_LIFE
+    driver.run(lambda: wait_loaded(server, lambda: driver.acknowledged >= enough))
 
 
 def check_cut(
