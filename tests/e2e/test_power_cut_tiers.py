@@ -15,7 +15,7 @@ That this can fail is shown by blinded runs: the syncs of one class of files are
 last life, and something must be lost.
 
 FULGURITE_TEST_TIER_CUTS sets how many places are tried (3 in the gate), FULGURITE_TEST_TIER_READS
-how many bodies are read at each (400 in the gate).
+how many bodies are read at each (250 in the gate).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from power_cut import Classes, Cut, Run, describe, plan, wait_loaded
 from recorded_run import Loss, Oracle, RecordedDriver, asks
 
 CUTS = int(os.environ.get("FULGURITE_TEST_TIER_CUTS", "3"))
-READS = int(os.environ.get("FULGURITE_TEST_TIER_READS", "400"))
+READS = int(os.environ.get("FULGURITE_TEST_TIER_READS", "250"))
 # Places that a test tries.
 CUTS_PER_TEST = 10
 THREADS = 6
@@ -50,6 +50,8 @@ BODIES = 2_100
 SETTLE_SECONDS = 120.0
 # What a blinded run lost does not come however long one waits.
 BLINDED_SECONDS = 20.0
+# A third of all bodies is of the last life.
+BLINDED_READS = 60
 SITES = ("lisbon", "oslo", "turin")
 TIERS = {"STANDARD": "geo", "GLACIER": "rack", "GLACIER_IR": "tomes"}
 CONFIG = {
@@ -79,8 +81,7 @@ CLASSES: Classes = {
     "tome disks": lambda path: "/data/tomes/disks/" in path,
     "awake stores": lambda path: "/data/tomes/tome-" in path,
     "tome index": lambda path: "/data/tomes/index" in path,
-    "site tables": lambda path: any(f"/{site}/table/" in path for site in SITES),
-    "site blobs": lambda path: any(f"/{site}/blobs/" in path for site in SITES),
+    "sites": lambda path: any(f"/disks/{site}/" in path for site in SITES),
 }
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
@@ -341,6 +342,7 @@ def test_blinded_run_finds_losses(loaded: Run, tmp_path: Path, blinded: str) -> 
         tmp_path / "cut",
         {blinded: CLASSES[blinded]},
         restore_seconds=BLINDED_SECONDS,
+        reads=BLINDED_READS,
         losses_max=1,
     )
     print(f"without syncs of {blinded}: {losses[:3]}")
