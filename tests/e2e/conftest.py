@@ -23,11 +23,13 @@ LONGEST = (
     "test_tomes_operated",
     "test_tomes_watched",
     "test_geo",
+    "test_power_cut_tiers",
     "test_power_cut",
     "test_damage_table",
     "test_clients",
     "test_transfers",
     "test_crash",
+    "test_kills_in_repair",
 )
 
 

@@ -20,19 +20,20 @@ from botocore.handlers import add_expect_header
 from harness import Server, keys_of, read, restore, wait_until
 
 BUCKET = "crash"
-KEYS_PER_THREAD = 24
 # One key in so many is only read for a while after each change and each restore. The faster a
 # machine, the sooner every other key is put or restored again: none would reach glass, or none of
 # the copies there would live to its expiry, which every restore puts off.
 CALM_KEYS_EVERY = 4
 CALM_SECONDS = 5.0
-BODY_BYTES_MAX = 40_000
 # Restore days of the last check are the configured short ones; this many outlast the test.
 DAYS_FOREVER = 36_000
 # How long a process may go on running after it stopped answering.
 DEATH_SECONDS = 60.0
 # What the archive may answer while it is alive; anything else is a finding.
 EXPECTED_CODES = {"InvalidObjectState", "RestoreAlreadyInProgress", "SlowDown"}
+
+
+Verb = Callable[[Any, "Key", random.Random], None]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Driver:
     """Puts, deletes, restores and reads on several threads until the archive dies."""
 
     connection_errors = (NoConnection, HTTPClientError)
+    keys_per_thread = 24
+    body_bytes_max = 40_000
+    # Each as often as it stands here.
+    storage_classes = ("STANDARD", "GLACIER", "DEEP_ARCHIVE", "DEEP_ARCHIVE")
 
     def __init__(self, server: Server, seed: int, threads: int) -> None:
         """Make clients and keys; nothing is sent yet."""
@@ -85,7 +90,7 @@ class Driver:
         self._keys = [
             [
                 Key(f"{thread}/{at:02} {thread}+%", is_calm=at % CALM_KEYS_EVERY == 0)
-                for at in range(KEYS_PER_THREAD)
+                for at in range(self.keys_per_thread)
             ]
             for thread in range(threads)
         ]
@@ -114,13 +119,8 @@ class Driver:
 
     def _work(self, client: Any, keys: list[Key], seed: int) -> None:
         rng = random.Random(seed)
-        verbs = [self._put, self._put, self._put, self._put_parts, self._delete, self._restore]
-        verbs += [self._read, self._read]
         while not self._stop.is_set():
-            key, verb = rng.choice(keys), rng.choice(verbs)
-            if key.is_calm:
-                is_left_alone = time.monotonic() < key.touched + CALM_SECONDS
-                verb = self._read if is_left_alone else rng.choice([verb, self._restore])
+            key, verb = self._choose(keys, rng)
             try:
                 verb(client, key, rng)
                 self.acknowledged += 1
@@ -133,6 +133,16 @@ class Driver:
                 code = error.response["Error"]["Code"]
                 if code not in EXPECTED_CODES:
                     self.findings.append(f"{verb.__name__} of {key.name!r}: {error}")
+
+    def _choose(self, keys: list[Key], rng: random.Random) -> tuple[Key, Verb]:
+        """Choose the next request."""
+        verbs = [self._put, self._put, self._put, self._put_parts, self._delete, self._restore]
+        verbs += [self._read, self._read]
+        key, verb = rng.choice(keys), rng.choice(verbs)
+        if key.is_calm:
+            is_left_alone = time.monotonic() < key.touched + CALM_SECONDS
+            verb = self._read if is_left_alone else rng.choice([verb, self._restore])
+        return key, verb
 
     def _outlives_its_connections(self) -> bool:
         try:
@@ -153,7 +163,7 @@ class Driver:
 
     def _new_version(self, rng: random.Random, is_parts: bool) -> Version:
         body_seed, size = rng.randrange(1 << 62), self._body_bytes(rng)
-        storage_class = rng.choice(["STANDARD", "GLACIER", "DEEP_ARCHIVE", "DEEP_ARCHIVE"])
+        storage_class = rng.choice(self.storage_classes)
         digest = hashlib.md5(random.Random(body_seed).randbytes(size))
         tag = digest.hexdigest()
         if is_parts:
@@ -161,7 +171,7 @@ class Driver:
         return Version(body_seed, size, storage_class, tag)
 
     def _body_bytes(self, rng: random.Random) -> int:
-        return int(rng.random() ** 3 * BODY_BYTES_MAX)
+        return int(rng.random() ** 3 * self.body_bytes_max)
 
     def _put(self, client: Any, key: Key, rng: random.Random) -> None:
         version = self._new_version(rng, is_parts=False)

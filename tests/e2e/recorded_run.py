@@ -17,8 +17,6 @@ from fault_shim import Shim
 from harness import Server, keys_of, read, restore, wait_restored, wait_until
 
 LARGE_BYTES_MAX = 600_000
-# One upload in so many is large.
-LARGE_EVERY = 12
 
 
 @dataclass
@@ -41,6 +39,9 @@ class Allowed:
 class RecordedDriver(Driver):
     """The crash test's load, which also writes down when each request was answered."""
 
+    # One upload in so many is large.
+    large_every = 12
+
     def __init__(self, server: Server, shim: Shim, seed: int, threads: int) -> None:
         """Make clients and keys; nothing is sent yet."""
         super().__init__(server, seed, threads)
@@ -56,7 +57,7 @@ class RecordedDriver(Driver):
         self.events[key.name][-1].end = self.shim.position()
 
     def _body_bytes(self, rng: random.Random) -> int:
-        if rng.randrange(LARGE_EVERY) == 0:
+        if rng.randrange(self.large_every) == 0:
             return rng.randrange(LARGE_BYTES_MAX)
         return super()._body_bytes(rng)
 

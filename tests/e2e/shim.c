@@ -252,8 +252,9 @@ static long do_rename(int old_dir, const char *old, int new_dir, const char *new
     if (error > 0) return -error;
     pthread_mutex_lock(&order);
     long done = call(SYS_renameat2, old_dir, (long)old, new_dir, (long)new, flags, 0);
-    /* The second path is the record's bytes. */
-    if (!done) record(flags ? '!' : 'R', RENAME, 0, from, 0, 0, strlen(to), to);
+    /* The second path is the record's bytes. One that replaces nothing is like any other, done. */
+    if (!done && !(flags & ~RENAME_NOREPLACE)) record('R', RENAME, 0, from, 0, 0, strlen(to), to);
+    else if (!done) record('!', RENAME, 0, from, 0, 0, 0, NULL);
     pthread_mutex_unlock(&order);
     return done;
 }

@@ -14,20 +14,18 @@ the load and the places, while the threads of the archive keep their own order.
 
 from __future__ import annotations
 
-import bisect
 import os
 import random
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from conftest import Start
 from crash_driver import BUCKET
-from disk_model import MODES, Disk
-from fault_shim import Record, Shim, missing
-from harness import TINY_GEOMETRY, Server, seed, wait_until
+from disk_model import Disk
+from fault_shim import Shim, missing
+from harness import TINY_GEOMETRY, Server, seed
+from power_cut import Classes, Cut, Run, describe, plan, wait_loaded
 from recorded_run import Loss, Oracle, RecordedDriver
 
 CUTS = int(os.environ.get("FULGURITE_TEST_CUTS", "36"))
@@ -37,7 +35,6 @@ THREADS = 3
 LIVES = 3
 # Requests acknowledged in each life.
 REQUESTS_PER_LIFE = 90
-LOAD_SECONDS_MAX = 120.0
 CONFIG = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
@@ -47,7 +44,7 @@ CONFIG = {
 # What a blinded run lost does not come however long one waits.
 BLINDED_RESTORE_SECONDS = 15.0
 LOGS = ("/staging", "/online", "/restored", "/orphaned")
-CLASSES: dict[str, Callable[[str], bool]] = {
+CLASSES: Classes = {
     "logs": lambda path: any(f"/data{log}" in path for log in LOGS),
     "keys": lambda path: "/data/keys" in path,
     "catalog": lambda path: path.endswith(".jnl"),
@@ -55,17 +52,6 @@ CLASSES: dict[str, Callable[[str], bool]] = {
 }
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-
-
-@dataclass
-class Run:
-    """A load that was recorded: what the archive called, and what it acknowledged."""
-
-    shim: Shim
-    driver: RecordedDriver
-    records: list[Record] = field(default_factory=list)
-    bucket_made: int = 0
-    life_begins: list[int] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +83,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def load(server: Server, driver: RecordedDriver) -> None:
     """Load the archive until it has acknowledged its share."""
     enough = driver.acknowledged + REQUESTS_PER_LIFE
-
-    def is_enough() -> bool:
-        assert server.is_running(), server.tail()
-        return driver.acknowledged >= enough
-
-    driver.run(lambda: wait_until("the load is acknowledged", is_enough, LOAD_SECONDS_MAX))
+    driver.run(lambda: wait_loaded(server, lambda: driver.acknowledged >= enough))
 
 
 def check_cut(
@@ -129,36 +110,13 @@ def check_cut(
     return losses
 
 
-@dataclass(frozen=True)
-class Cut:
-    """After which record the power goes, the moment that is, and what the disk keeps."""
-
-    index: int
-    moment: int
-    mode: str
-
-
-def plan(run: Run, rng: random.Random) -> list[Cut]:
-    """Places to cut: anywhere, and at the calls where most is decided; in the order of the run."""
-    records = run.records
-    kinds = {op: [at for at, it in enumerate(records) if it.op == op] for op in "SERUCT"}
-    cuts = []
-    for number in range(CUTS):
-        near = kinds[rng.choice("SERUCT")] if number % 2 else []
-        index = rng.choice(near) if near else rng.randrange(len(records))
-        # Just before or just after that call.
-        index = max(index - rng.randrange(2), 0)
-        cuts.append(Cut(index, records[index].end, MODES[number % len(MODES)]))
-    return sorted(cuts, key=lambda cut: cut.index)
-
-
 @pytest.mark.parametrize("part", range(-(-CUTS // CUTS_PER_TEST)))
 def test_nothing_acknowledged_is_lost(start: Start, run: Run, tmp_path: Path, part: int) -> None:
     """Cut the power at many places, in each reading of what a disk promises."""
     assert run.records, "the shim saw nothing"
     disk = Disk(run.shim.root)
     taken, lost = 0, {}
-    cuts = plan(run, random.Random(seed()))
+    cuts = plan(run, CUTS, random.Random(seed()))
     for number, cut in enumerate(cuts[part * CUTS_PER_TEST :][:CUTS_PER_TEST]):
         disk.take(run.records[taken : cut.index + 1])
         taken = max(taken, cut.index + 1)
@@ -168,15 +126,6 @@ def test_nothing_acknowledged_is_lost(start: Start, run: Run, tmp_path: Path, pa
     disk.take(run.records[taken:])
     assert not disk.unseen, disk.unseen
     assert not lost, "\n".join(describe(run, cut, losses) for cut, losses in lost.items())
-
-
-def describe(run: Run, cut: Cut, losses: list[Loss]) -> str:
-    """What a cut lost, and between which calls it was."""
-    life = bisect.bisect(run.life_begins, cut.moment)
-    around = run.records[max(cut.index - 3, 0) : cut.index + 2]
-    calls = ", ".join(f"{it.op} {it.path.removeprefix(str(run.shim.root))}" for it in around)
-    told = "\n  ".join(f"{loss.key}: {loss.what}" for loss in losses)
-    return f"{cut} in life {life}, near {calls}:\n  {told}"
 
 
 @pytest.mark.parametrize("blinded", CLASSES)

@@ -25,8 +25,8 @@ use crate::catalog_mark::{Counted, MarkFile, refuse_older};
 use crate::commits::Commits;
 use crate::config::ArchiveConfig;
 use crate::directory::{
-    Identity, Paths, is_empty_dir, lock_directory, make_dir, master_key, master_key_path,
-    read_identity, sync_dir, unusable, write_identity,
+    Identity, Paths, is_empty_dir, lock_directory, make_dir, make_whole_path, master_key,
+    master_key_path, read_identity, sync_dir, unusable, write_identity,
 };
 use crate::fail_point::FAIL_POINTS;
 use crate::jobs::{Bells, Inboxes};
@@ -115,7 +115,7 @@ impl Ground {
     fn open_directory(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         config.glass.validate()?;
         let paths = Paths::new(&config.data);
-        make_dir(&config.data)?;
+        make_whole_path(&config.data)?;
         let lock = lock_directory(&config.data)?;
         paths.settle_recovered_catalog()?;
         let is_known = KeyTable::archive_of(&key_files::key_tables(&config)).is_some();

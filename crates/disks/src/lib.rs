@@ -20,6 +20,7 @@
 
 pub mod backend;
 mod error;
+mod folder;
 mod guard;
 mod ids;
 mod ledger;
@@ -33,6 +34,7 @@ mod wake;
 
 pub use backend::{Backend, Health, Observed};
 pub use error::{DisksError, Result, is_exhausted};
+pub use folder::make_folder;
 pub use guard::{DiskFile, DiskFolder, Entry, Guard, Lease, Space};
 pub use ids::{GroupId, PlaceId};
 pub use ledger::{Ledger, LedgerFile, Reloaded, Totals};

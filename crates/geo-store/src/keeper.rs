@@ -361,14 +361,21 @@ impl GeoStore {
                     "the new place has a table where the old one had one, and blobs likewise";
                 return Err(GeoError::Invalid { what: what.to_owned() });
             }
+            let is_there = *there == SiteEntry { rebuilding: false, ..wanted.clone() };
+            if is_there && has_rows(&live, index).await {
+                // Who put it there may have been killed in the last wait.
+                told("waiting until every program knows that it is done", 0);
+                wait_a_lease(&live.map).await;
+                return self.heal(&|count| told("making again what it held", count)).await;
+            }
             if *there != wanted {
                 *there = wanted.clone();
                 self.open_place(&map, &wanted).await?;
                 self.0.change_map(map).await?;
-                told("waiting until every program has the new map", 0);
-                let lease = live.map.lease.as_nanos();
-                tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
             }
+            // Who began it may have been killed just now.
+            told("waiting until every program has the new map", 0);
+            wait_a_lease(&live.map).await;
             let (mut kept, lacking) = self.rebuild_site(index, told).await?;
             if lacking > 0 {
                 kept.problems.push(format!(
@@ -378,13 +385,12 @@ impl GeoStore {
             }
             if kept.problems.is_empty() && kept.lost.is_empty() {
                 let mut map = self.0.any_live().map.clone();
-                let lease = map.lease.as_nanos();
                 map.sites[index.index()].rebuilding = false;
                 self.0.change_map(map).await?;
                 // Until then programs make rows there that do not vote: of objects that came
                 // meanwhile. And they could not go on if another site were lost.
                 told("waiting until every program knows that it is done", kept.objects);
-                tokio::time::sleep(std::time::Duration::from_nanos(lease)).await;
+                wait_a_lease(&live.map).await;
                 kept.add(self.let_vote(index).await?);
             }
             Ok(kept)
@@ -505,6 +511,17 @@ impl GeoStore {
             }
         });
     }
+}
+
+/// Until every program has the map that was written last.
+async fn wait_a_lease(map: &SiteMap) {
+    tokio::time::sleep(std::time::Duration::from_nanos(map.lease.as_nanos())).await;
+}
+
+/// Whether the table of a site answers, and has rows.
+async fn has_rows(live: &Live, site: SiteIndex) -> bool {
+    let Some(table) = live.site(site).and_then(|site| site.table.as_ref()) else { return false };
+    matches!(table.scan(None, None).next().await, Some(Ok(_)))
 }
 
 /// Of which object a fragment says that it is.

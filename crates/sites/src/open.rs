@@ -19,6 +19,7 @@ use object_store::path::Path;
 use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
 
 use crate::address::{Address, AddressError, Scheme, refuse};
+use crate::directory::sync_up;
 use crate::limits::{ANSWER_WITHIN, BLOB_WITHIN, CONNECT_WITHIN, CONNECTIONS, CONNECTIONS_MAX};
 use crate::{
     Blob, BlobError, BucketBlobs, BucketTable, Cause, DirectoryTable, Entropy, EtcdOptions,
@@ -364,7 +365,8 @@ async fn directory(address: &Address, may_create: bool) -> Result<BucketBlobs, O
     let failed = |source| OpenError::Blob { place: place.clone(), source };
     let away = |what: String| failed(BlobError::Unavailable(Cause::new(what)));
     if may_create {
-        std::fs::create_dir_all(&folder).map_err(|error| away(error.to_string()))?;
+        let made = std::fs::create_dir_all(&folder).and_then(|()| sync_up(&folder));
+        made.map_err(|error| away(error.to_string()))?;
     } else if !folder.is_dir() {
         return Err(OpenError::Missing { what: "folder of blobs", place });
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use fulgurite_disks::make_folder;
 use fulgurite_keyed::{Failure as _, Mode};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
 use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, Kin, TomeSetId, error_chain};
@@ -102,7 +103,7 @@ impl TomeStore {
     pub fn open(set: TomeSet, options: StoreOptions) -> Result<Self> {
         let StoreOptions { directory, clock, entropy, promise } = options;
         let io = |source| TomesError::Io { action: "make", path: directory.clone(), source };
-        std::fs::create_dir_all(&directory).map_err(io)?;
+        make_folder(&directory).map_err(io)?;
         let is_older = |own| Ok(set.is_index_older(own)?);
         let (index, is_behind) =
             Index::open(&directory.join(INDEX), set.id(), clock.clone(), is_older)?;

@@ -64,6 +64,9 @@ pub const TASKS_MAX: usize = 1024;
 pub const READS_AHEAD_MAX: usize = 16;
 /// Versions of a region whose deltas are under way: what parities keep awake of each data member.
 pub const DELTA_WINDOW: usize = PUT_BLOCKS_MAX;
+/// Deltas that a parity keeps of a data member's region at most: a window, and as many that are
+/// older and came after them.
+pub const DELTAS_KEPT_MAX: usize = 2 * DELTA_WINDOW;
 /// Blocks of parity that changes are folded into in one commit: as many as a put writes.
 pub const FOLD_BATCH: usize = PUT_BLOCKS_MAX;
 /// A delta of which nothing is heard is asked for after so long.

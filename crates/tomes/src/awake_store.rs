@@ -27,6 +27,7 @@ use fulgurite_catalog::{
     Space,
 };
 use fulgurite_codes::Signature;
+use fulgurite_disks::make_folder;
 use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::pending::PendingList;
 use fulgurite_tome::{Layout, Offset, RegionIndex, TomeId};
@@ -69,7 +70,7 @@ impl AwakeStore {
     /// [`TomesError::InUse`] when another process has it, [`TomesError::WrongStore`] when it is
     /// that of another tome, set or layout; then nothing of it was changed.
     pub fn init(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(TomesError::io("make", folder))?;
+        make_folder(folder).map_err(TomesError::io("make", folder))?;
         Self::start(folder, identity, true)
     }
 

@@ -22,6 +22,7 @@ use std::path::Path;
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::row::{self, Row, rows_in};
 use fulgurite_catalog::{Batch, CatalogError, FjallStore, KeyRange, KeyValue as _, Space};
+use fulgurite_disks::make_folder;
 use fulgurite_tome::group::{Group, Groups, Move, Retirement};
 use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{GroupId, Layout, Split, TomeError, TomeId};
@@ -133,7 +134,7 @@ impl SetStore {
         fail: &FailPoints,
     ) -> Result<(Self, SetRow, u32)> {
         if is_new {
-            std::fs::create_dir_all(folder).map_err(TomesError::io("make", folder))?;
+            make_folder(folder).map_err(TomesError::io("make", folder))?;
         }
         let none = || TomesError::Unmade { folder: folder.to_owned() };
         if !is_new && !folder.join(STORE).is_dir() {

@@ -14,6 +14,7 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
 
+use crate::directory::make_whole_path;
 use crate::limits::{
     TIER_CONNECT_SECONDS, TIER_REQUEST_SECONDS, TIER_TRIES_MAX, TIER_TRIES_SECONDS,
 };
@@ -132,7 +133,7 @@ pub(super) fn directory(
     may_create: bool,
 ) -> std::result::Result<Arc<dyn ObjectStore>, String> {
     if may_create {
-        std::fs::create_dir_all(path).map_err(|error| error.to_string())?;
+        make_whole_path(path).map_err(|error| error.to_string())?;
     }
     let store = LocalFileSystem::new_with_prefix(path).map_err(|error| error.to_string())?;
     Ok(Arc::new(store.with_fsync(true)))

@@ -11,7 +11,7 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, RenameFlags};
 
 use super::Lease;
 use crate::pace::{Paced, Pacer};
-use crate::{DisksError, Result};
+use crate::{DisksError, Result, make_folder};
 
 /// A file of a disk.
 #[derive(Debug)]
@@ -59,13 +59,13 @@ pub struct Space {
 /// Paths are those below the disk's root, of plain names only.
 impl Lease {
     /// Makes the disk's root where it is not there, as the directory of a simulated disk may not
-    /// be.
+    /// be. Its name is on stable storage then.
     ///
     /// # Errors
     /// When it cannot be made, or the disk is gone.
     pub fn prepare(&self) -> Result<()> {
         self.hold()?;
-        fs::create_dir_all(&self.0.root).map_err(DisksError::io("make", &self.0.root))
+        make_folder(&self.0.root).map_err(DisksError::io("make", &self.0.root))
     }
 
     /// Opens a file to be read.

@@ -301,6 +301,46 @@ async fn a_site_is_made_again_though_another_lacks_fragments() {
     assert_eq!((kept.whole, kept.rebuilt), (kept.objects, 0), "{kept:?}");
 }
 
+/// Has a replacement of site 2 cut short after so many leases.
+async fn cut_short_after(store: &GeoStore, leases: f64) {
+    let lease = std::time::Duration::from_nanos(store.map().lease.as_nanos());
+    let replaced = store.replace_site("site-2", elsewhere(), &|_, _| {});
+    let cut = tokio::time::timeout(lease.mul_f64(leases), replaced).await;
+    assert!(cut.is_err(), "it is not done before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_that_was_cut_short_waits_until_every_program_knows() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    many(&store).await;
+    let lease = std::time::Duration::from_nanos(store.map().lease.as_nanos());
+    cut_short_after(&store, 0.5).await;
+    assert!(store.map().sites[2].rebuilding, "the sites have the new map");
+    let began = tokio::time::Instant::now();
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    assert_eq!((kept.missing, kept.problems.clone()), (0, vec![]), "{kept:?}");
+    assert!(began.elapsed() >= lease * 2, "{:?} of {lease:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_that_was_cut_short_in_its_last_wait_goes_on() {
+    let shelf = Shelf::new(3, 2, 1);
+    let store = shelf.init().await;
+    many(&store).await;
+    cut_short_after(&store, 1.5).await;
+    assert!(!store.map().sites[2].rebuilding, "it was made again");
+    let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    assert_eq!((kept.whole, kept.problems.clone()), (kept.objects, vec![]), "{kept:?}");
+    for other in ["site-0", "site-1"] {
+        shelf.fail(other);
+        for number in 0..30 {
+            assert_eq!(read(&store, &format!("o/{number}")).await.unwrap(), bytes(number, 9_000));
+        }
+        shelf.mend(other);
+    }
+}
+
 #[tokio::test]
 async fn what_nobody_can_ask_for_is_removed_after_the_grace() {
     let shelf = Shelf::new(3, 2, 1);

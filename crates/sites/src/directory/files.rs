@@ -289,8 +289,13 @@ fn create(root: &Path) -> io::Result<()> {
     file.write_all(MARK_TEXT.as_bytes())?;
     file.sync_all()?;
     fs::rename(&image, root.join(MARK))?;
-    // Folders above may have been made with it. One that cannot be looked into was not.
-    for folder in root.ancestors() {
+    sync_up(root)
+}
+
+/// Syncs a folder and those above it, which may have been made with it. One that cannot be looked
+/// into was not.
+pub(crate) fn sync_up(folder: &Path) -> io::Result<()> {
+    for folder in folder.ancestors() {
         // A path of one name has its parent where the process is.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         match File::open(folder) {

@@ -36,6 +36,7 @@ use crate::scan::pages;
 use crate::table::{TableCaps, check_length};
 use crate::{Cause, Entropy, Expect, Key, OpenError, Row, Table, TableError, Tag};
 use files::Files;
+pub(crate) use files::sync_up;
 pub use files::{DirectoryStep, Obstacle};
 use lock::{Guard, Locks, Sharing};
 

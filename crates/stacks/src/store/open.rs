@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, Pacer, PlaceId};
+use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, Pacer, PlaceId, make_folder};
 use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, Wakes, check, solve};
 use fulgurite_units::{ByteCount, Clock, RackId};
 use futures::future::BoxFuture;
@@ -163,7 +163,7 @@ impl RackStore {
         check(&options.shape, &assignment)?;
         let directory = &options.directory;
         if new.is_some() {
-            std::fs::create_dir_all(directory).map_err(StacksError::io("make", directory))?;
+            make_folder(directory).map_err(StacksError::io("make", directory))?;
         }
         let index = open_index((directory, &options.fail), new, coding, &options.clock)?;
         let rack = index.0;

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use fulgurite_units::Duration;
+use fulgurite_codes::signature;
+use fulgurite_units::{Controller as _, Duration, Instant, Outbox};
 use proptest::prelude::*;
 
 use super::nature::{Known, Nature};
 use super::world::{CHECK, World};
 use crate::awake::Row;
-use crate::consistency::Finding;
+use crate::consistency::{Change, Finding};
 use crate::group::Group;
+use crate::limits::DELTA_WINDOW;
+use crate::message::{Message, Status};
 use crate::word::Verdict;
-use crate::{Answer, Event, Offset, RegionId, TomeError};
+use crate::{Answer, Command, Event, Member, Offset, RegionId, Tome, TomeError, Version};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -171,14 +174,14 @@ fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
         offset,
         spot: region.spot(offset).unwrap(),
         version: region.version(offset),
-        change: fulgurite_codes::signature(b"what was never written"),
+        change: signature(b"what was never written"),
     };
     let spins = world.counts.spins;
     world.tamper(tome, &row);
     world.pass(Duration::from_secs(1));
     world.step(asks, check);
     world.pass(Duration::from_secs(1));
-    let named = Finding { offset, verdict: Verdict::Wrong(crate::Member::new(1)) };
+    let named = Finding { offset, verdict: Verdict::Wrong(Member::new(1)) };
     let Answer::Checked { findings, exchanged } = &world.checks[1] else { panic!("no answer") };
     assert_eq!(findings, &[named]);
     // 18 blocks: a root, then two nodes at each of five levels, of five members.
@@ -227,4 +230,44 @@ proptest! {
         prop_assert_eq!(world.counts.changes_lost, 0, "no old block went bad");
         prop_assert!(world.counts.crashes > 0 && world.counts.protected > 0);
     }
+}
+
+/// What a parity says to a change of the first data member of its group.
+fn said_to(
+    parity: &mut Tome,
+    (group, member): (&Group, Member),
+    version: Version,
+    floor: Version,
+) -> Vec<Status> {
+    let bytes = vec![u8::try_from(version.get()).unwrap(); 256];
+    let change = Change { offset: Offset::new(0), version, signature: signature(&bytes) };
+    let message = Message::Delta { group: group.id(), member, change, floor, bytes };
+    let mut out = Outbox::new();
+    let from = group.seats()[member.as_usize()].tome;
+    parity.step(Instant::ZERO, Event::Told { from, message }, &mut out);
+    let statuses = out.drain().filter_map(|command| match command {
+        Command::Tell { message: Message::Status { status, .. }, .. } => Some(status),
+        _ => None,
+    });
+    statuses.collect()
+}
+
+#[test]
+fn later_changes_that_are_kept_do_not_keep_an_older_one_out() {
+    let mut world = World::new(Nature::CALM, 5);
+    let group = world.groups.iter().next().unwrap().clone();
+    let data = group.split().data() as usize;
+    let seat = group.seats()[data].tome.get() as usize;
+    let parity = world.nodes[seat].tome.as_mut().unwrap();
+    let of = (&group, Member::at(0));
+    let window = u32::try_from(DELTA_WINDOW).unwrap();
+    let first = Version::new(1);
+    // One was refused, or was lost on the way, and others were sent meanwhile.
+    for version in 2..2 + window {
+        assert_eq!(said_to(parity, of, Version::new(version), first), [Status::Stored]);
+    }
+    assert_eq!(said_to(parity, of, Version::new(2 + window), first), [Status::Full]);
+    assert_eq!(said_to(parity, of, first, first), [Status::Stored]);
+    let later = Version::new(200);
+    assert_eq!(said_to(parity, of, later, first), [Status::Full]);
 }

@@ -23,7 +23,7 @@ use super::mend::change_bytes;
 use super::{Alarm, Answer, Command, Tome};
 use crate::awake::{Awake, Region, Role, Row};
 use crate::consistency::{Change, Nodes};
-use crate::limits::{DELTA_WINDOW, DESCENT_NODES_MAX, FOLD_BATCH, POLL, RESEND};
+use crate::limits::{DELTA_WINDOW, DELTAS_KEPT_MAX, DESCENT_NODES_MAX, FOLD_BATCH, POLL, RESEND};
 use crate::message::{Message, Status};
 use crate::pending::{Parities, Pending};
 use crate::standing::Standing;
@@ -334,9 +334,11 @@ impl Tome {
             }
             return Ok(if known.is_folded { Status::Folded } else { Status::Stored });
         }
-        let count = of_member.len();
+        // Later ones are kept until this one is there, folded or not: they must not keep it out.
+        let older = of_member.iter().filter(|(_, version, _)| *version < change.version).count();
+        let is_full = older >= DELTA_WINDOW || of_member.len() >= DELTAS_KEPT_MAX;
         match self.status_of(region, member, change.version) {
-            Status::Unknown if count >= DELTA_WINDOW => Ok(Status::Full),
+            Status::Unknown if is_full => Ok(Status::Full),
             Status::Unknown => {
                 self.commit(vec![Row::Stored { region, member, change, bytes }], out);
                 Ok(Status::Stored)
