@@ -10,8 +10,6 @@ after a kill. A new tier joins PLACES (docs/design/adding-a-tier.md).
 from __future__ import annotations
 
 import errno
-import json
-import os
 import random
 import re
 from collections.abc import Iterator
@@ -21,9 +19,20 @@ from typing import Any
 
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, HTTPClientError, ReadTimeoutError
 from fault_shim import Shim, missing
-from harness import KEYS, TINY_GEOMETRY, Server, binary, is_restored, read, restore, run, wait_until
+from harness import (
+    KEYS,
+    STOP_SECONDS,
+    TINY_GEOMETRY,
+    Server,
+    binary,
+    is_restored,
+    read,
+    restore,
+    run,
+    wait_until,
+)
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -41,8 +50,12 @@ CLASSES = {
 ANSWER_SECONDS = 30
 TOLD_SECONDS = 45.0
 HEAL_SECONDS = 60.0
-# What a client is told that is to come again, or to make room.
-REFUSALS = {(503, "ServiceUnavailable"), (503, "SlowDown"), (507, "InsufficientStorage")}
+# `serve` ended itself, since the key table could not be synced (docs/operating.md).
+KEY_TABLE_FAILED = 11
+# What a client is told that is to come again, or to make room; and where the archive's own disk
+# fails.
+BUSY = {(503, "ServiceUnavailable"), (503, "SlowDown"), (507, "InsufficientStorage")}
+REFUSALS = {False: BUSY, True: BUSY | {(500, "InternalError")}}
 
 
 @dataclass(frozen=True)
@@ -51,35 +64,58 @@ class Place:
 
     folder: str
     tier: str
-    # Whether its tier does without it: of several disks or sites one is missing.
+    # Whether its tier does without it: of several sites one is missing.
     is_spare: bool = False
+    heal_seconds: float = HEAL_SECONDS
+    # Other lines of the status and of the metrics that name it than those of a tier of objects.
+    status: str = "trouble"
+    metrics: str = "none"
+    # What it may say in place of the cause.
+    cause: str = "none"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What the calls below a place do."""
+    """What the calls below a place do, and what is then told of it."""
 
     mode: str
+    cause: str
     calls: tuple[str, ...] = ()
     error: int = 0
 
 
+RACK = {"status": "rack", "metrics": "fulgurite_rack_healthy 0"}
+TOMES = {"status": "tomes", "metrics": "fulgurite_tomes_healthy 0"}
 PLACES = {
-    "archive": Place("data", "archive"),
-    "rack-disks": Place("rack-disks", "rack"),
-    "rack-index": Place("rack-index", "rack"),
-    "tomes-disks": Place("tomes-disks", "tomes"),
-    "tomes-awake": Place("tomes-awake", "tomes"),
-    "site": Place("oslo", "geo", is_spare=True),
+    "archive": Place(
+        "data",
+        "archive",
+        status="catalog|disk|trouble|pipeline",
+        metrics=r'fulgurite_(catalog_writable 0|free_bytes 0|job_state\{job="tending",.*g"\} 1)',
+    ),
+    # Disks that did not come up rest for a minute, and are then woken by whoever wants them, or
+    # within another minute to see whether they do.
+    "rack-disks": Place("rack-disks", "rack", heal_seconds=200, **RACK),
+    "rack-index": Place("rack-index", "rack", **RACK),
+    "tomes-disks": Place("tomes-disks", "tomes", **TOMES),
+    # A known exception: where the store's own thread met the failure, the log alone has its cause.
+    "tomes-awake": Place(
+        "tomes-awake", "tomes", cause="a write of rows to tables or to the journal failed", **TOMES
+    ),
+    "site": Place(
+        "oslo", "geo", True, status="geo", metrics=r'fulgurite_geo_site_up\{site="oslo"\} 0'
+    ),
     "folder": Place("folder", "folder"),
 }
 CHANGES = ("create", "modify", "write", "truncate", "allocate", "rename", "unlink", "mkdir")
+ROOM = ("create", "write", "allocate", "mkdir", "statfs")
+GONE = "No such file or directory|is not there|no disk is in its place"
 FAULTS = {
-    "full": Fault("always", ("create", "write", "allocate", "mkdir"), errno.ENOSPC),
-    "one-sync": Fault("once", ("sync",), errno.EIO),
-    "dead": Fault("always", ("open", "read", "sync", *CHANGES), errno.EIO),
-    "read-only": Fault("always", CHANGES, errno.EROFS),
-    "gone": Fault("gone"),
+    "full": Fault("always", "[Nn]o space left|0 B free|rack is full", ROOM, errno.ENOSPC),
+    "one-sync": Fault("once", "Input/output error", ("sync",), errno.EIO),
+    "dead": Fault("always", "Input/output error", ("open", "read", "sync", *CHANGES), errno.EIO),
+    "read-only": Fault("always", "Read-only file system", CHANGES, errno.EROFS),
+    "gone": Fault("gone", GONE),
 }
 
 
@@ -127,11 +163,21 @@ class Rig:
             try:
                 s3.put_object(Bucket=BUCKET, Key=key, Body=body, StorageClass=storage_class)
                 self.kept[key] = (storage_class, body)
+            except HTTPClientError as error:
+                assert self.has_ended(), error
+                self.refused[key] = body
             except ClientError as error:
                 answer = error.response
                 code = answer["ResponseMetadata"]["HTTPStatusCode"], answer["Error"]["Code"]
-                assert code in REFUSALS, f"{key}: {error}"
+                assert code in REFUSALS[self.place.tier == "archive"], f"{key}: {error}"
                 self.refused[key] = body
+
+    def use(self, name: str) -> None:
+        """Put and read, unless the program has ended itself."""
+        if self.server.is_running():
+            self.put_all(name)
+        if self.server.is_running():
+            self.read_some()
 
     def read_some(self) -> None:
         """Read what may be read at once: what is not of the tier is right; else it may wait."""
@@ -142,20 +188,33 @@ class Rig:
                 continue
             try:
                 assert read(s3, BUCKET, key) == body, f"{key} is served wrong"
-            except (ClientError, ReadTimeoutError) as error:
+            except (ClientError, HTTPClientError) as error:
+                if not isinstance(error, (ClientError, ReadTimeoutError)) and self.has_ended():
+                    return
                 # Copies, and what is not moved yet, lie on the archive's own disk.
                 is_hit = self.place.tier in (tier, "archive") and not self.place.is_spare
                 assert is_hit, f"{key} is of {tier}: {error}"
                 assert isinstance(error, ClientError), f"{key} is not answered: {error}"
                 status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-                assert status == 503, f"{key}: {error}"
+                assert status in (500, 503), f"{key}: {error}"
 
     def has_copy(self, s3: Any, key: str) -> bool:
         """Whether an archived object was restored."""
         try:
             return is_restored(s3, BUCKET, key)
-        except ClientError:
+        except (ClientError, HTTPClientError):
             return False
+
+    def has_ended(self) -> bool:
+        """Whether the program ended itself, which it does for its key table alone."""
+        if self.place.tier == "archive":
+            wait_until("it has ended", lambda: not self.server.is_running(), STOP_SECONDS)
+        if self.server.is_running() or self.server.process is None:
+            return False
+        code = self.server.process.returncode
+        assert code == KEY_TABLE_FAILED and self.place.tier == "archive", self.server.tail()
+        assert "key table failed" in self.server.tail(), self.server.tail()
+        return True
 
     def check_all(self) -> None:
         """Read every object, archived ones after a restore. What was refused may be there whole."""
@@ -173,20 +232,18 @@ class Rig:
         listed = s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
         assert {item["Key"] for item in listed} <= set(self.kept) | set(self.refused)
 
-    def admin_status(self, *options: str) -> str:
+    def admin_status(self) -> str:
         """What `fulgurite admin status` prints, wherever the data directory is."""
-        command = ["admin", "status", "--endpoint", self.server.endpoint, *options]
-        done = self.server.run(*command)
+        done = self.server.run("admin", "status", "--endpoint", self.server.endpoint)
         return done.stdout + done.stderr
+
+    def metrics(self) -> str:
+        """The page of metrics."""
+        return self.server.fetch("/metrics")[1].decode()
 
     def is_moved(self) -> bool:
         """Whether nothing is staged."""
-        found = self.admin_status("--json").splitlines()
-        try:
-            status = json.loads(found[0])
-        except (json.JSONDecodeError, IndexError):
-            return False
-        return status.get("objects_staged") == 0
+        return 'fulgurite_objects{residence="staged"} 0\n' in self.metrics()
 
     def ready(self) -> str:
         """What readiness says."""
@@ -195,36 +252,38 @@ class Rig:
     def fail(self, fault: Fault) -> None:
         """Let the fault begin."""
         if fault.mode == "gone":
-            os.rename(self.folder, self.away)
+            self.folder.rename(self.away)
         else:
-            match = f"/{self.place.folder}/"
-            self.shim.arm(fault.mode, list(fault.calls), fault.error, match=match)
+            self.shim.arm(fault.mode, list(fault.calls), fault.error, match=str(self.folder))
 
     def mend(self, fault: Fault) -> None:
         """Take its cause away."""
         if fault.mode == "gone":
-            os.rename(self.away, self.folder)
+            self.away.rename(self.folder)
         else:
             assert self.shim.disarm() > 0, "no call failed: the test met nothing"
 
     def is_told(self, fault: Fault) -> bool:
-        """Whether readiness, the status and the metrics say what fails."""
-        ready, status = self.ready(), self.admin_status()
-        metrics = self.server.fetch("/metrics")[1].decode()
-        self.told = f"{ready}\n{status}\n{told_metrics(metrics)}"
-        return ready != "ready\n"
+        """Whether readiness, the status and the metrics say what fails, and of which tier."""
+        if not self.server.is_running():
+            return self.has_ended()
+        place, metrics, status = self.place, self.metrics(), ""
+        counted = rf'^({place.metrics}|fulgurite_job_state\{{job="moving-{place.tier}",'
+        counted += r'state="resting"\} 1)$'
+        found = re.search(counted, metrics, re.MULTILINE)
+        ready = self.ready()
+        if found and ready != "ready\n":
+            status = self.admin_status()
+        self.told = f"{ready}\n{found}\n{status}"
+        causes = f"{fault.cause}|{place.cause}"
+        named = rf"^({place.status}|trouble +moving-{place.tier}) *.*({causes})"
+        return bool(re.search(named, status, re.MULTILINE))
 
     def is_healed(self) -> bool:
         """Whether everything is moved, and nothing is told any more."""
-        return self.server.is_running() and self.ready() == "ready\n" and self.is_moved()
-
-
-def told_metrics(page: str) -> str:
-    """Those lines of the metrics that say that something is not well."""
-    bad = r'^(fulgurite_job_state\{job="[^"]*",state="resting"\} 1|fulgurite_\w+_healthy 0'
-    bad += r'|fulgurite_geo_site_up\{site="\w+"\} 0|fulgurite_catalog_writable 0'
-    bad += r"|fulgurite_seal_troubles [1-9].*)$"
-    return "\n".join(line for line in page.splitlines() if re.match(bad, line))
+        if not self.server.is_running() and self.has_ended():
+            self.server.start()
+        return self.ready() == "ready\n" and self.is_moved()
 
 
 def configured(folder: Path) -> dict[str, Any]:
@@ -253,11 +312,7 @@ def configured(folder: Path) -> dict[str, Any]:
     }
 
 
-# The others do not get over all of it yet.
-WELL = ("rack-index", "tomes-disks", "site", "folder")
-
-
-@pytest.fixture(scope="module", params=WELL)
+@pytest.fixture(scope="module", params=PLACES)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """Run an archive for a place."""
     folder = tmp_path_factory.mktemp(request.param)
@@ -282,17 +337,19 @@ def test_storage_fails_for_a_while(rig: Rig, name: str) -> None:
     """Use the archive while its storage fails, take the cause away, wait, kill, and compare."""
     fault = FAULTS[name]
     rig.fail(fault)
-    rig.put_all(name)
-    rig.read_some()
-    if fault.mode == "once":
-        wait_until("a call fails", lambda: rig.shim.fired() > 0, HEAL_SECONDS)
-    else:
-        wait_until("it is told", lambda: rig.is_told(fault), TOLD_SECONDS)
-        rig.put_all(f"{name}-told")
-        rig.read_some()
-    rig.mend(fault)
+    rig.use(name)
     try:
-        wait_until("it is healed", rig.is_healed, HEAL_SECONDS)
+        if fault.mode == "once":
+            wait_until("a call fails", lambda: rig.shim.fired() > 0, HEAL_SECONDS)
+        else:
+            wait_until("it is told", lambda: rig.is_told(fault), TOLD_SECONDS)
+            rig.use(f"{name}-told")
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{rig.told}") from None
+    finally:
+        rig.mend(fault)
+    try:
+        wait_until("it is healed", rig.is_healed, rig.place.heal_seconds)
     except AssertionError as error:
         raise AssertionError(f"{error}\n{rig.ready()}\n{rig.admin_status()}") from None
     rig.check_all()
