@@ -18,6 +18,7 @@ CASES_TOGETHER = 10
 
 # The files that take longest begin first, so that no worker is left alone with one at the end.
 LONGEST = (
+    "test_failing_storage",
     "test_tomes_network",
     "test_tomes",
     "test_tomes_operated",

@@ -21,7 +21,13 @@ from pathlib import Path
 SOURCE = Path(__file__).with_name("shim.c")
 PAGE_BYTES = 4096
 # Classes of calls, in the order of shim.c.
-CLASSES = ["open", "create", "write", "sync", "truncate", "allocate", "rename", "unlink", "mkdir"]
+CLASSES = [
+    "open", "create", "write", "sync", "truncate", "allocate", "rename", "unlink", "mkdir",
+    # An open for writing of what is there, which is an "open" as well.
+    "modify",
+    # Only with `reads`; where "statfs" fails nothing is free.
+    "read", "statfs",
+]  # fmt: skip
 MODES = {"idle": 0, "once": 1, "always": 2, "short": 3}
 HEADER = struct.Struct("<cbhIQQQ")
 # mode, classes, errno, countdown, fired, calls of each class, match
@@ -63,8 +69,9 @@ class Record:
 class Shim:
     """The shim of one data directory, over all lives of its archive."""
 
-    def __init__(self, folder: Path, root: Path) -> None:
-        """Build it; `root` is the directory it watches."""
+    def __init__(self, folder: Path, root: Path, reads: bool = False) -> None:
+        """Build it; `root` is the directory it watches, and `reads` whether reads may fail."""
+        self._reads = reads
         folder.mkdir(parents=True, exist_ok=True)
         self.root = root.resolve()
         self.log = folder / "calls"
@@ -82,6 +89,7 @@ class Shim:
             "FAULT_ROOT": str(self.root),
             "FAULT_LOG": str(self.log),
             "FAULT_CONTROL": str(self._control_path),
+            **({"FAULT_READS": "1"} if self._reads else {}),
         }
 
     def position(self) -> int:

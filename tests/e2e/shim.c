@@ -32,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -40,7 +41,9 @@
 #define SYNC_NANOSECONDS 100000
 
 /* Classes of calls; fault_shim.py has the same list. */
-enum { OPEN, CREATE, WRITE, SYNC, TRUNCATE, ALLOCATE, RENAME, UNLINK, MKDIR, CLASSES };
+enum {
+    OPEN, CREATE, WRITE, SYNC, TRUNCATE, ALLOCATE, RENAME, UNLINK, MKDIR, MODIFY, READ, STATFS, CLASSES
+};
 /* What an armed control page does. */
 enum { IDLE, ONCE, ALWAYS, SHORT };
 
@@ -152,6 +155,7 @@ static long do_open(long n, long dir, const char *name, long flags, long mode) {
     struct stat s;
     int creates = (flags & O_CREAT) && stat(path, &s) != 0;
     int error = is_failing(creates ? CREATE : OPEN, path);
+    if (!error && !creates && (flags & O_ACCMODE) != O_RDONLY) error = is_failing(MODIFY, path);
     if (error > 0) return -error;
     if (!(flags & (O_CREAT | O_TRUNC)))
         return call(SYS_openat, dirfd, (long)name, flags, mode, 0, 0);
@@ -194,6 +198,21 @@ static long do_write_many(int fd, const char *path, const struct iovec *v, int c
         if ((size_t)done < v[i].iov_len) break;
     }
     return sum;
+}
+
+/* A read of a watched file; a short one is not made. */
+static long do_read(long n, const char *path, const long *a) {
+    int error = is_failing(READ, path);
+    if (error > 0) return -error;
+    return call(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* How much is free on the file system of a watched file; nothing, where that fails. */
+static long do_statfs(long n, const char *path, const long *a) {
+    long done = call(n, a[0], a[1], 0, 0, 0, 0);
+    struct statfs *found = (struct statfs *)a[1];
+    if (!done && is_failing(STATFS, path) > 0) found->f_bavail = found->f_bfree = 0;
+    return done;
 }
 
 static void record_synced(const char *path, int fd) {
@@ -320,11 +339,23 @@ static long on_file(long n, const long *a) {
     case SYS_writev: return do_write_many(fd, path, (void *)a[1], a[2], -1);
     case SYS_pwritev:
     case SYS_pwritev2: return do_write_many(fd, path, (void *)a[1], a[2], a[3]);
+    case SYS_read:
+    case SYS_readv:
+    case SYS_pread64:
+    case SYS_preadv:
+    case SYS_preadv2: return do_read(n, path, a);
+    case SYS_fstatfs: return do_statfs(n, path, a);
     case SYS_fsync:
     case SYS_fdatasync: return do_sync(fd, path);
     case SYS_ftruncate: return do_truncate(fd, path, a[1]);
     default: return do_allocate(fd, path, a[1], a[2], a[3]);
     }
+}
+
+static long on_statfs(long n, const long *a) {
+    char path[PATH_BYTES];
+    if (path_at(AT_FDCWD, (char *)a[0], path)) return do_statfs(n, path, a);
+    return call(n, a[0], a[1], 0, 0, 0, 0);
 }
 
 static long answer(long n, const long *a) {
@@ -342,6 +373,7 @@ static long answer(long n, const long *a) {
     case SYS_rmdir: return do_unlink(AT_FDCWD, (char *)a[0], AT_REMOVEDIR);
     case SYS_mkdir: return do_mkdir(AT_FDCWD, (char *)a[0], a[1]);
     case SYS_mkdirat: return do_mkdir(a[0], (char *)a[1], a[2]);
+    case SYS_statfs: return on_statfs(n, a);
     case SYS_mmap:
     case SYS_sendfile:
     case SYS_copy_file_range:
@@ -366,8 +398,12 @@ static int install(void) {
         SYS_pwritev,   SYS_pwritev2, SYS_fsync,    SYS_fdatasync, SYS_ftruncate, SYS_fallocate,
         SYS_rename,    SYS_renameat, SYS_renameat2, SYS_link,     SYS_linkat,    SYS_unlink,
         SYS_unlinkat,  SYS_rmdir,    SYS_mkdir,    SYS_mkdirat,   SYS_sendfile,  SYS_splice,
-        SYS_copy_file_range, SYS_io_uring_setup};
-    enum { COUNT = sizeof caught / sizeof *caught };
+        SYS_copy_file_range, SYS_io_uring_setup,
+        /* Last, and only where they are asked for: they are most calls. */
+        SYS_read,      SYS_readv,    SYS_pread64,  SYS_preadv,    SYS_preadv2,   SYS_statfs,
+        SYS_fstatfs};
+    enum { ALL = sizeof caught / sizeof *caught, READS = 7 };
+    int count = getenv("FAULT_READS") ? ALL : ALL - READS;
     struct sock_filter f[128];
     int n = 0;
     uint64_t after = (uint64_t)fault_gate_after;
@@ -379,7 +415,7 @@ static int install(void) {
     PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(after >> 32), 0, 1));
     PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, caught[i], 0, 1));
         PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP));
     }

@@ -369,14 +369,13 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     ))?;
     let mut unanswered = Vec::new();
     if has_rack {
-        let told = client
-            .rack()
-            .await
-            .map(|rack| rack.degraded_kinds().into_iter().map(str::to_owned).collect());
-        unanswered.extend(show_cold("rack", told, out)?);
+        unanswered.extend(show_cold("rack", client.rack().await.map(|rack| rack.reasons()), out)?);
     }
     if has_tomes {
         unanswered.extend(show_cold("tomes", client.tomes().await.map(|set| set.reasons), out)?);
+    }
+    if has_geo {
+        unanswered.extend(show_cold("geo", client.geo().await.map(|geo| geo.reasons()), out)?);
     }
     if unanswered.is_empty() {
         return Ok(());
@@ -385,7 +384,7 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     Err(Coded::new(Exit::Partial, message).into())
 }
 
-/// A tier of disks that sleep: what is wrong with it, or that nobody knows. Its name then.
+/// A tier that says itself what is wrong with it, or that nobody knows. Its name then.
 fn show_cold(
     name: &'static str,
     told: anyhow::Result<Vec<String>>,

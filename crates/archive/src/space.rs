@@ -13,15 +13,18 @@
 //! that day there is the reserve, a file of real blocks which is given up when the catalog can be
 //! neither opened nor written without them, and made again when there is room.
 //!
+//! A disk that failed while a body came is tried from time to time, so that whoever watches is told
+//! whether it works without anything being put.
+//!
 //! It does not count what the logs hold; that is the log's budget.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_units::{ByteCount, Duration, Seed};
+use fulgurite_units::{ByteCount, Duration, ErrorKind, Seed};
 
 use crate::directory::sync_dir;
 use crate::limits::{FREE_MIN_BYTES_MAX, RESERVE_BYTES_MAX, SPACE_SHARE};
@@ -54,6 +57,8 @@ pub(crate) struct Space {
     admitted: AtomicU64,
     /// Bytes of the reserve that are really there.
     reserve: Mutex<u64>,
+    /// Whether something could not be written, and nothing was since.
+    is_suspect: AtomicBool,
 }
 
 impl Space {
@@ -72,6 +77,7 @@ impl Space {
             reserve_wanted: or_share(options.reserve, RESERVE_BYTES_MAX),
             admitted: AtomicU64::new(0),
             reserve: Mutex::new(0),
+            is_suspect: AtomicBool::new(false),
         };
         *space.lock() = allocated(&space.reserve_path());
         Ok(space)
@@ -183,6 +189,26 @@ impl Space {
         true
     }
 
+    /// Notes that a body was not taken; whether its disk is why, [`Self::check_disk`] finds out.
+    pub(crate) fn note_failure(&self, error: &ArchiveError) {
+        if error.kind() == ErrorKind::Internal {
+            self.is_suspect.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// After a failure: writes a file, syncs and removes it, and so finds whether the disk works.
+    pub(crate) fn check_disk(&self) -> Result<()> {
+        if !self.is_suspect.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let path = self.data.join("probe");
+        let written = write_probe(&path);
+        let removed = std::fs::remove_file(&path);
+        written.and(removed).map_err(ArchiveError::io("write", &path))?;
+        self.is_suspect.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Makes the reserve when it is not there and its making leaves the floor free.
     pub(crate) fn keep_reserve(&self) -> Result<()> {
         let mut held = self.lock();
@@ -211,6 +237,13 @@ impl Space {
 /// Bytes of the disk that a file has, not the length it shows; none if it is not there.
 fn allocated(path: &Path) -> u64 {
     std::fs::symlink_metadata(path).map_or(0, |file| file.len().min(file.blocks() * 512))
+}
+
+fn write_probe(path: &Path) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut file = File::create(path)?;
+    file.write_all(&[0; 4096])?;
+    file.sync_all()
 }
 
 /// Makes a file of `bytes` real bytes.

@@ -409,7 +409,8 @@ fn whole_status(ground: &Ground) -> Result<Status> {
     let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
     let glass = ground.platters.snapshot()?;
     let day = ground.config.day.as_secs_f64();
-    let (orphaned_segments, orphaned_bytes) = orphan_totals(ground)?;
+    // A disk that does not work is told by a job: all else is worth knowing.
+    let (orphaned_segments, orphaned_bytes) = orphan_totals(ground).unwrap_or_default();
     let (reserve_bytes, reserve_bytes_wanted) = ground.space.reserve();
     let (repaired_by_track, repaired_by_group, repaired_by_set) = glass.repaired;
     let (seal_bytes_done, seal_bytes_total) = glass.seal_bytes;
@@ -440,7 +441,7 @@ fn whole_status(ground: &Ground) -> Result<Status> {
         log_bytes_max: ground.budget.max(),
         orphaned_segments,
         orphaned_bytes,
-        free_bytes: ground.space.free()?,
+        free_bytes: ground.space.free().unwrap_or_default(),
         free_bytes_min: ground.space.free_min(),
         reserve_bytes,
         reserve_bytes_wanted,

@@ -126,7 +126,7 @@ where
         let out_of_time = || BlobError::Unknown(fulgurite_sites::Cause::new("no answer in time"));
         let done = done.unwrap_or_else(|_| Err(out_of_time()));
         let refused = done.as_ref().is_err_and(|error| error.certainty() == Certainty::Refused);
-        site.note_blob(one, done.is_ok() || refused);
+        site.note_blob(one, &done);
         tries += 1;
         if done.is_ok() || refused || tries == BLOB_TRIES || began.elapsed() + rest > BLOB_WITHIN {
             return done;
@@ -410,11 +410,7 @@ async fn payload_part(
         let stored = stored_range(header.bytes(), header.payload_bytes, &part);
         let began = Instant::now();
         let got = blobs.get(&key, Some(stored)).await;
-        let answered = match &got {
-            Ok(_) => true,
-            Err(error) => error.certainty() == Certainty::Refused,
-        };
-        site.note_blob(began, answered);
+        site.note_blob(began, &got);
         let stored = match got {
             Ok(stored) => stored,
             // What is not there may be there soon, where it is being made again.

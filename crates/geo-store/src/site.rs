@@ -11,8 +11,8 @@ use fulgurite_geo::{
     decode_answer, step_bytes,
 };
 use fulgurite_sites::{
-    Beside, Blob, Decision, Entropy, Guess, Key, Rests, Row as Stored, Table, TransactError,
-    transact,
+    Beside, Blob, BlobError, Certainty, Decision, Entropy, Guess, Key, Rests, Row as Stored, Table,
+    TransactError, transact,
 };
 use fulgurite_units::error_chain;
 use tokio::time::Instant;
@@ -70,6 +70,8 @@ struct Health {
     /// Failures since the last answer.
     failures: u32,
     failed: Option<Instant>,
+    /// What the last of them was.
+    why: Option<String>,
     /// The usual time of an answer about a row, and of a fragment, in seconds.
     row: Option<f64>,
     blob: Option<f64>,
@@ -120,6 +122,11 @@ impl Site {
         health.failures >= FAILURES_OF_DOWN && lately
     }
 
+    /// What it last failed with, while it is down.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.is_down().then(|| self.health().why.clone()).flatten()
+    }
+
     /// How far it is, by the usual time of its answers about rows.
     pub(crate) fn distance(&self) -> f64 {
         let health = self.health();
@@ -132,12 +139,13 @@ impl Site {
         std::time::Duration::from_secs_f64(usual * 3.0).max(HEDGE_MIN)
     }
 
-    /// Takes in that it answered, or did not.
-    fn note(&self, began: Instant, answered: bool, of_rows: bool) {
+    /// Takes in that it answered, or did not and why.
+    fn note(&self, began: Instant, failure: Option<String>, of_rows: bool) {
         let mut health = self.health();
-        if !answered {
+        if failure.is_some() {
             health.failures = health.failures.saturating_add(1);
             health.failed = Some(Instant::now());
+            health.why = failure;
             return;
         }
         health.failures = 0;
@@ -146,12 +154,13 @@ impl Site {
         *before = Some(usual(*before, seconds));
     }
 
-    /// Takes in how a call about a blob went.
-    pub(crate) fn note_blob(&self, began: Instant, answered: bool) {
-        if !answered {
+    /// Takes in how a call about a blob went. What was refused was answered.
+    pub(crate) fn note_blob<T>(&self, began: Instant, done: &Result<T, BlobError>) {
+        let failed = done.as_ref().err().filter(|error| error.certainty() != Certainty::Refused);
+        if failed.is_some() {
             Counts::add(&self.counts.blob_failures, 1);
         }
-        self.note(began, answered, false);
+        self.note(began, failed.map(|error| error_chain(error)), false);
     }
 
     /// What is likely of a row before it is read: that it is as it was last, or, where the first
@@ -189,7 +198,7 @@ impl Site {
             Some(beside) => self.ask(beside, key, request).await,
             None => self.transact(&**table, key, request, with).await,
         };
-        self.note(began, done.is_ok(), true);
+        self.note(began, done.as_ref().err().map(|error| error_chain(error)), true);
         match done {
             Ok((answer, calls)) => {
                 Counts::add(&self.counts.row_calls, u64::from(calls));

@@ -100,6 +100,9 @@ pub struct SiteSnapshot {
     pub bytes_read: u64,
     /// Calls about fragments that failed.
     pub blob_failures: u64,
+    /// What it last failed with, while it does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 impl Snapshot {
@@ -107,6 +110,28 @@ impl Snapshot {
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.sites.iter().all(|site| site.up && !site.rebuilding) && self.reads_lost == 0
+    }
+
+    /// Why it is not healthy, a line each, with the names of sites; none when it is.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons: Vec<String> = self.sites.iter().filter_map(SiteSnapshot::reason).collect();
+        if self.reads_lost > 0 {
+            reasons.push(format!("{} reads found a lost version", self.reads_lost));
+        }
+        reasons
+    }
+}
+
+impl SiteSnapshot {
+    fn reason(&self) -> Option<String> {
+        let name = &self.name;
+        match &self.trouble {
+            Some(why) if !self.up => Some(format!("site {name} did not answer lately: {why}")),
+            None if !self.up => Some(format!("site {name} could not be opened")),
+            _ if self.rebuilding => Some(format!("site {name} is being made again")),
+            Some(_) | None => None,
+        }
     }
 }
 
@@ -194,5 +219,6 @@ fn site((site, entry): (&Arc<crate::site::Site>, &SiteEntry)) -> SiteSnapshot {
         bytes_written: get(&site.counts.written),
         bytes_read: get(&site.counts.read),
         blob_failures: get(&site.counts.blob_failures),
+        trouble: site.trouble(),
     }
 }

@@ -57,9 +57,13 @@ pub(crate) const LOOK_PERIOD: Duration = Duration::from_secs(60);
 
 /// How long a disk rests that is not the right one, before it is looked at again; doubled each
 /// time, but never for ever.
-pub(crate) const WRONG_DISK_REST: Duration = Duration::from_secs(3600);
+pub(crate) const WRONG_DISK_REST: Duration = Duration::from_secs(60);
 /// The longest such rest.
 pub(crate) const WRONG_DISK_REST_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Times that a disk which did not come up is woken to see whether it does, when nobody else wants
+/// it: what passes is over by then, and a dead disk costs no more.
+pub(crate) const PROBES_MAX: u32 = 4;
 
 /// Blobs that are verified or rebuilt by one operation: others that want the group wait for no
 /// more.

@@ -227,6 +227,12 @@ impl Tome {
         self.broken.values().map(|bad| bad.len().max(1) as u64).sum()
     }
 
+    /// Whether a segment is beyond its parity, as far as is known.
+    #[must_use]
+    pub fn is_broken(&self, region: RegionIndex, segment: u32) -> bool {
+        self.broken.contains_key(&(region, segment))
+    }
+
     /// Notes rows and has them kept.
     fn commit(&mut self, rows: Vec<Row>, out: &mut Outbox<Command>) {
         for row in &rows {

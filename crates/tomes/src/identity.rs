@@ -82,7 +82,8 @@ pub(crate) fn check(lease: &Lease, expected: &TomeIdentity) -> Result<()> {
     let wrong = |what| Err(TomesError::WrongDisk { tome, what });
     match read(lease)? {
         Some(found) => expected.differs(&found).map_or(Ok(()), wrong),
-        None => wrong("a disk that says nothing of itself".to_owned()),
+        None if lease.exists("")? => wrong("a disk that says nothing of itself".to_owned()),
+        None => wrong("not there".to_owned()),
     }
 }
 

@@ -3,7 +3,8 @@
 //! One that cannot write tells nobody anything, and the set says why. It has its store opened anew
 //! from time to time, and when that can be written it begins as at a start, with what it wrote
 //! down: whoever had a token counts as having it for a whole lease. So a disk that was full for a
-//! while costs a while. Not here: who gets tokens ([`fulgurite_tome::token::Keeper`]).
+//! while costs a while. Who reads meanwhile is told so once that failed again. Not here: who gets
+//! tokens ([`fulgurite_tome::token::Keeper`]).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -13,10 +14,11 @@ use std::thread::JoinHandle;
 use fulgurite_tome::TomeId;
 use fulgurite_tome::token::{Command, Event, FromKeeper, Keeper, Kept, ToKeeper, TokenId};
 use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, error_chain};
+use tokio::sync::watch;
 
 use crate::fail_point::FailPoints;
 use crate::injected::{Failing, Injected};
-use crate::limits::{KEEPER_INBOX_MAX, KEEPER_REST};
+use crate::limits::{KEEPER_INBOX_MAX, KEEPER_REST, STUCK_GRACE};
 use crate::network::Network;
 use crate::set_store::SetStore;
 use crate::watch::{Happening, Watched};
@@ -39,6 +41,7 @@ pub(crate) struct KeeperDriver {
     inbox: SyncSender<Note>,
     thread: Mutex<Option<JoinHandle<()>>>,
     trouble: Arc<Mutex<Option<String>>>,
+    stuck: watch::Sender<bool>,
 }
 
 struct Loop {
@@ -52,6 +55,8 @@ struct Loop {
     clock: Clock,
     fail: Arc<FailPoints>,
     trouble: Arc<Mutex<Option<String>>>,
+    /// Whether its store could not be written when it was opened anew either.
+    stuck: watch::Sender<bool>,
     watched: Watched,
     /// Who was told last that a token is its own.
     told: BTreeMap<TokenId, TomeId>,
@@ -77,6 +82,7 @@ impl KeeperDriver {
         let keeper = Keeper::new(clock.passed(), tomes, tokens);
         let trouble = Arc::<Mutex<Option<String>>>::default();
         let (told, own, mend_at) = (BTreeMap::new(), Arc::clone(&trouble), None);
+        let stuck = watch::Sender::new(false);
         let keeping = Loop {
             keeper,
             tomes,
@@ -87,6 +93,7 @@ impl KeeperDriver {
             clock,
             fail,
             trouble: own,
+            stuck: stuck.clone(),
             watched,
             told,
         };
@@ -94,12 +101,26 @@ impl KeeperDriver {
             .name("tokens".to_owned())
             .spawn(move || keeping.run(&notes))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
-        Ok(Self { inbox, thread: Mutex::new(Some(thread)), trouble })
+        Ok(Self { inbox, thread: Mutex::new(Some(thread)), trouble, stuck })
     }
 
     /// Why nobody gets a token now.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns why, when nobody gets a token for so long that who reads shall wait no more.
+    pub(crate) async fn stuck(&self) -> String {
+        let mut stuck = self.stuck.subscribe();
+        loop {
+            // It is open as long as this is.
+            let _ = stuck.wait_for(|is_stuck| *is_stuck).await;
+            // What is read of a disk that turns needs no token.
+            tokio::time::sleep(STUCK_GRACE.into()).await;
+            if let Some(why) = self.trouble().filter(|_| *stuck.borrow()) {
+                return why;
+            }
+        }
     }
 
     pub(crate) fn stop(&self) {
@@ -176,6 +197,14 @@ impl Loop {
         self.store.keep(token, kept)
     }
 
+    /// What is written down, once it can be again.
+    fn mended(&self) -> Result<BTreeMap<TokenId, Kept>> {
+        for tome in (0..self.tomes).map(TomeId::new) {
+            self.injected.pass(tome, Failing::Token)?;
+        }
+        self.store.mended()
+    }
+
     /// Nobody is told anything before what is told is kept.
     fn cannot_write(&mut self, error: &TomesError) {
         let why = format!("no tokens are given now: {}", error_chain(error));
@@ -189,7 +218,7 @@ impl Loop {
 
     /// Begins anew with what was written down, if its store can be written again.
     fn mend(&mut self) {
-        match self.store.mended() {
+        match self.mended() {
             Ok(tokens) => {
                 let now = self.clock.passed();
                 self.keeper = Keeper::new(now, self.tomes, &tokens);
@@ -197,8 +226,12 @@ impl Loop {
                 let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
                 tracing::info!("tokens are given again: what is written down can be");
                 *trouble = None;
+                self.stuck.send_replace(false);
             }
-            Err(error) => self.cannot_write(&error),
+            Err(error) => {
+                self.cannot_write(&error);
+                self.stuck.send_replace(true);
+            }
         }
     }
 

@@ -35,6 +35,8 @@ pub const PROBE_REST_MAX: Duration = Duration::from_secs(600);
 pub const INBOX_MAX: usize = 256;
 /// Notes that wait at the keeper of tokens.
 pub const KEEPER_INBOX_MAX: usize = 4096;
+/// A read of a disk that turns has so long to end while no tokens are given.
+pub const STUCK_GRACE: Duration = Duration::from_secs(2);
 /// What a keeper could not write down is tried again after so long.
 pub const KEEPER_REST: Duration = Duration::from_secs(10);
 /// Tomes of a set in one process.

@@ -309,16 +309,25 @@ impl TomeSet {
 
     fn read<'a>(&'a self, name: &'a str, is_own: bool) -> BoxFuture<'a, Result<Vec<u8>>> {
         Box::pin(async move {
-            let mut tome = self.tome_of(name)?;
-            loop {
-                let got = self.get_of(tome, name, is_own).await;
-                match self.tome_of(name) {
-                    // Its seat has moved meanwhile.
-                    Ok(now) if got.is_err() && now != tome => tome = now,
-                    _ => return got,
-                }
+            let tome = self.tome_of(name)?;
+            tokio::select! {
+                biased;
+                got = self.got(tome, name, is_own) => got,
+                // Disks that do not turn will not, until tokens can be written down again.
+                why = self.keeper.stuck() => Err(TomesError::Unanswered { tome, why }),
             }
         })
+    }
+
+    async fn got(&self, mut tome: TomeId, name: &str, is_own: bool) -> Result<Vec<u8>> {
+        loop {
+            let got = self.get_of(tome, name, is_own).await;
+            match self.tome_of(name) {
+                // Its seat has moved meanwhile.
+                Ok(now) if got.is_err() && now != tome => tome = now,
+                _ => return got,
+            }
+        }
     }
 
     /// The bytes of an object that a tome has, or had.

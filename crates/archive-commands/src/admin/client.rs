@@ -208,6 +208,11 @@ impl AdminClient {
         self.get("tomes", &[]).await
     }
 
+    /// The namespace over several sites at one moment.
+    pub async fn geo(&self) -> anyhow::Result<fulgurite_geo_store::Snapshot> {
+        self.get("geo", &[]).await
+    }
+
     /// Their last wakes, the latest first.
     pub async fn tomes_ledger(&self) -> anyhow::Result<Vec<Wake>> {
         self.get("tomes-ledger", &[]).await

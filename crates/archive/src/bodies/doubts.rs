@@ -24,7 +24,6 @@ use fulgurite_catalog::{Committer, FjallStore, KeyRange, ReadView, Transaction};
 use fulgurite_units::ObjectId;
 
 pub(crate) use self::list::DoubtList;
-use crate::Result;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
 use crate::bodies::key_table::{KeyTable, UsedSlot};
@@ -40,6 +39,7 @@ use crate::recover::logs::{self, Segment};
 use crate::rows::{
     self, BODIES, BodyRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS, PartRow, SHREDS,
 };
+use crate::{ArchiveError, Result};
 
 /// What a start has open when it looks for doubts: no log yet, for what is found is to be counted
 /// in the segments that a log keeps.
@@ -135,10 +135,11 @@ impl Start<'_> {
             while let Some(record) = scan.next_record()? {
                 let Some((body, sealed)) = object_entry(&record) else { continue };
                 let Some(&slot) = slots.get(&body) else { continue };
-                let opened = self.keys.load(slot.index, body);
-                let Ok(entry) = opened.and_then(|key| Entry::open(&key, body, sealed)) else {
-                    continue;
+                let key = match self.keys.load(slot.index, body) {
+                    Err(ArchiveError::Corrupt { .. }) => continue,
+                    key => key?,
                 };
+                let Ok(entry) = Entry::open(&key, body, sealed) else { continue };
                 if self.kv.get(SHREDS, &body.to_bytes())?.is_some() {
                     continue;
                 }

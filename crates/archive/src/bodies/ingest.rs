@@ -135,6 +135,10 @@ impl IngestedBody {
 impl Ingest {
     /// Begins a body in the log `kind`.
     pub(crate) fn begin(ground: &Arc<Ground>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
+        Self::begun(ground, kind, claim).inspect_err(|error| ground.space.note_failure(error))
+    }
+
+    fn begun(ground: &Arc<Ground>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
         if let Some(bytes) = claim.bytes.filter(|&bytes| bytes > BODY_BYTES_MAX) {
             return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
         }
@@ -201,7 +205,7 @@ impl Ingest {
             what: format!("a body's worker died: {error}"),
         })?;
         self.idle = Some(work);
-        outcome
+        outcome.inspect_err(|error| self.key.ground.space.note_failure(error))
     }
 
     async fn hand_over(&mut self, is_end: bool) -> Result<()> {
@@ -246,6 +250,16 @@ impl Ingest {
     /// Ends the body: compares every claim, writes what `describe` says of it by its digests and
     /// the CRC of its ciphertext, then syncs bytes and key.
     pub(crate) async fn finish<T>(
+        self,
+        trailer: Option<Checksum>,
+        describe: impl FnOnce(&BodyDigests, u64) -> (BodyEntry, T),
+    ) -> Result<(IngestedBody, T)> {
+        let ground = Arc::clone(&self.key.ground);
+        let finished = self.finished(trailer, describe).await;
+        finished.inspect_err(|error| ground.space.note_failure(error))
+    }
+
+    async fn finished<T>(
         mut self,
         trailer: Option<Checksum>,
         describe: impl FnOnce(&BodyDigests, u64) -> (BodyEntry, T),

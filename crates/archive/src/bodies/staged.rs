@@ -14,7 +14,6 @@ use fulgurite_platters::{
 };
 use fulgurite_units::UnixTime;
 
-use crate::Result;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::damaged::set_aside;
 use crate::bodies::entry::Entry;
@@ -24,6 +23,7 @@ use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{account, leave_queue, queued_body, rows_in};
 use crate::rows::{self, BODIES, BodyRow, OBJECTS, QUEUE, QueueRow, Shard};
 use crate::tiers::leave_copies;
+use crate::{ArchiveError, Result};
 
 /// The staged bodies of an archive.
 #[derive(Debug)]
@@ -105,7 +105,10 @@ impl StagedBodies {
         let Some((queue, object, body)) = queued_body(&*view, place)? else { return Ok(None) };
         let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
         // A key destroyed a moment ago leaves an entry that nobody can open, as it should.
-        let Ok(key) = self.0.keys.load(body.key_slot, body.body_id) else { return Ok(None) };
+        let key = match self.0.keys.load(body.key_slot, body.body_id) {
+            Err(ArchiveError::Corrupt { .. }) => return Ok(None),
+            key => key?,
+        };
         entry.seal_as_planned(&key, body.body_id, planned).map(Some)
     }
 }

@@ -1,5 +1,5 @@
-//! Looks after the data directory: the reserve, names that are to be forgotten, from where on a
-//! start has to look for doubts, and the mark of the catalog.
+//! Looks after the data directory: whether its disk works, the reserve, names that are to be
+//! forgotten, from where on a start has to look for doubts, and the mark of the catalog.
 
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ impl Job for Tending {
     }
 
     fn failing(&self) -> &'static str {
-        "deleted names stay, the reserve is missing, the mark of the catalog stays older, or the \
-         next start has more to read"
+        "its disk takes nothing, deleted names stay, the reserve is missing, the mark of the \
+         catalog stays older, or the next start has more to read"
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
@@ -62,7 +62,8 @@ impl Job for Tending {
         let forgot = self.forgetting.run_due(ground, forgets);
         let settled = ground.note_settled();
         let marked = ground.mark.note(false);
-        kept.and(forgot).and(settled).and(marked)?;
+        // First, since it says what the others met.
+        ground.space.check_disk().and(kept).and(forgot).and(settled).and(marked)?;
         Ok(Next::Tick)
     }
 }

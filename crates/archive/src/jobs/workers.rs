@@ -145,7 +145,13 @@ impl Workers {
         // Behind a name may stand what it works for.
         let jobs = jobs.iter().filter_map(|job| job.name.split('-').next());
         let jobs: BTreeSet<String> = jobs.map(|name| format!("jobs: {name} fails")).collect();
-        kinds.chain(jobs).chain(self.failed_restores()).collect()
+        kinds.chain(self.no_room()).chain(jobs).chain(self.failed_restores()).collect()
+    }
+
+    /// Whether bodies are refused, since the disk of the data directory has no room for them.
+    fn no_room(&self) -> Option<String> {
+        let is_full = matches!(self.ground.space.check(1), Err(ArchiveError::Full { .. }));
+        is_full.then(|| "disk: it has no room for objects".to_owned())
     }
 
     /// Jobs that are in trouble; that of sealing is in those of its sets.

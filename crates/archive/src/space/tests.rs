@@ -71,3 +71,22 @@ fn the_reserve_is_real_and_comes_back() {
     poor.keep_reserve().unwrap();
     assert_eq!(poor.reserve(), (0, bytes));
 }
+
+#[test]
+fn a_disk_that_failed_is_tried_until_it_works() {
+    let dir = crate::testing::dir();
+    let space = space(&dir, 0, 0);
+    let (here, away) = (dir.path().join("here"), dir.path().join("away"));
+    let space = Space { data: here.clone(), ..Arc::into_inner(space).unwrap() };
+    space.check_disk().unwrap();
+    space.note_failure(&ArchiveError::Busy { what: "no fault of the disk".to_owned() });
+    space.check_disk().unwrap();
+    space.note_failure(&ArchiveError::Internal { what: "it failed".to_owned() });
+    let error = space.check_disk().unwrap_err();
+    assert!(error.to_string().contains("probe"), "{error}");
+    std::fs::create_dir(&here).unwrap();
+    space.check_disk().unwrap();
+    assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "nothing is left of it");
+    std::fs::rename(&here, &away).unwrap();
+    space.check_disk().unwrap();
+}

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use fulgurite_units::ArchiveId;
 
+use super::objects::error_text;
+
 /// Name of the file that says it.
 pub(super) const FILE: &str = "fulgurite-tier.json";
 const FORMAT: &str = "fulgurite-tier-1";
@@ -31,7 +33,7 @@ pub(super) async fn take(
     let ours = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
     match store.get(&path).await {
         Ok(found) => {
-            let bytes = found.bytes().await.map_err(|error| error.to_string())?;
+            let bytes = found.bytes().await.map_err(|error| error_text(&error))?;
             compare(&ours, &bytes)?;
             if !is_first {
                 return Ok(());
@@ -40,23 +42,23 @@ pub(super) async fn take(
         }
         Err(Error::NotFound { .. }) if is_first => {}
         Err(Error::NotFound { .. }) => return Err(not_there()),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error_text(&error)),
     }
     let bytes = serde_json::to_vec_pretty(&ours).map_err(|error| error.to_string())?;
     let create = || PutOptions { mode: PutMode::Create, ..PutOptions::default() };
     match store.put_opts(&path, PutPayload::from(bytes.clone()), create()).await {
         Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error_text(&error)),
     }
     // Of two that come at once both read what the one wrote.
-    let found = store.get(&path).await.map_err(|error| error.to_string())?;
-    compare(&ours, &found.bytes().await.map_err(|error| error.to_string())?)?;
+    let found = store.get(&path).await.map_err(|error| error_text(&error))?;
+    compare(&ours, &found.bytes().await.map_err(|error| error_text(&error))?)?;
     match store.put_opts(&path, PutPayload::from(bytes), create()).await {
         Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(()),
         Ok(_) => Err("the store does not obey `If-None-Match: *`: it wrote over a file that was \
                       there, and so would not keep two archives apart"
             .to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error_text(&error)),
     }
 }
 
@@ -71,9 +73,9 @@ pub(super) async fn confirm(
     let found = match store.get(&root.clone().join(FILE)).await {
         Ok(found) => found,
         Err(Error::NotFound { .. }) => return Err(not_there()),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error_text(&error)),
     };
-    compare(&ours, &found.bytes().await.map_err(|error| error.to_string())?)
+    compare(&ours, &found.bytes().await.map_err(|error| error_text(&error))?)
 }
 
 /// What it means that the file is not there in a tier that was taken.

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{Committer, FjallStore, KeyValue as _, ReadView as _, Transaction};
-use fulgurite_units::{ByteCount, ErrorKind, Kin, error_chain};
+use fulgurite_units::{ByteCount, ErrorKind, Kin};
 use futures::StreamExt as _;
 
 use super::objects::Cargo;
@@ -212,9 +212,12 @@ pub(super) fn cargo(
     body: &BodyRow,
     reader: LogReader,
 ) -> Result<Cargo> {
-    let secret = ground.keys.load(body.key_slot, body.body_id).map_err(|error| {
-        let what = format!("key of staged body {}: {}", body.body_id, error_chain(&error));
-        ArchiveError::Corrupt { what }
+    let secret = ground.keys.load(body.key_slot, body.body_id).map_err(|error| match error {
+        ArchiveError::Corrupt { what } => {
+            ArchiveError::Corrupt { what: format!("key of staged body {}: {what}", body.body_id) }
+        }
+        // It may be read later.
+        other => other,
     })?;
     let file = EntryFile {
         archive: ground.archive,

@@ -28,6 +28,35 @@ use crate::limits::{
 use crate::objects::classes::TierName;
 use crate::{ArchiveError, Result};
 
+/// Why a tier does not do what it is asked for.
+pub(super) struct Refusal(String);
+
+impl From<String> for Refusal {
+    fn from(what: String) -> Self {
+        Self(what)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self(error_text(&error))
+    }
+}
+
+/// What a store says, with every cause that it has not said itself.
+pub(super) fn error_text(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
 /// What memory of bodies under way is counted in.
 const BRING_UNIT_BYTES: u64 = 4096;
 
@@ -236,8 +265,8 @@ impl ObjectTier {
         Ok((&**store, root))
     }
 
-    pub(super) fn unavailable(&self, what: impl ToString) -> ArchiveError {
-        ArchiveError::TierUnavailable { tier: self.name.to_string(), what: what.to_string() }
+    pub(super) fn unavailable(&self, what: impl Into<Refusal>) -> ArchiveError {
+        ArchiveError::TierUnavailable { tier: self.name.to_string(), what: what.into().0 }
     }
 
     /// Something is not as the rows say.

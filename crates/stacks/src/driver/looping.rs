@@ -482,6 +482,7 @@ impl Loop {
     /// A disk is active, and says this of itself.
     fn arrived(&mut self, place: PlaceId, health: Option<Health>) {
         self.wrong.remove(&place);
+        self.looks.came_up(place);
         if self.troubles.remove(&place).is_some() {
             tracing::info!(%place, "a disk is well again");
         }

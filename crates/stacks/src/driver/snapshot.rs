@@ -37,21 +37,45 @@ pub struct Snapshot {
     pub unmended: u64,
 }
 
+/// That disks cannot be used.
+const TROUBLED: &str = "disks are in trouble or away";
+
 impl Snapshot {
     /// What is wrong with it in kinds, without a disk or a blob by name; nothing when it is well.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<&'static str> {
-        let disks = || self.groups.iter().flat_map(|group| &group.disks);
-        let is_bad = |disk: &DiskSnapshot| disk.trouble.is_some() || disk.power.is_out();
         let fails = |disk: &DiskSnapshot| {
             disk.health.as_ref().is_some_and(|health| health.passes == Some(false))
         };
         let kinds = [
-            (disks().any(is_bad), "disks are in trouble or away"),
-            (disks().any(fails), "disks say that they will fail"),
+            (self.troubled().next().is_some(), TROUBLED),
+            (self.disks().any(fails), "disks say that they will fail"),
             (self.unsound() > 0, "blobs have lost stacks that could not be made anew"),
         ];
         kinds.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| kind).collect()
+    }
+
+    /// The same for operators: how many disks are in trouble, and what is wrong with the first.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<String> {
+        let named = |kind: &'static str| match self.troubled().next() {
+            Some(first) if kind == TROUBLED => {
+                let why = first.trouble.as_deref().unwrap_or_else(|| first.power.name());
+                let (count, place) = (self.troubled().count(), first.place);
+                format!("{count} {kind}; the first is disk {place}: {why}")
+            }
+            Some(_) | None => kind.to_owned(),
+        };
+        self.degraded_kinds().into_iter().map(named).collect()
+    }
+
+    fn disks(&self) -> impl Iterator<Item = &DiskSnapshot> {
+        self.groups.iter().flat_map(|group| &group.disks)
+    }
+
+    /// Disks that cannot be used.
+    fn troubled(&self) -> impl Iterator<Item = &DiskSnapshot> {
+        self.disks().filter(|disk| disk.trouble.is_some() || disk.power.is_out())
     }
 
     /// Blobs that lack stacks, or more than their redundancy, as far as verifications and reads

@@ -90,6 +90,31 @@ async fn a_disk_that_is_pulled_out_while_it_sleeps_is_missed_until_it_is_back() 
     }
 }
 
+/// Spin-ups of the disk.
+fn spin_ups(status: &Snapshot) -> u64 {
+    let mut disks = status.groups.iter().flat_map(|group| &group.disks);
+    disks.find(|disk| disk.place == PLACE).unwrap().spin_ups
+}
+
+#[tokio::test]
+async fn a_disk_that_is_dead_is_tried_a_few_times_only() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    let rack = shelf.open();
+    shelf.disks.inject(PLACE, Fault::Dead).unwrap();
+    rack.verify().await.unwrap();
+    until(&rack, |status| trouble(status).is_some()).await;
+    let before = spin_ups(&rack.status().await.unwrap());
+    for _ in 0..1000 {
+        shelf.clock.advance(LOOK);
+        rack.status().await.unwrap();
+    }
+    let status = rack.status().await.unwrap();
+    let tried = spin_ups(&status) - before;
+    assert!(tried <= 12, "{tried} spin-ups are more than four turns of three tries");
+    assert!(trouble(&status).is_some());
+}
+
 #[tokio::test]
 async fn what_lies_in_a_group_and_its_room_are_known_over_starts() {
     let shelf = Shelf::new();

@@ -8,7 +8,7 @@ use fulgurite_disks::{Cause, Observed, PlaceId, Power, Totals, Wake};
 use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{
-    Alarm, Answer, Command, Epoch, Event, RequestId, Spot, Tome, TomeError, TomeId,
+    Alarm, Answer, Command, Epoch, Event, RegionIndex, RequestId, Spot, Tome, TomeError, TomeId,
 };
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -54,7 +54,8 @@ pub(super) struct Loop {
     pub(super) failures: Failures,
     /// The same, for whoever chooses a tome.
     pub(super) health: watch::Sender<Health>,
-    pub(super) alarms: VecDeque<String>,
+    /// What went wrong, and of a segment that is beyond its parity which: it may be whole again.
+    alarms: VecDeque<(String, Option<(RegionIndex, u32)>)>,
     pub(super) healed: u64,
     pub(super) told: Told,
     is_stopping: bool,
@@ -486,6 +487,7 @@ impl Loop {
     fn alarmed(&mut self, alarm: &Alarm) {
         let tome = self.id();
         self.parts.watched.tell(|| Happening::Alarm { tome, alarm: alarm.clone() });
+        let mut lost = None;
         let text = match alarm {
             Alarm::Healed { region, blocks } => {
                 tracing::warn!(%tome, %region, blocks, "bad blocks were made anew");
@@ -493,6 +495,7 @@ impl Loop {
                 return;
             }
             Alarm::SegmentLost { region, segment } => {
+                lost = Some((*region, *segment));
                 format!("segment {segment} of region {region} is beyond its parity")
             }
             Alarm::ChangeLost { region, version } => {
@@ -518,7 +521,15 @@ impl Loop {
         if self.alarms.len() == ALARMS_KEPT {
             self.alarms.pop_front();
         }
-        self.alarms.push_back(text);
+        self.alarms.push_back((text, lost));
+    }
+
+    /// What is wrong beside failures of its storage.
+    pub(super) fn alarms(&self) -> Vec<String> {
+        let is_so = |lost: &Option<(RegionIndex, u32)>| {
+            lost.is_none_or(|(region, segment)| self.tome.is_broken(region, segment))
+        };
+        self.alarms.iter().filter(|(_, lost)| is_so(lost)).map(|(text, _)| text.clone()).collect()
     }
 
     fn spin_up(&mut self, token: TokenId, epoch: Epoch) -> Result<()> {

@@ -79,7 +79,7 @@ impl Loop {
             bad: self.tome.bad_blocks(),
             trouble: self.failure.as_ref().map(Failure::told),
             away: None,
-            alarms: self.alarms.iter().cloned().collect(),
+            alarms: self.alarms(),
         }
     }
 }

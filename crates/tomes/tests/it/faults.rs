@@ -279,6 +279,23 @@ async fn a_keeper_that_cannot_write_gives_no_token_until_it_can() {
 }
 
 #[tokio::test]
+async fn a_read_ends_while_nobody_can_be_given_a_token() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
+    shelf.wait(set.protected("one")).await.unwrap();
+    shelf.settle(&set).await;
+    crate::shelf::tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Token));
+    let error = shelf.wait(set.get("one")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("no tokens are given now: "), "{error}");
+    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    well(&shelf, &set).await;
+    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));
+    set.stop();
+}
+
+#[tokio::test]
 async fn where_an_object_lies_that_could_not_be_written_down_is_known_at_the_next_start() {
     let shelf = Shelf::new();
     let set = shelf.init();

@@ -72,9 +72,20 @@ impl Copy {
     }
 
     /// One slot.
-    pub(super) fn slot(&self, index: u32) -> Slot {
+    ///
+    /// # Errors
+    /// When the disk does not give it back, which says nothing of what is in it.
+    pub(super) fn slot(&self, index: u32) -> Result<Slot> {
+        let mut slot = EMPTY;
+        read_up_to(&self.target.file, &mut slot, u64::from(index) * SLOT_BYTES as u64)
+            .map_err(ArchiveError::io("read", self.path()))?;
+        Ok(slot)
+    }
+
+    /// The slot of the probe; one of no key where the disk does not give it back.
+    pub(super) fn probe(&self) -> Slot {
         let mut slot = [EMPTY];
-        self.read(index, &mut slot);
+        self.read(0, &mut slot);
         slot[0]
     }
 

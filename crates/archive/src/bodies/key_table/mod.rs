@@ -166,7 +166,7 @@ impl KeyTable {
     pub(crate) fn archive_of(paths: &[PathBuf]) -> Option<ArchiveId> {
         let probe = |path: &PathBuf| {
             let copy = path.exists().then(|| Copy::open(path).ok()).flatten()?;
-            match slot::content(&copy.slot(0)) {
+            match slot::content(&copy.probe()) {
                 Content::Whole { body, .. } => Some(ArchiveId::from_bytes(body.to_bytes())),
                 Content::Empty | Content::Damaged => None,
             }
@@ -178,7 +178,7 @@ impl KeyTable {
     fn probes(&self, count: u32) -> Result<Probes> {
         let mut runs = Vec::with_capacity(self.copies.len());
         for copy in &self.copies {
-            let found = copy.slot(0);
+            let found = copy.probe();
             let is_damaged = slot::content(&found) == Content::Damaged;
             let probe = if is_damaged { slot::mend(&self.master, &found) } else { Some(found) };
             let run = match probe.map(|probe| (slot::content(&probe), probe)) {
@@ -434,25 +434,32 @@ impl KeyTable {
     /// The key of `body` in slot `index`.
     ///
     /// # Errors
-    /// `Corrupt` when the slot holds another key or none.
+    /// `Corrupt` when the slot holds another key or none; `Io` when no copy of it with this key can
+    /// be read.
     pub(crate) fn load(&self, index: u32, body: ObjectId) -> Result<SecretKey> {
         let key_in = |slot: &Slot| {
             slot::decode(&self.master, slot).filter(|(found, _)| *found == body).map(|(_, key)| key)
         };
-        let mut passed = Vec::new();
+        let (mut passed, mut unread) = (Vec::new(), None);
         for copy in &self.copies {
-            let slot = copy.slot(index);
-            if let Some(key) = key_in(&slot) {
-                if !passed.is_empty() {
-                    self.heal(index, &slot);
-                }
-                return Ok(key);
+            match copy.slot(index) {
+                Ok(slot) => match key_in(&slot) {
+                    Some(key) => {
+                        if !passed.is_empty() || unread.is_some() {
+                            self.heal(index, &slot);
+                        }
+                        return Ok(key);
+                    }
+                    None => passed.push(slot),
+                },
+                Err(error) => unread = Some(error),
             }
-            passed.push(slot);
         }
         let mended = passed.iter().filter_map(|slot| slot::mend(&self.master, slot));
-        mended.map(|slot| key_in(&slot)).find_map(|key| key).ok_or_else(|| ArchiveError::Corrupt {
-            what: format!("slot {index} of the key table does not hold the key of body {body}"),
+        mended.map(|slot| key_in(&slot)).find_map(|key| key).ok_or_else(|| {
+            let what =
+                format!("slot {index} of the key table does not hold the key of body {body}");
+            unread.unwrap_or(ArchiveError::Corrupt { what })
         })
     }
 
@@ -461,11 +468,14 @@ impl KeyTable {
     fn heal(&self, index: u32, whole: &Slot) {
         let _slots = self.lock();
         // Looked at again under the lock: a key may be destroyed at this moment.
-        if !self.copies.iter().any(|copy| copy.slot(index) == *whole) {
+        let is_whole = |copy: &Copy| copy.slot(index).is_ok_and(|slot| slot == *whole);
+        if !self.copies.iter().any(is_whole) {
             return;
         }
         for copy in &self.copies {
-            if slot::content(&copy.slot(index)) == Content::Damaged {
+            // A block that cannot be read may be whole again when it is written.
+            let found = copy.slot(index);
+            if found.map_or(true, |slot| slot::content(&slot) == Content::Damaged) {
                 let path = copy.path().display();
                 tracing::warn!(%path, index, "a damaged slot of the key table was mended");
                 if let Err(error) = copy.write(index, whole) {
@@ -510,14 +520,18 @@ impl KeyTable {
             let _slots = self.lock();
             let mut was_there = false;
             let mut is_empty = true;
-            for copy in &self.copies {
-                let found = copy.slot(index);
-                if self.is_of(&found, body) {
-                    copy.write(index, &EMPTY)?;
-                    was_there = true;
-                } else {
+            let found: Vec<_> = self.copies.iter().map(|copy| copy.slot(index)).collect();
+            let is_known = found.iter().flatten().any(|slot| self.is_of(slot, body));
+            for (copy, found) in self.copies.iter().zip(found) {
+                match found {
                     // After a crash the slot may already be zero, or hold the key of a newer body.
-                    is_empty &= found == EMPTY;
+                    Ok(found) if !self.is_of(&found, body) => is_empty &= found == EMPTY,
+                    // What one copy has is in one that cannot be read as well.
+                    Err(error) if !is_known => return Err(error),
+                    Ok(_) | Err(_) => {
+                        copy.write(index, &EMPTY)?;
+                        was_there = true;
+                    }
                 }
             }
             if was_there && is_empty {

@@ -294,3 +294,29 @@ fn after_a_failed_sync_nothing_is_taken_and_the_process_is_told() {
         ));
     });
 }
+
+/// Has no read of a copy succeed.
+fn unreadable(world: &World, table: &mut KeyTable, copy: usize) {
+    let file = File::options().write(true).open(&world.paths()[copy]).unwrap();
+    table.copies[copy].target.file = std::sync::Arc::new(file);
+}
+
+#[test]
+fn keys_on_a_disk_that_does_not_answer_are_neither_lost_nor_taken_for_destroyed() {
+    let world = World::new(1);
+    let mut table = world.open().unwrap();
+    let keys = [(1, body(10))];
+    unreadable(&world, &mut table, 0);
+    table.load(1, body(10)).unwrap();
+    unreadable(&world, &mut table, 1);
+    assert!(matches!(table.load(1, body(10)), Err(ArchiveError::Io { .. })));
+    assert!(matches!(table.destroy_blocking(&keys), Err(ArchiveError::Io { .. })));
+    let mut table = world.open().unwrap();
+    table.load(1, body(10)).unwrap();
+    // What the other copy has is known to be in this one.
+    unreadable(&world, &mut table, 1);
+    table.destroy_blocking(&keys).unwrap();
+    for copy in 0..2 {
+        assert_eq!(world.bytes(copy)[SLOT_BYTES..], EMPTY, "copy {copy}");
+    }
+}

@@ -7,16 +7,20 @@
 //! is not there                         lost, until a look finds it again
 //! ```
 //!
+//! Disks that did not come up are woken after their rest, a few times, to see whether they do now:
+//! else what was wrong for a moment would be shown until somebody wants their group.
+//!
 //! At the first look after a start what turns was left turning, by a crash say; that is no wake.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_disks::{Backend, Cause, Observed, PlaceId, Power, Wake};
-use fulgurite_rack::{Event, Part};
-use fulgurite_units::{Instant, error_chain};
+use fulgurite_rack::{Event, OpKind, Part, PlaceState};
+use fulgurite_units::{ByteCount, Instant, error_chain};
 
+use super::super::{Needs, Task};
 use super::{Loop, Message};
-use crate::limits::LOOK_PERIOD;
+use crate::limits::{LOOK_PERIOD, PROBES_MAX};
 use crate::work::disk_name;
 
 /// When disks are looked at, and what was found that is not as it should be.
@@ -31,6 +35,8 @@ pub(super) struct Looks {
     sinking: BTreeSet<PlaceId>,
     /// Places that no disk was in.
     gone: BTreeSet<PlaceId>,
+    /// How often disks were woken to see whether they come up, since they last did.
+    probes: BTreeMap<PlaceId, u32>,
 }
 
 impl Looks {
@@ -60,9 +66,15 @@ impl Looks {
         self.sinking.contains(&place)
     }
 
+    /// It came up.
+    pub(super) fn came_up(&mut self, place: PlaceId) {
+        self.probes.remove(&place);
+    }
+
     /// Another disk is in a place.
     pub(super) fn replaced(&mut self, place: PlaceId) {
         self.gone.remove(&place);
+        self.probes.remove(&place);
         self.stands_still(place);
     }
 }
@@ -75,6 +87,7 @@ impl Loop {
             return;
         }
         self.looks.next = now + LOOK_PERIOD;
+        self.probe();
         let shop = &self.hand.shop;
         let powers = shop.guard.powers().into_iter();
         let asleep = powers.filter(|(_, power)| *power == Power::Standby).map(|(place, _)| place);
@@ -89,6 +102,41 @@ impl Loop {
             Ok(_) => self.looks.is_under_way = true,
             // It is tried again when the next is due.
             Err(error) => tracing::warn!("the rack's disks are not looked at: {error}"),
+        }
+    }
+
+    /// Has disks woken that did not come up, when they have rested.
+    fn probe(&mut self) {
+        if self.troubles.is_empty() {
+            return;
+        }
+        // Rests are over by the time that the controller was told last.
+        self.tell(Event::Timer);
+        self.settle();
+        for group in self.assignment.groups().collect::<Vec<_>>() {
+            let is_due = |place: &&PlaceId| {
+                let probes = self.looks.probes.get(place).copied().unwrap_or_default();
+                self.troubles.contains_key(place)
+                    && self.rack.place_state(**place) == PlaceState::Asleep
+                    && probes < PROBES_MAX
+            };
+            let places = self.assignment.places(group).iter();
+            let places: Vec<PlaceId> = places.filter(is_due).copied().collect();
+            if places.is_empty() || self.tasks.values().any(|waiting| waiting.group == group) {
+                continue;
+            }
+            for place in &places {
+                *self.looks.probes.entry(*place).or_default() += 1;
+            }
+            let enough = u32::try_from(places.len()).unwrap_or(u32::MAX);
+            self.submit(Task {
+                group,
+                kind: OpKind::Scrub,
+                bytes: ByteCount::ZERO,
+                due: None,
+                needs: Some(Needs { places, enough }),
+                work: Box::new(|_| {}),
+            });
         }
     }
 
