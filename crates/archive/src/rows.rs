@@ -304,7 +304,7 @@ pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
     Ok(row::decode(space, bytes)?)
 }
 
-/// The same of bytes that `view` gave; it is told when they are no row.
+/// The same of bytes that `view` gave, which is notified when they are no row.
 pub(crate) fn decode_of<T: Row>(view: &dyn ReadView, space: Space, bytes: &[u8]) -> Result<T> {
     Ok(row::decode_of(view, space, bytes)?)
 }

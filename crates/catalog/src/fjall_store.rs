@@ -172,7 +172,7 @@ impl FjallStore {
     }
 
     /// Damage that was met since the store was opened: a block or a row that cannot be read, or a
-    /// table that is not as it was written. Opening the store anew does not mend it.
+    /// table that is not as it was written. Reopening the store does not mend it.
     #[must_use]
     pub fn damage(&self) -> Option<CatalogError> {
         self.met.get()
@@ -198,7 +198,7 @@ impl FjallStore {
         Place { path: &self.path, spaces: &self.spaces, config: &self.config, met: &self.met }
     }
 
-    /// Checks tables behind a failure, before the store is opened anew: it may have been a
+    /// Checks tables behind a failure, before the store is reopened: it may have been a
     /// compaction that met a damaged one, and would meet it again.
     fn check_tables(&self) -> Result<(), CatalogError> {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,7 +39,7 @@ pub const GROUP_SIZE_BUCKETS: usize = 10;
 /// 1 MiB.
 pub const TABLE_CHECKS_MAX: usize = 8;
 
-/// A store that is opened anew after a failure has its tables checked, unless they were within
+/// A store that is reopened after a failure has its tables checked, unless they were within
 /// this time: a disk that stays full has it opened every some seconds.
 pub const TABLES_TRUSTED_FOR: Duration = Duration::from_secs(60);
 

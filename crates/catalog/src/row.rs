@@ -87,7 +87,7 @@ pub fn get<T: Row>(
     view.get(space, key)?.map(|bytes| decode_of(view, space, &bytes)).transpose()
 }
 
-/// The row in these bytes, which `view` gave; it is told when they are none.
+/// The row in these bytes of `view`, which is notified when they are none.
 pub fn decode_of<T: Row>(
     view: &dyn ReadView,
     space: Space,

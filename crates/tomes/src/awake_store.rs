@@ -125,7 +125,7 @@ impl AwakeStore {
         Ok(Self { tome, folder, store, slots, _lock: lock })
     }
 
-    /// Opens it anew in place after a commit failed, and writes to it. What was committed is there;
+    /// Reopens it in place after a commit failed, and writes to it. What was committed is there;
     /// a commit that failed is there whole, on stable storage, or not at all.
     ///
     /// # Errors

@@ -13,7 +13,7 @@
 //! or done to it waits for the rows before it, and only reads do not.
 //!
 //! Whatever cannot be written or synced has the tome given up: its disk is put down, who waits is
-//! told, and nothing more is done until its files can be opened anew and written to (`recovery`).
+//! told, and nothing more is done until its files can be reopened and written to (`recovery`).
 //! The core's times are counted from 1970, so that ages go on over a start. Not here: which tomes
 //! there are.
 
@@ -182,7 +182,7 @@ pub(crate) struct Parts {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) gate: Arc<SpinGate>,
     pub(crate) network: Arc<dyn Network>,
-    /// Its set, when it was given up and is opened anew.
+    /// Its set, when it was given up and is reopened.
     pub(crate) rejoin: Arc<dyn Rejoin>,
     pub(crate) watched: Watched,
     /// Wakes of its disk in a day, as far as they can wait.

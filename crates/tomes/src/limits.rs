@@ -23,7 +23,7 @@ pub const AWAKE_BLOCK_CACHE: ByteCount = ByteCount::mib(2);
 
 /// A disk that did not turn up, or was not let to, is told to again after so long.
 pub const SPIN_UP_REST: Duration = Duration::from_secs(10);
-/// A tome that was given up is opened anew after so long; each time that this fails it rests twice
+/// A tome that was given up is reopened after so long; each time that this fails it rests twice
 /// as long.
 pub const REOPEN_REST: Duration = Duration::from_secs(5);
 /// The longest that it rests where what it keeps awake failed.

@@ -206,7 +206,7 @@ impl TomeSet {
     /// # Errors
     /// Kind `Conflict` when its name is taken, `Invalid` when it is empty or too large,
     /// `Unavailable` when no tome has room. After [`TomesError::GivenUp`] it may be there or not,
-    /// and its name is taken until that tome works again, or the set is opened anew.
+    /// and its name is taken until that tome works again, or the set is reopened.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<TomeId> {
         self.put_kin(name, bytes, None).await
     }

@@ -225,7 +225,7 @@ impl SetStore {
         self.tokens()
     }
 
-    /// Writes a batch. A store that could not be written before is opened anew first.
+    /// Writes a batch. A store that could not be written before is reopened first.
     fn apply(&self, batch: Batch) -> Result<()> {
         if self.store.check().is_err() {
             self.store.reopen()?;

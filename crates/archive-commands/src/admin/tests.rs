@@ -1,4 +1,4 @@
-//! What people are told of an archive.
+//! What is reported of an archive.
 
 use fulgurite_archive::status::{FailedRestore, Status};
 

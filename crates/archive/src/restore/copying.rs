@@ -37,7 +37,7 @@ pub(super) struct Copying {
 /// What is known of a restore's failures.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tries {
-    /// Times that all of it had to begin anew.
+    /// Times that all of it had to start over.
     rounds: u32,
     /// Whether a piece was found damaged since it began last.
     is_damaged: bool,
@@ -55,7 +55,7 @@ impl Tries {
         self.is_damaged |= is_damage;
     }
 
-    /// It begins anew: why it does not, if that was enough.
+    /// It starts over: why it does not, if that was enough.
     pub(super) fn end_round(&mut self) -> Option<String> {
         self.rounds += 1;
         let most = if self.is_damaged { RESTORE_DAMAGED_ROUNDS } else { RESTORE_ROUNDS_MAX };

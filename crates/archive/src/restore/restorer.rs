@@ -579,7 +579,7 @@ impl Driver {
         let Some(object) = self.forget(restore) else { return Ok(()) };
         tracing::error!(%object, error, "a restore is given up; asked for again it is tried again");
         let end = move |tx: &mut Transaction<'_>| give_up(tx, object, error);
-        // Waited for: whoever asks again meanwhile is asking for a restore that there is.
+        // Waited for: a client that asks again meanwhile is asking for a restore that there is.
         self.of.ground.committer.commit_blocking(end)
     }
 

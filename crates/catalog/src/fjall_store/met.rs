@@ -25,7 +25,7 @@ impl MetDamage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The damaged file that keeps the store from being opened anew, if one was met.
+    /// The damaged file that keeps the store from being reopened, if one was met.
     pub(super) fn of_file(&self) -> Option<CatalogError> {
         self.get().filter(names_a_file)
     }

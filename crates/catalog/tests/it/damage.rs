@@ -490,7 +490,7 @@ fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
     }
 }
 
-/// A block that went bad while the store is open: the reader is told, and the store keeps it.
+/// A block that went bad while the store is open: the reader gets an error, and the store keeps it.
 #[test]
 fn damage_that_is_met_later_is_kept() {
     let (_parent, path) = closed();
@@ -508,7 +508,7 @@ fn damage_that_is_met_later_is_kept() {
 }
 
 /// A compaction that meets a damaged table fails whenever it is begun: the store says which table
-/// that is, and is not opened anew for ever.
+/// that is, and is not reopened for ever.
 #[test]
 fn a_table_that_fails_compactions_is_named() {
     let (_parent, path) = closed();

@@ -21,7 +21,7 @@ use crate::limits::{
 use crate::{DisksError, GroupId, PlaceId, Result, Wake};
 
 const FORMAT: &str = "fulgurite-wake-ledger";
-/// Version 1 did not know the cause `verify`. A file of it is begun anew.
+/// Version 1 did not know the cause `verify`. A file of it is replaced by a new one.
 const VERSION: u32 = 2;
 
 /// The first line.

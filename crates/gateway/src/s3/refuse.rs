@@ -9,7 +9,7 @@ use super::signature::version2;
 use crate::percent::query_value;
 use crate::request::BodyFault;
 
-/// S3's words, and where clients are told so.
+/// S3's words, and where clients learn it.
 const VERSION_4_PLEASE: &str = "The authorization mechanism you have provided is not supported. \
      Please use AWS4-HMAC-SHA256: with signature_version = s3v4 in the settings of the AWS CLI and \
      boto3, signature_v2 = False in those of s3cmd, v2_auth = false in those of rclone.";

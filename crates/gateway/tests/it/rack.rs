@@ -92,7 +92,7 @@ async fn what_is_wrong_with_a_rack_is_told_though_requests_are_served() {
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
     let groups = shown["groups"].as_array().unwrap();
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
-    // Its stacks are made anew on others, and the disk stays out until another is in its place.
+    // Its stacks are rebuilt on others, and the disk stays out until another is in its place.
     report(&server, &format!("/-/admin/rack-rebuild?place={}", group["disks"][0]["place"])).await;
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");

@@ -1,7 +1,7 @@
 //! How often a disk is woken in a day, and what can wait when that is used up.
 //!
 //! Each spin-up costs a disk some of its life. What somebody waits for is never put off: a request,
-//! blocks and seats that are made anew, a scrub that was asked for, a disk that failed and is
+//! blocks and seats that are rebuilt, a scrub that was asked for, a disk that failed and is
 //! probed. What can wait is put off until fewer wakes lie in the last day than the budget has, and
 //! never beyond a bound: deltas that are to be folded or sent for [`FOLD_WAIT_MAX`], the full scrub
 //! for [`SCRUB_WAIT_MAX`]. When the disk turns for anything, what waited is done with it.

@@ -100,7 +100,7 @@ impl Tome {
     fn yields(&self) -> bool {
         let is_over = self.rest.turn_ends.is_none_or(|until| self.now >= until);
         let reads = || self.tasks.iter().any(|(_, task)| task.reads());
-        // What is made anew counts more.
+        // What is rebuilt counts more.
         self.holder.is_wanted_to_read() && is_over && !reads() && !self.has_piece()
     }
 

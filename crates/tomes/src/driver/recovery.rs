@@ -1,7 +1,7 @@
-//! A tome that failed is opened anew, as at a start, when its storage may work again.
+//! A tome that failed is reopened, as at a start, when its storage may work again.
 //!
 //! ```text
-//! given up --rest--> store opened anew, written, read --> what it keeps awake failed: usable
+//! given up --rest--> store reopened, written, read --> what it keeps awake failed: usable
 //!   ^ ^                   | |
 //!   | '-- fails ----------' '--> its disk failed: it turns, a file is written and read --> usable
 //!   '-- fails: the rest doubles -----------------'
@@ -9,7 +9,7 @@
 //!
 //! After a sync that failed nobody knows which writes before it are on stable storage, and a second
 //! sync says nothing. So every file is closed, and nothing that was in memory counts: the tome is
-//! what its store says when that is opened anew. Nothing else was acknowledged. Blocks and deltas
+//! what its store says when that is reopened. Nothing else was acknowledged. Blocks and deltas
 //! that no row names are written over, from descriptors that saw no failure.
 //!
 //! Not here: what a set makes of a tome that is back ([`Rejoin`]).
@@ -49,7 +49,7 @@ pub(crate) enum Health {
     GivenUp,
 }
 
-/// What becomes of a tome that is opened anew.
+/// What becomes of a tome that is reopened.
 #[derive(Debug)]
 pub(crate) enum Rejoined {
     /// It has what this says.
@@ -69,7 +69,7 @@ pub(super) struct Failure {
 enum Next {
     /// Nothing, until the next start.
     Nothing,
-    /// It is opened anew at this time.
+    /// It is reopened at this time.
     Reopen(Instant),
     /// It was opened; its disk is to turn.
     Probe,
@@ -83,7 +83,7 @@ pub(super) struct Failures {
     is_disk: bool,
     /// Since when all is well again.
     well: Option<Instant>,
-    /// How often it was opened anew.
+    /// How often it was reopened.
     reopened: u64,
 }
 
@@ -157,7 +157,7 @@ impl Loop {
         self.failure.as_ref().is_some_and(|failure| matches!(failure.next, Next::Probe))
     }
 
-    /// When it is opened anew.
+    /// When it is reopened.
     pub(super) fn reopens_at(&self) -> Option<Instant> {
         match self.failure.as_ref()?.next {
             Next::Reopen(at) if self.is_still() => Some(at),
@@ -169,7 +169,7 @@ impl Loop {
         self.give_up_for(error_chain(error), is_of_disk(error));
     }
 
-    /// Nothing is done any more until it is opened anew. Of what failed at once the first is told.
+    /// Nothing is done any more until it is reopened. Of what failed at once the first is reported.
     pub(super) fn give_up_for(&mut self, why: String, is_disk: bool) {
         let why = match &self.failure {
             Some(Failure { next: Next::Nothing, .. }) => return self.refuse(),
@@ -212,7 +212,7 @@ impl Loop {
         }
     }
 
-    /// Opens it anew, if it can be.
+    /// Reopens it, if it can be.
     pub(super) fn reopen(&mut self) {
         match self.reopened() {
             Ok(Some(why)) => return self.fail(Failure { why, next: Next::Nothing }),
@@ -234,7 +234,7 @@ impl Loop {
         self.settle();
     }
 
-    /// Has the core begin anew with what the store says; tells why not, if it never will.
+    /// Has the core start over with what the store says; tells why not, if it never will.
     ///
     /// # Errors
     /// When that cannot be opened, written or read yet.

@@ -196,7 +196,7 @@ impl Loop {
             if let Err(error) = &gone_on {
                 let why = vec![format!("seats do not move: {}", error_chain(error))];
                 let mut moves = lock(&self.moves);
-                // It is tried again, and told once.
+                // It is tried again, and reported once.
                 if moves.reasons != why {
                     tracing::error!("{}", why[0]);
                     moves.reasons = why;

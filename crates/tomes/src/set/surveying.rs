@@ -46,7 +46,7 @@ pub struct Surveyed {
     pub of: u64,
     /// Blocks that were found in them.
     pub blocks: u64,
-    /// Why it does not go on, until it is asked for again or the set is opened anew.
+    /// Why it does not go on, until it is asked for again or the set is reopened.
     pub trouble: Option<String>,
 }
 

@@ -56,15 +56,11 @@ impl S3Access for Admission {
         let read = context.and_then(|context| context.document());
         let is_read = is_read_for(cx.method(), &operation, read);
         check_headers(cx.headers())?;
-        match operation.as_str() {
-            _ if is_read => Ok(()),
-            // As of a bucket whose owner is enforced, as GetBucketOwnershipControls answers.
-            "PutBucketAcl" | "PutObjectAcl" => Err(acl_error()),
-            _ => {
-                let message = format!("{operation} is not implemented yet");
-                Err(s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message))
-            }
+        if is_read {
+            return Ok(());
         }
+        let message = format!("{operation} is not implemented yet");
+        Err(s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message))
     }
 }
 

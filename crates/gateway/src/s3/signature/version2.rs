@@ -132,7 +132,7 @@ impl<'a> Claim<'a> {
         Ok(Self { access_key, expires, signature })
     }
 
-    /// As `explained` of version 4: neither the secret nor the right signature is told.
+    /// As `explained` of version 4: neither the secret nor the right signature is shown.
     fn explained(&self, text: &[u8]) -> Refusal {
         let message = "The request signature we calculated does not match the signature you \
                        provided. Check your key and signing method.";

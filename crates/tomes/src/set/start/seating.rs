@@ -11,7 +11,7 @@ use crate::Result;
 use crate::awake_store::AwakeStore;
 use crate::fail_point::FailPoints;
 
-/// What a tome knows, with its seats in groups noted.
+/// What a tome knows, with its seats in groups kept.
 ///
 /// # Errors
 /// When they cannot be kept, or two groups have one region.
