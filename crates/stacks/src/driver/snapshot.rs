@@ -35,6 +35,10 @@ pub struct Snapshot {
     /// Blobs that a read since the start found stacks lost of, and that could not be made whole.
     #[serde(default)]
     pub unmended: u64,
+    /// Whether its index is an older copy whose disks were not looked through since: what was put
+    /// since is not found, and nothing is swept.
+    #[serde(default)]
+    pub index_is_older: bool,
 }
 
 impl Snapshot {
@@ -49,6 +53,7 @@ impl Snapshot {
         let kinds = [
             (disks().any(is_bad), "disks are in trouble or away"),
             (disks().any(fails), "disks say that they will fail"),
+            (self.index_is_older, "its index is an older copy: run `fulgurite rack recover`"),
             (self.unsound() > 0, "blobs have lost stacks that could not be made anew"),
         ];
         kinds.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| kind).collect()
