@@ -90,8 +90,8 @@ impl std::fmt::Display for SealTrouble {
 pub struct SetStatus {
     /// Its id.
     pub set: SetId,
-    /// `planned`, `written`, `verified`, `stored` or `released`; `unreadable` when the catalog's row
-    /// of it is damaged, of which nothing else is known then.
+    /// `planned`, `written`, `verified`, `stored` or `released`; `unreadable` when the catalog's
+    /// row of it is damaged, of which nothing else is known then.
     pub state: String,
     /// Information platters written.
     pub information_platters: u32,

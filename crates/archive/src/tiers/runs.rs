@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A tier that says less than the catalog is an older copy: bodies that were brought since are not
-//! in it. It stays one until the newer copy is back, or all bodies were read whole (`admin verify`).
-//! Not of stores that know of older copies of themselves, as the rack, tomes and sites do.
+//! in it. It stays one until the newer copy is back, or all bodies were read whole
+//! (`admin verify`). Not of stores that know of older copies of themselves, as the rack, tomes and
+//! sites do.
 
 use fulgurite_catalog::Transaction;
 use object_store::{Error, ObjectStoreExt as _, PutPayload};
