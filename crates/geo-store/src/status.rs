@@ -100,13 +100,20 @@ pub struct SiteSnapshot {
     pub bytes_read: u64,
     /// Calls about fragments that failed.
     pub blob_failures: u64,
+    /// Whether its table is an older copy, which is not asked.
+    #[serde(default)]
+    pub table_is_older: bool,
+    /// Whether its blobs are one: what was written since is missing there.
+    #[serde(default)]
+    pub blobs_are_older: bool,
 }
 
 impl Snapshot {
     /// Whether all sites answer and nothing is lost.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.sites.iter().all(|site| site.up && !site.rebuilding) && self.reads_lost == 0
+        let is_well = |site: &SiteSnapshot| site.up && !site.rebuilding && !site.blobs_are_older;
+        self.sites.iter().all(is_well) && self.reads_lost == 0
     }
 }
 
@@ -194,5 +201,7 @@ fn site((site, entry): (&Arc<crate::site::Site>, &SiteEntry)) -> SiteSnapshot {
         bytes_written: get(&site.counts.written),
         bytes_read: get(&site.counts.read),
         blob_failures: get(&site.counts.blob_failures),
+        table_is_older: site.is_table_older(),
+        blobs_are_older: site.are_blobs_older(),
     }
 }
