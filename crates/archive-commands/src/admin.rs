@@ -221,6 +221,9 @@ fn sealed(report: &SealReport, out: &Output) -> anyhow::Result<()> {
             set.set, set.information_platters, set.redundancy_platters, set.state
         ))?;
     }
+    if report.sets.iter().any(|set| set.state == "unreadable") {
+        out.text("the catalog is damaged: stop the archive and run `fulgurite recover`")?;
+    }
     if report.kept_staged > 0 {
         let bodies = counted(report.kept_staged, "body");
         out.text(format_args!("{bodies} would not survive where they were written; still staged"))?;

@@ -26,6 +26,7 @@ use crate::objects::parts;
 use crate::objects::put;
 use crate::objects::put::OwnWriter;
 use crate::objects::read;
+use crate::restore::RestoreWatch;
 use crate::shared::{self, SharedBuckets};
 use crate::status::{MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
 use crate::{ArchiveError, Checksum, Result};
@@ -607,6 +608,12 @@ impl Archive {
             let ground = Arc::clone(&self.ground);
             blocking(move || Ok(ground.platters.watch()?)).await
         })
+    }
+
+    /// Shows each restore that is given up from now on.
+    #[must_use]
+    pub fn watch_restores(&self) -> RestoreWatch {
+        RestoreWatch::new(self.ground.given_up.subscribe())
     }
 
     /// Lets an emulated machine of the library break: it stops where it is until it is repaired.

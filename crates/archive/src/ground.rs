@@ -30,11 +30,13 @@ use crate::directory::{
 };
 use crate::fail_point::FAIL_POINTS;
 use crate::jobs::{Bells, Inboxes};
+use crate::limits::GIVEN_UP_WAITING_MAX;
 use crate::objects::commit::{Retired, forget_shreds};
 use crate::objects::completing::Completing;
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
+use crate::status::FailedRestore;
 use crate::tiers::{Tiers, far_libraries};
 use crate::{ArchiveError, Result};
 
@@ -72,6 +74,8 @@ pub(crate) struct Ground {
     pub(crate) tiers: Tiers,
     /// Told whenever the job of a tier has looked for what waits, and when it never will again.
     pub(crate) moves_looked: tokio::sync::Notify,
+    /// Told of each restore that was given up.
+    pub(crate) given_up: tokio::sync::broadcast::Sender<FailedRestore>,
     pub(crate) completing: Completing,
     /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the
     /// sweep of this start met them: parts of uploads.
@@ -227,6 +231,7 @@ impl Ground {
             moves_looked: tokio::sync::Notify::new(),
             parts_in_doubt: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),
+            given_up: tokio::sync::broadcast::Sender::new(GIVEN_UP_WAITING_MAX),
             stopping,
             _lock: lock,
         })

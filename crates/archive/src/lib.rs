@@ -54,3 +54,4 @@ pub use objects::object::{
     WriteCondition,
 };
 pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};
+pub use restore::RestoreWatch;

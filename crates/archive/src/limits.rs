@@ -172,6 +172,8 @@ pub const SYNC_AHEAD_BYTES: u64 = 4 << 20;
 /// Most of each kind that a status or a verification names: failed restores, damaged copies and
 /// bodies, bodies in doubt.
 pub const NAMED_MAX: usize = 100;
+/// Restores that were given up and that somebody who watches was not told of yet.
+pub(crate) const GIVEN_UP_WAITING_MAX: usize = 256;
 /// Most bytes that S3 lets names, user metadata and tags have in an entry.
 const ENTRY_NAMED_BYTES_MAX: usize = BUCKET_NAME_BYTES_MAX
     + KEY_BYTES_MAX

@@ -23,6 +23,7 @@ mod failing;
 mod log_file;
 mod queue;
 mod restorer;
+mod watch;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use fulgurite_catalog::Transaction;
 use fulgurite_units::{ObjectId, UnixTime};
 
 pub(crate) use self::restorer::{Message, Restorer};
+pub use self::watch::RestoreWatch;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::copies;
 use crate::config::ExpeditedPolicy;

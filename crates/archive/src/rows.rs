@@ -548,6 +548,20 @@ pub(crate) fn note_tier_taken(tx: &mut Transaction<'_>, tier: &TierName) -> Resu
     put(tx, META, tier_key(tier), &1u64)
 }
 
+/// The last run that a tier was used by; 0 when that is not known.
+pub(crate) fn tier_run(view: &dyn ReadView, tier: &TierName) -> Result<u64> {
+    Ok(get::<u64>(view, META, &tier_run_key(tier))?.unwrap_or(0))
+}
+
+/// Notes that a tier is used by a run.
+pub(crate) fn note_tier_run(tx: &mut Transaction<'_>, tier: &TierName, run: u64) -> Result<()> {
+    put(tx, META, tier_run_key(tier), &run)
+}
+
+fn tier_run_key(tier: &TierName) -> Vec<u8> {
+    KeyWriter::new().string("tier-run").string(tier.as_str()).finish()
+}
+
 /// Key of the note that a tier is this archive's.
 pub(crate) fn tier_key(tier: &TierName) -> Vec<u8> {
     KeyWriter::new().string("tier").string(tier.as_str()).finish()

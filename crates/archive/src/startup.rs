@@ -73,6 +73,19 @@ fn in_doubt(
     Ok(in_doubt)
 }
 
+/// Names the platters that are stored, as far as the catalog says, and have no file. Blocks.
+pub(crate) fn name_missing_platters(ground: &Ground) -> Result<()> {
+    let missing = ground.platters.missing_count()?;
+    if missing > 0 {
+        tracing::error!(
+            missing,
+            "platters of the catalog are not there: bring them back, or the newer copy of their \
+             whole folder; what is on them comes from others of their sets as far as these suffice"
+        );
+    }
+    Ok(())
+}
+
 /// Destroys the keys that the run before this one made for uploads it never committed. Keys of
 /// older or newer runs are left alone: there the catalog may be the side that is behind. So are
 /// keys of bodies with an entry in a log, which may have been acknowledged: the catalog may be a

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! <url>/fulgurite-tier.json     whose tier it is: taken once, by one archive
+//! <url>/fulgurite-tier-run      the run that used it last
 //! <url>/bodies/<id>             the ciphertext of a body, as it was in the log
 //! <url>/bodies/<id>.entry       what `recover` needs to know of it (docs/formats/tier.md)
 //! <url>/platters/<id>.glass     a platter, where the tier is a far library
@@ -25,6 +26,7 @@ mod moves;
 mod objects;
 mod parcel;
 mod reader;
+mod runs;
 mod store;
 mod verification;
 mod waiting;

@@ -22,6 +22,7 @@ pub struct Ledger {
     places: BTreeMap<PlaceId, Totals>,
     groups: BTreeMap<GroupId, Totals>,
     recent: VecDeque<Wake>,
+    start: u64,
 }
 
 impl Ledger {
@@ -49,6 +50,12 @@ impl Ledger {
     /// A disk was replaced: its place begins a life of its own.
     pub fn replaced(&mut self, place: PlaceId) {
         self.places.remove(&place);
+    }
+
+    /// The latest start of its owner that it knows of; 0 when it knows of none.
+    #[must_use]
+    pub const fn start(&self) -> u64 {
+        self.start
     }
 
     /// The totals of a disk.

@@ -60,6 +60,10 @@ impl GeoStore {
         let kept = inner.heal_each(of, keys(of, None)?, one, &told).await?;
         let waiting = inner.means.undecided.waiting(0);
         let (undecided, oldest_undecided_seconds) = (waiting.versions, waiting.oldest_seconds);
+        let is_whole = kept.missing == 0 && kept.problems.is_empty() && kept.unsure == 0;
+        if is_whole && live.sites().iter().any(|site| site.are_blobs_older()) {
+            inner.count_start(&live, true).await;
+        }
         Ok(Kept { undecided, oldest_undecided_seconds, ..kept })
     }
 }

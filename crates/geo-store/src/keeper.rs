@@ -293,7 +293,7 @@ impl GeoStore {
             let mut kept = Kept::default();
             for site in live.voters() {
                 let Some(site) = live.shared(site) else { continue };
-                let Some(table) = &site.table else { continue };
+                let Some(table) = site.asked_table() else { continue };
                 let prefix = names::hints()?;
                 let mut hints = table.scan(Some(&prefix), None);
                 while let Some(hint) = hints.next().await {
@@ -384,6 +384,8 @@ impl GeoStore {
             ));
             }
             if kept.problems.is_empty() && kept.lost.is_empty() {
+                // Its counts go on where those of the old place were.
+                self.0.count_start(&self.0.live().await?, false).await;
                 let mut map = self.0.any_live().map.clone();
                 map.sites[index.index()].rebuilding = false;
                 self.0.change_map(map).await?;
@@ -461,7 +463,7 @@ impl GeoStore {
     async fn let_vote(&self, site: SiteIndex) -> Result<Kept> {
         let live = self.0.live().await?;
         let Some(site) = live.shared(site) else { return Ok(Kept::default()) };
-        let Some(table) = &site.table else { return Ok(Kept::default()) };
+        let Some(table) = site.asked_table() else { return Ok(Kept::default()) };
         let unavailable = || GeoError::Unavailable { key: "a listing".into() };
         let mut silent = Vec::new();
         for below in [names::rows(None)?, names::stripes()?] {
@@ -489,7 +491,13 @@ impl GeoStore {
         let rest = std::time::Duration::from_nanos(hints.as_nanos());
         let every = collect.as_nanos().div_ceil(hints.as_nanos().max(1)).max(1);
         tokio::spawn(async move {
-            for turn in 1_u64.. {
+            for turn in 0_u64.. {
+                let Some(inner) = weak.upgrade() else { return };
+                let store = Self(inner);
+                if turn % every == 0 {
+                    store.count_and_heal().await;
+                }
+                drop(store);
                 tokio::time::sleep(rest).await;
                 let Some(inner) = weak.upgrade() else { return };
                 let store = Self(inner);
@@ -497,7 +505,7 @@ impl GeoStore {
                 if done.is_ok() {
                     done = store.decide_what_waits().await;
                 }
-                if turn % every == 0 && done.is_ok() {
+                if (turn + 1) % every == 0 && done.is_ok() {
                     done = store.collect(&|_| {}).await;
                 }
                 match done {
@@ -510,6 +518,22 @@ impl GeoStore {
                 }
             }
         });
+    }
+}
+
+impl GeoStore {
+    /// Counts a start; where blobs are an older copy, makes again what they lack.
+    async fn count_and_heal(&self) {
+        let counted = self.count_start().await;
+        let is_older = self.0.any_live().sites().iter().any(|site| site.are_blobs_older());
+        let healed = match counted {
+            Ok(()) if is_older => self.heal(&|_| {}).await.map(|_| ()),
+            counted => counted,
+        };
+        if let Err(error) = healed {
+            let error = error_chain(&error);
+            tracing::warn!(%error, "a start is not counted at the sites");
+        }
     }
 }
 

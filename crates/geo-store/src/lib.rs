@@ -20,7 +20,7 @@
 //! object     on its way in, and found       healing   many objects, some of them again
 //! undecided  versions that wait              status    what it says of itself
 //! cache      fragments of other sites       writing   chunks of a stream, at their sites
-//! noted      objects with notes
+//! noted      objects with notes              starts    which site has an older copy
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).
@@ -42,6 +42,7 @@ mod objects;
 mod open;
 mod run;
 mod site;
+mod starts;
 mod status;
 mod store;
 mod tally;

@@ -48,7 +48,7 @@ impl Scan {
         let (send, rows) = mpsc::channel(LISTED_AHEAD);
         let site = live.shared(site);
         tokio::spawn(async move {
-            let table = site.as_ref().and_then(|site| Some((site, site.table.as_ref()?)));
+            let table = site.as_ref().and_then(|site| Some((site, site.asked_table()?)));
             let Some((site, table)) = table else {
                 let _ = send.send(Err(())).await;
                 return;

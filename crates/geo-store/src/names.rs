@@ -6,6 +6,8 @@
 //! s/WRITE               the row of a stripe that several objects share
 //! h/HEX                 a hint: which object has to be healed
 //! f/WRITE/CHUNK.INDEX   a fragment: of a write, of a chunk, which one
+//! counts                counts by which older copies of tables and blobs are known
+//! r/COUNT               such a count of the blobs of a site
 //! ```
 
 use fulgurite_geo::{Fragment, WriteId};
@@ -22,6 +24,9 @@ const FRAGMENTS: &str = "f";
 const STRIPES: &str = "s";
 /// Before hints.
 const HINTS: &str = "h";
+
+/// Before counts of a site's blobs.
+const COUNTS: &str = "r";
 
 /// The key under which the sites keep their map. No object has it: keys of objects have no such
 /// byte.
@@ -124,6 +129,27 @@ pub(crate) fn of_blob(blob: &Key) -> Option<(WriteId, u32, u8)> {
     let write = u128::from_str_radix(write, 16).ok()?;
     let chunk = u32::from_str_radix(chunk, 16).ok()?;
     Some((WriteId(write), chunk, u8::from_str_radix(index, 16).ok()?))
+}
+
+/// The row of counts of a site.
+pub(crate) fn starts() -> Result<Key> {
+    key("counts".into())
+}
+
+/// A count of a site's blobs.
+pub(crate) fn start(count: u64) -> Result<Key> {
+    key(format!("{COUNTS}/{count:016x}"))
+}
+
+/// All of them.
+pub(crate) fn starts_of_blobs() -> Result<Key> {
+    key(COUNTS.into())
+}
+
+/// Which count a blob is.
+pub(crate) fn of_start(blob: &Key) -> Option<u64> {
+    let count = blob.as_str().strip_prefix(COUNTS)?.strip_prefix('/')?;
+    u64::from_str_radix(count, 16).ok()
 }
 
 /// A hint of a writer.

@@ -133,6 +133,7 @@ impl Inner {
             }
             if map.epoch == live.map.epoch && map == live.map {
                 self.open_again(&live).await;
+                self.check_starts(&self.any_live()).await;
                 *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = asked;
                 return Ok(());
             }

@@ -2,7 +2,7 @@
 //! moved.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -32,6 +32,9 @@ pub(crate) struct Site {
     rows: Mutex<Remembered>,
     pub(crate) counts: Counts,
     pub(crate) tellings: Tellings,
+    /// Its table is an older copy, and is not asked; its blobs are one.
+    is_table_older: AtomicBool,
+    are_blobs_older: AtomicBool,
 }
 
 /// Rows of late, in two generations: when the younger one is full, the older one is forgotten.
@@ -108,15 +111,56 @@ impl Site {
     ) -> Self {
         let (health, rows, counts) = Default::default();
         let tellings = Tellings::new();
-        Self { index, name, table, blobs, standing, health, rows, counts, tellings }
+        let (is_table_older, are_blobs_older) = Default::default();
+        Self {
+            index,
+            name,
+            table,
+            blobs,
+            standing,
+            health,
+            rows,
+            counts,
+            tellings,
+            is_table_older,
+            are_blobs_older,
+        }
+    }
+
+    /// Its table, if it may be asked: one that is an older copy has forgotten what it promised.
+    pub(crate) fn asked_table(&self) -> Option<&dyn Table> {
+        self.table.as_deref().filter(|_| !self.is_table_older())
+    }
+
+    /// Whether its table is an older copy.
+    pub(crate) fn is_table_older(&self) -> bool {
+        self.is_table_older.load(Ordering::SeqCst)
+    }
+
+    /// Whether its blobs are an older copy.
+    pub(crate) fn are_blobs_older(&self) -> bool {
+        self.are_blobs_older.load(Ordering::SeqCst)
+    }
+
+    /// Takes in whether its table is one. Whether that is new.
+    pub(crate) fn set_table_older(&self, is_older: bool) -> bool {
+        self.is_table_older.swap(is_older, Ordering::SeqCst) != is_older
+    }
+
+    /// Takes in whether its blobs are one. Whether that is new.
+    pub(crate) fn set_blobs_older(&self, is_older: bool) -> bool {
+        self.are_blobs_older.swap(is_older, Ordering::SeqCst) != is_older
     }
 
     fn health(&self) -> std::sync::MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it did not answer lately, several times.
+    /// Whether it did not answer lately, several times, or may not be asked.
     pub(crate) fn is_down(&self) -> bool {
+        if self.is_table_older() {
+            return true;
+        }
         let health = self.health();
         let lately = health.failed.is_some_and(|failed| failed.elapsed() < DOWN_FOR);
         health.failures >= FAILURES_OF_DOWN && lately
@@ -191,12 +235,12 @@ impl Site {
         request: &Request,
         with: (&dyn Rests, &Entropy),
     ) -> Option<(Verdict, Row)> {
-        let table = self.table.as_ref()?;
+        let table = self.asked_table()?;
         let began = Instant::now();
         Counts::add(&self.counts.rows, 1);
         let done = match table.beside() {
             Some(beside) => self.ask(beside, key, request).await,
-            None => self.transact(&**table, key, request, with).await,
+            None => self.transact(table, key, request, with).await,
         };
         self.note(began, done.as_ref().err().map(|error| error_chain(error)), true);
         match done {

@@ -103,13 +103,20 @@ pub struct SiteSnapshot {
     /// What it last failed with, while it does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// Whether its table is an older copy, which is not asked.
+    #[serde(default)]
+    pub table_is_older: bool,
+    /// Whether its blobs are one: what was written since is missing there.
+    #[serde(default)]
+    pub blobs_are_older: bool,
 }
 
 impl Snapshot {
     /// Whether all sites answer and nothing is lost.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.sites.iter().all(|site| site.up && !site.rebuilding) && self.reads_lost == 0
+        let is_well = |site: &SiteSnapshot| site.up && !site.rebuilding && !site.blobs_are_older;
+        self.sites.iter().all(is_well) && self.reads_lost == 0
     }
 
     /// Why it is not healthy, a line each, with the names of sites; none when it is.
@@ -129,7 +136,9 @@ impl SiteSnapshot {
         match &self.trouble {
             Some(why) if !self.up => Some(format!("site {name} did not answer lately: {why}")),
             None if !self.up => Some(format!("site {name} could not be opened")),
-            _ if self.rebuilding => Some(format!("site {name} is being made again")),
+            _ if self.rebuilding => Some(format!("site {name} is being rebuilt")),
+            _ if self.table_is_older => Some(format!("site {name} has an older copy of its table")),
+            _ if self.blobs_are_older => Some(format!("site {name} has older copies of fragments")),
             Some(_) | None => None,
         }
     }
@@ -220,5 +229,7 @@ fn site((site, entry): (&Arc<crate::site::Site>, &SiteEntry)) -> SiteSnapshot {
         bytes_read: get(&site.counts.read),
         blob_failures: get(&site.counts.blob_failures),
         trouble: site.trouble(),
+        table_is_older: site.is_table_older(),
+        blobs_are_older: site.are_blobs_older(),
     }
 }

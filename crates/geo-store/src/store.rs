@@ -411,10 +411,10 @@ impl Inner {
         let Ok(key) = names::hint(u128::from_le_bytes(self.means.entropy.draw())) else { return };
         for site in live.voters() {
             let Some(site) = live.shared(site) else { continue };
-            let Some(table) = &site.table else { continue };
+            let Some(table) = site.asked_table() else { continue };
             let bytes = Bytes::from(object.as_bytes().to_vec());
             let decide = |_: Option<&[u8]>| fulgurite_sites::Decision::Write(bytes.clone(), ());
-            let done = transact(&**table, &key, Guess::Absent, &*self.means.rests, decide).await;
+            let done = transact(table, &key, Guess::Absent, &*self.means.rests, decide).await;
             if done.is_ok() {
                 self.hints.fetch_add(1, Ordering::Relaxed);
                 return;

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fulgurite_catalog::{KeyRange, Transaction};
+use fulgurite_catalog::Transaction;
 use fulgurite_glass::PlatterSource as _;
 use fulgurite_layout::choose_far;
 use fulgurite_units::{PlatterId, SetId, SlotIndex};
@@ -121,8 +121,7 @@ impl Carrier {
     }
 
     fn stored_sets(&self) -> Result<Vec<(SetId, SetRow)>> {
-        let sets: Vec<(Vec<u8>, SetRow)> =
-            rows::rows_in(&*self.given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+        let sets = rows::readable::<SetRow>(&*self.given.catalog, SETS)?.rows;
         let stored = sets.into_iter().filter(|(_, row)| row.state >= SetState::Stored);
         stored.map(|(key, row)| Ok((SetId::from_bytes(rows::id(&key)?), row))).collect()
     }

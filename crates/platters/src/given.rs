@@ -1,6 +1,7 @@
 //! What the glass tier works with: what its archive shares with it, and what it makes of its own
 //! configuration.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::far::{self, FarLibrary, FarSource, OpenPlatter};
 use crate::medium::SimulatedMedium;
 use crate::platter_files::PlatterFiles;
 use crate::repairs::Repairs;
-use crate::rows::PLATTERS;
+use crate::rows::{self, PLATTERS, PlatterRow};
 use crate::{FailPoints, Panics, PlatterFileSource, PlattersError, Result};
 
 /// What an archive shares with its glass tier.
@@ -150,6 +151,19 @@ impl Given {
             }
             None => Err(error),
         }
+    }
+
+    /// Platters that are stored here, as far as rows say, and have no file.
+    pub(crate) fn missing(&self) -> Result<Vec<PlatterId>> {
+        let files: BTreeSet<PathBuf> = self.files.all()?.into_iter().collect();
+        let mut missing = Vec::new();
+        for (key, row) in rows::readable::<PlatterRow>(&*self.catalog, PLATTERS)?.rows {
+            let platter = PlatterId::from_bytes(rows::id(&key)?);
+            if row.slot.is_some() && !files.contains(&self.files.path(platter)) {
+                missing.push(platter);
+            }
+        }
+        Ok(missing)
     }
 
     /// A platter file that no row names, if there is one.

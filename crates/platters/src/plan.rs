@@ -175,8 +175,9 @@ pub(crate) fn drop_orphan_plans(given: &Given) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     while let Some((key, _)) = given.catalog.range(PLANS, &range, Direction::Ascending, 1)?.pop() {
         let set = SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-        let row = rows::get::<SetRow>(&*given.catalog, SETS, &set.to_bytes())?;
-        if row.is_none_or(|row| row.state == SetState::Released) {
+        let row = rows::look::<SetRow>(&*given.catalog, SETS, &set.to_bytes())?;
+        // Of a set whose row cannot be read nothing is known, so its plan stays.
+        if row.is_ok_and(|row| row.is_none_or(|row| row.state == SetState::Released)) {
             drop_plan(given, set)?;
         }
         let Some(next) = keys::prefix_successor(&set.to_bytes()) else { break };

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use fulgurite_catalog::{KeyRange, ReadView, Transaction};
+use fulgurite_catalog::{ReadView, Transaction};
 use fulgurite_library::Machine;
 use fulgurite_units::{ByteCount, PlatterId};
 
@@ -20,7 +20,9 @@ use crate::library_driver::{LibraryWatch, LiveLibrary};
 use crate::progress::Progress;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::seal::{self, Cause, Sealer, Troubles, UnderWay};
-use crate::status::{GlassStatus, OnPlatter, SealReport, VerifiedPlatter, set_status};
+use crate::status::{
+    GlassStatus, OnPlatter, SealReport, VerifiedPlatter, set_status, unreadable_set,
+};
 use crate::verification::{self, Verification};
 use crate::verify::{Stored, Verifier, stored_platters};
 use crate::{Bodies, PlattersError, Result, Shard};
@@ -234,18 +236,27 @@ impl Platters {
         self.given.unknown()
     }
 
+    /// Platters that are stored here, as far as the catalog says, and have no file: how many.
+    ///
+    /// # Errors
+    /// When the disk or the catalog fails.
+    pub fn missing_count(&self) -> Result<usize> {
+        Ok(self.given.missing()?.len())
+    }
+
     /// Sets, troubles, repairs, medium and library, for operators.
     ///
     /// # Errors
     /// When the catalog fails.
     pub fn snapshot(&self) -> Result<GlassStatus> {
         let given = &self.given;
-        let all: Vec<(Vec<u8>, SetRow)> =
-            rows::rows_in(&*given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+        let all: rows::Readable<SetRow> = rows::readable(&*given.catalog, SETS)?;
         let is_stored = |row: &&SetRow| row.state >= SetState::Stored;
-        let stored = all.iter().map(|(_, row)| row).filter(is_stored);
+        let stored = all.rows.iter().map(|(_, row)| row).filter(is_stored);
         let platters = stored.map(|row| row.platters().count() as u64).sum();
-        let sets = all.iter().map(|(key, row)| set_status(key, row)).collect::<Result<_>>()?;
+        let unreadable = all.unreadable.iter().map(|(key, _)| unreadable_set(key));
+        let sets = all.rows.iter().map(|(key, row)| set_status(key, row)).chain(unreadable);
+        let sets = sets.collect::<Result<_>>()?;
         let unverified = self.live.get().map(|live| live.library.unverified());
         let (waiting, age, trouble) = unverified.map_or((0, None, None), |all| all.shown());
         let (seal_troubles, sets_given_up) = self.troubles.shown(given.passed());

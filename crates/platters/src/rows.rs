@@ -18,9 +18,9 @@ mod older_plans;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::row::{self, Read, Row, read_as};
-use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, ReadView, Space, Transaction};
 use fulgurite_glass::{Geometry, SectorMargins};
-use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime};
+use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, error_chain};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, Shard};
@@ -254,6 +254,36 @@ pub(crate) fn rows_in<T: Row>(
     limit: usize,
 ) -> Result<Vec<(Vec<u8>, T)>> {
     Ok(row::rows_in(view, space, range, limit)?)
+}
+
+/// Rows, and the keys of those that cannot be read, each with what is wrong with it.
+pub(crate) struct Readable<T> {
+    pub(crate) rows: Vec<(Vec<u8>, T)>,
+    pub(crate) unreadable: Vec<(Vec<u8>, String)>,
+}
+
+/// All rows of a space that can be read. One that cannot is the catalog's damage, which the view is
+/// told, and no reason to do nothing with the others.
+pub(crate) fn readable<T: Row>(view: &dyn ReadView, space: Space) -> Result<Readable<T>> {
+    let mut found = Readable { rows: Vec::new(), unreadable: Vec::new() };
+    let all = KeyRange::prefix(b"");
+    for (key, value) in view.range(space, &all, Direction::Ascending, usize::MAX)? {
+        match row::decode_of(view, space, &value) {
+            Ok(row) => found.rows.push((key, row)),
+            Err(error) => found.unreadable.push((key, error_chain(&error))),
+        }
+    }
+    Ok(found)
+}
+
+/// The row under `key`, or what is wrong with it, of which the view is told.
+pub(crate) fn look<T: Row>(
+    view: &dyn ReadView,
+    space: Space,
+    key: &[u8],
+) -> Result<Result<Option<T>, String>> {
+    let Some(value) = view.get(space, key)? else { return Ok(Ok(None)) };
+    Ok(row::decode_of(view, space, &value).map(Some).map_err(|error| error_chain(&error)))
 }
 
 /// The row in these bytes.

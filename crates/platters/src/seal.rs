@@ -33,7 +33,7 @@ use crate::progress::{Progress, platter_bytes, sets_bytes};
 use crate::rows::{
     self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
-use crate::status::{SealReport, set_status};
+use crate::status::{SealReport, set_status, unreadable_set};
 use crate::verify::Verifier;
 use crate::write_set::SetWriting;
 use crate::{Bodies, Given, Kept, Placed, PlatterFiles, PlattersError, Released, Result, Shard};
@@ -122,6 +122,10 @@ impl Sealer {
         self.give_up_unwritable()?;
         let until = self.bodies.backlog()?.last;
         let mut report = SealReport::default();
+        // They may be under way; nobody can tell.
+        for (key, _) in rows::readable::<SetRow>(&*self.given.catalog, SETS)?.unreadable {
+            report.sets.push(unreadable_set(&key)?);
+        }
         let mut failed = Vec::new();
         for set in unfinished(&self.given)? {
             if cause == Cause::Order || !self.troubles.is_waiting(set, started) {
@@ -431,10 +435,9 @@ pub(crate) fn under_way(given: &Given, troubles: &Troubles) -> Result<UnderWay> 
     })
 }
 
-/// Sets that were begun and are not released.
+/// Sets that were begun and are not released. One whose row cannot be read is left as it is.
 fn unfinished(given: &Given) -> Result<Vec<SetId>> {
-    let all: Vec<(Vec<u8>, SetRow)> =
-        rows::rows_in(&*given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+    let all = rows::readable::<SetRow>(&*given.catalog, SETS)?.rows;
     all.into_iter()
         .filter(|(_, row)| row.state < SetState::Released)
         .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))

@@ -5,8 +5,11 @@ use fulgurite_glass::SectorMargins;
 use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
-use crate::rows::SetRow;
+use crate::rows::{self, SetRow};
 use crate::{DecodeStatus, FarStatus, PlattersError, Result};
+
+/// The state of a set whose row cannot be read.
+const UNREADABLE: &str = "unreadable";
 
 /// The glass tier at one moment.
 #[derive(Clone, Debug)]
@@ -87,7 +90,8 @@ impl std::fmt::Display for SealTrouble {
 pub struct SetStatus {
     /// Its id.
     pub set: SetId,
-    /// `planned`, `written`, `verified`, `stored` or `released`.
+    /// `planned`, `written`, `verified`, `stored` or `released`; `unreadable` when the catalog's
+    /// row of it is damaged, of which nothing else is known then.
     pub state: String,
     /// Information platters written.
     pub information_platters: u32,
@@ -138,6 +142,17 @@ pub struct VerifiedPlatter {
     pub sector_margins: Option<SectorMargins>,
     /// Why it could not be read at all, if so.
     pub error: Option<String>,
+}
+
+/// What is shown of a set whose row cannot be read.
+pub(crate) fn unreadable_set(key: &[u8]) -> Result<SetStatus> {
+    Ok(SetStatus {
+        set: SetId::from_bytes(rows::id(key)?),
+        state: UNREADABLE.to_owned(),
+        information_platters: 0,
+        redundancy_platters: 0,
+        bytes: 0,
+    })
 }
 
 /// What is shown of the set under this key.

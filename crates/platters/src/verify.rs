@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_catalog::{KeyRange, keys};
+use fulgurite_catalog::keys;
 use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
 use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
@@ -26,7 +26,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 pub(crate) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
 
 /// A platter in its slot, or in a library at another site.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Stored {
     platter: PlatterId,
     /// None at another site, where no machine of this library is needed for it.
@@ -35,6 +35,32 @@ pub struct Stored {
     tracks: u32,
     /// Bytes of all its tracks.
     pub bytes: u64,
+    /// Why it cannot be read: the catalog's row of it or of its set is damaged.
+    unreadable: Option<String>,
+}
+
+impl Stored {
+    /// A platter of which, or of whose set, the catalog's row cannot be read.
+    fn unreadable(platter: PlatterId, set: SetId, why: String) -> Self {
+        let (slot, tracks, bytes, unreadable) = (None, 0, 0, Some(why));
+        Self { platter, slot, set, tracks, bytes, unreadable }
+    }
+
+    /// What is reported of it when it could not be read.
+    fn failed(&self, why: String) -> VerifiedPlatter {
+        let (sectors, sectors_failed, margin_min, tracks_by_group) = (0, 0, 0, 0);
+        VerifiedPlatter {
+            platter: self.platter,
+            set: self.set,
+            sectors,
+            sectors_failed,
+            margin_min,
+            tracks_by_group,
+            tracks_unreadable: u64::from(self.tracks),
+            sector_margins: None,
+            error: Some(why),
+        }
+    }
 }
 
 /// A verification under way, with the platter open.
@@ -171,7 +197,10 @@ impl Verifier {
     /// Reads a stored platter whole again. What is wrong with it is in the report.
     pub(crate) fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
         self.given.check_stopping()?;
-        let &Stored { platter, slot, set, tracks, bytes: _ } = stored;
+        if let Some(why) = &stored.unreadable {
+            return Ok(stored.failed(why.clone()));
+        }
+        let &Stored { platter, slot, set, tracks, .. } = stored;
         let outcome = Outcome::default();
         let (verifier, shared) = (self.clone(), Arc::clone(&outcome));
         let mut part = self.progress.part();
@@ -209,17 +238,6 @@ impl Verifier {
         if let Ok(report) = &report {
             verification::note(&self.given, platter, report)?.wait()?;
         }
-        let failed = |error: String| VerifiedPlatter {
-            platter,
-            set,
-            sectors: 0,
-            sectors_failed: 0,
-            margin_min: 0,
-            tracks_by_group: 0,
-            tracks_unreadable: u64::from(tracks),
-            sector_margins: None,
-            error: Some(error),
-        };
         Ok(match report {
             Ok(report) => VerifiedPlatter {
                 platter,
@@ -232,7 +250,7 @@ impl Verifier {
                 sector_margins: report.margins,
                 error: mismatch(&report),
             },
-            Err(error) => failed(error_chain(&error)),
+            Err(error) => stored.failed(error_chain(&error)),
         })
     }
 }
@@ -246,10 +264,17 @@ pub(crate) fn track_count(given: &Given, row: &SetRow, platter: PlatterId) -> Re
 
 /// Platters that are stored: one, or all.
 pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<Vec<Stored>> {
-    let all: Vec<(Vec<u8>, PlatterRow)> =
-        rows::rows_in(&*given.catalog, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
+    let all: rows::Readable<PlatterRow> = rows::readable(&*given.catalog, PLATTERS)?;
     let mut stored = Vec::new();
-    for (key, row) in all {
+    for (key, why) in all.unreadable {
+        let platter = PlatterId::from_bytes(rows::id(&key)?);
+        if only.is_none_or(|only| only == platter) {
+            // Which set it is of the row alone said.
+            let set = SetId::from_bytes([0; 16]);
+            stored.push(Stored::unreadable(platter, set, damaged_row(&why)));
+        }
+    }
+    for (key, row) in all.rows {
         let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
         if only.is_some_and(|only| only != platter) {
             continue;
@@ -260,12 +285,18 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
             continue;
         }
         // A set under way is verified by its sealing.
-        let set: Option<SetRow> = rows::get(&*given.catalog, SETS, &row.set.to_bytes())?;
+        let set = match rows::look::<SetRow>(&*given.catalog, SETS, &row.set.to_bytes())? {
+            Ok(set) => set,
+            Err(why) => {
+                stored.push(Stored::unreadable(platter, row.set, damaged_row(&why)));
+                continue;
+            }
+        };
         if let Some(found) = set.filter(|set| set.state >= SetState::Stored) {
             let bytes = platter_bytes(&found.geometry, row.data_bytes + row.list_bytes);
             let set = row.set;
             let tracks = track_count(given, &found, platter)?;
-            stored.push(Stored { platter, slot, set, tracks, bytes });
+            stored.push(Stored { platter, slot, set, tracks, bytes, unreadable: None });
         }
     }
     if let Some(only) = only.filter(|_| stored.is_empty()) {
@@ -273,6 +304,11 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
         return Err(PlattersError::InvalidArgument { what });
     }
     Ok(stored)
+}
+
+/// What is reported of a platter whose row, or that of whose set, is damaged.
+fn damaged_row(why: &str) -> String {
+    format!("the catalog is damaged: {why}; stop the archive and run `fulgurite recover`")
 }
 
 /// Bytes of each track of a platter.

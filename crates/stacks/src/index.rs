@@ -14,6 +14,7 @@
 //! Closures of writes run on the catalog's committer; this decides nothing over time.
 
 mod rows;
+mod starts;
 mod totals;
 
 use std::path::Path;
@@ -29,7 +30,9 @@ use fulgurite_keyed::Failure as _;
 pub use fulgurite_keyed::{From, Mode};
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 
-use rows::{BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SCRUB, SPACES, UNWANTED, UnwantedRow};
+use rows::{
+    BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SCRUB, SPACES, STARTS, UNWANTED, UnwantedRow,
+};
 pub use rows::{BlobRow, Content, DiskRow, ObjectRow, RackRow, RoomRow, ScrubRow, TotalsRow};
 use totals::change_totals;
 
@@ -309,7 +312,10 @@ impl Index {
     /// Those of the store.
     pub fn forget_disk(&self, place: PlaceId) -> Result<()> {
         let key = place_key(place);
-        self.committer.commit_blocking(move |tx| Ok(tx.delete(DISKS, key)?))
+        self.committer.commit_blocking(move |tx| {
+            tx.delete(STARTS, key.clone())?;
+            Ok(tx.delete(DISKS, key)?)
+        })
     }
 
     /// Puts an object that is kept whole in the index. Says its sequence.
@@ -679,13 +685,23 @@ fn forget_blob(
     blob: BlobId,
     sequence: u64,
 ) -> Result<()> {
-    let key = blob_key(group, blob);
-    let Some(row) = row::get::<BlobRow>(tx, BLOBS, &key)? else { return Ok(()) };
-    tx.delete(BLOBS, key)?;
-    change_totals(tx, group, |totals| totals.remove(row.length))?;
+    let Some(row) = forget_blob_row(tx, group, blob)? else { return Ok(()) };
     let stacks = (0..).zip(row.places).filter_map(|(index, place)| Some((index, place?)));
     let unwanted = UnwantedRow { stacks: stacks.collect() };
     Ok(row::put(tx, UNWANTED, unwanted_key(group, blob, sequence), &unwanted)?)
+}
+
+/// Removes the row of a blob, and says what it was.
+fn forget_blob_row(
+    tx: &mut Transaction<'_>,
+    group: GroupId,
+    blob: BlobId,
+) -> Result<Option<BlobRow>> {
+    let key = blob_key(group, blob);
+    let Some(row) = row::get::<BlobRow>(tx, BLOBS, &key)? else { return Ok(None) };
+    tx.delete(BLOBS, key)?;
+    change_totals(tx, group, |totals| totals.remove(row.length))?;
+    Ok(Some(row))
 }
 
 /// Notes more stacks that are begun.

@@ -77,6 +77,10 @@ pub(crate) const MEND_REST_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Blobs that are remembered as such; more are left to verifications.
 pub(crate) const MENDS_KEPT_MAX: usize = 4096;
 
+/// Blobs that could not be made whole and that those who watch are told of one by one between two
+/// looks of the driver; the others are counted.
+pub(crate) const UNMENDED_WAITING_MAX: usize = 1024;
+
 /// Most faults of one stack that are remembered; the rest is counted.
 pub(crate) const FAULTS_KEPT_MAX: usize = 4;
 

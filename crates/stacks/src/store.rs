@@ -94,10 +94,7 @@ impl RackStore {
     /// # Errors
     /// When it is stopping.
     pub fn status(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        Box::pin(async move {
-            let snapshot = self.0.driver.snapshot().await?;
-            Ok(Snapshot { unmended: self.0.mends.in_vain(), ..snapshot })
-        })
+        Box::pin(self.0.driver.snapshot())
     }
 
     /// Whether nobody reads from it, or waits to. Asks nobody.
@@ -294,13 +291,20 @@ impl Inner {
                 Err(_) => false,
             };
             inner.mends.end(blob, is_well, inner.clock.passed());
+            inner.shop.unmended.set_count(inner.mends.in_vain());
             match mended {
                 Ok(Some(mended)) if mended.still_lost() > 0 => {
                     let lost = mended.still_lost();
                     tracing::error!(%group, %blob, lost, "a blob stays below its redundancy");
+                    let what = crate::error::list(&mended.lost);
+                    let what = format!("it stays below its redundancy: {what}");
+                    inner.shop.unmended.found(group, blob, what);
                 }
                 Ok(_) => {}
-                Err(error) => tracing::error!(%group, %blob, "a blob is not mended: {error}"),
+                Err(error) => {
+                    tracing::error!(%group, %blob, "a blob is not mended: {error}");
+                    inner.shop.unmended.found(group, blob, error.to_string());
+                }
             }
         };
         let (kind, bytes, work) = (Kind::Rebuild, ByteCount::ZERO, Box::new(work));

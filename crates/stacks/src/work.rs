@@ -12,6 +12,8 @@
 //! scrub      a piece of a group's verification
 //! sweep      what nobody wants goes
 //! find       what lies on the disks of a group, for an index that was lost
+//! unmended   blobs that could not be made whole, for whoever watches
+//! starts     which start each disk knows of, by which older copies are known
 //! ```
 //!
 //! Each is called by a driver that has the disks of one group active. None of them decides when;
@@ -25,7 +27,9 @@ mod on_disk;
 mod place;
 mod read;
 mod scrub;
+mod starts;
 mod sweep;
+mod unmended;
 mod window;
 mod write;
 
@@ -44,7 +48,11 @@ pub use on_disk::{Failing, Injected};
 pub use place::{Choose, Room};
 pub use read::read;
 pub(crate) use scrub::{piece_of, scrub};
+pub use starts::Starts;
+pub(crate) use starts::count;
 pub use sweep::{Swept, sweep};
+pub use unmended::Unmended;
+pub(crate) use unmended::UnmendedBlob;
 pub use write::{Job, write};
 
 pub use arrive::{arrive, initialize};
@@ -78,6 +86,10 @@ pub struct Shop {
     pub places: Places,
     /// Blobs that are whole and unwanted, as far as the index knows.
     pub whole: WholeBlobs,
+    /// Which start this is.
+    pub starts: Starts,
+    /// Blobs that could not be made whole.
+    pub unmended: Unmended,
     /// The one clock.
     pub clock: Clock,
 }
@@ -184,6 +196,15 @@ impl Places {
 }
 
 impl Shop {
+    /// Whether each disk of a group that was not given up can be used now.
+    fn all_are_usable(&self, group: &Group) -> bool {
+        let places = self.places.lock();
+        let of_group = places.iter().filter(|(_, place)| place.group == group.id);
+        let given_up = |place: &Place| place.disk.as_ref().is_some_and(|disk| disk.is_given_up);
+        let mut needed = of_group.filter(|(_, place)| !given_up(place));
+        needed.all(|(at, _)| group.usable.contains(at))
+    }
+
     /// A group with these disks active.
     #[must_use]
     pub fn group(&self, id: GroupId, active: Vec<PlaceId>) -> Group {

@@ -164,9 +164,16 @@ async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
         }
     }
     asked::with(args, async |rack: &Asked| {
-        let Found { blobs, known, problems } = &rack.recover(out.is_json()).await?;
-        out.json(&Found { blobs: *blobs, known: *known, problems: problems.clone() })?;
+        let found = rack.recover(out.is_json()).await?;
+        out.json(&found)?;
+        let Found { blobs, known, gone, problems } = &found;
         out.text(format_args!("{} found; {known} known already", counted(*blobs, "blob")))?;
+        if *gone > 0 {
+            let gone = counted(*gone, "blob");
+            out.text(format_args!(
+                "{gone} gone: deleted or overwritten since the index was copied"
+            ))?;
+        }
         for problem in problems {
             out.text(format_args!("problem: {problem}"))?;
         }

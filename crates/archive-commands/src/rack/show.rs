@@ -42,6 +42,10 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
     lines.extend(disks.filter_map(failing));
     lines.extend(unsound(rack));
+    if rack.index_is_older {
+        let line = "alarm      the index is an older copy: run `fulgurite rack recover`";
+        lines.push(style::out(Tone::Bad, line).to_string());
+    }
     let worn = rack.groups.iter().flat_map(|group| rack.worn(group));
     let rated = rack.rated_spin_ups.unwrap_or_default();
     lines.extend(worn.map(|disk| worn_out(disk, rated)));

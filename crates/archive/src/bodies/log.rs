@@ -182,7 +182,11 @@ impl SegmentLog {
         state.next = next;
         for number in live.keys().filter(|number| !state.segments.contains_key(number)) {
             let path = segment_path(&dir, *number);
-            tracing::error!(path = %path.display(), "a segment is lost that objects lie in");
+            tracing::error!(
+                path = %path.display(),
+                "a segment is lost that objects lie in: bring it back, or the newer copy of its \
+                 whole folder; its name is not given to another"
+            );
         }
         let sync = GroupSync::start(kind.folder())?;
         let (archive, run, commits) = (place.archive, place.run, Arc::clone(&place.commits));

@@ -27,6 +27,9 @@ impl Shredding {
         if self.has_swept {
             return Ok(());
         }
+        if let Err(error) = startup::name_missing_platters(&self.ground) {
+            tracing::warn!(%error, "platters that are missing are not named");
+        }
         turn.doing("looking for keys of uploads that a crash cut short");
         let count = startup::sweep_orphan_keys(&self.ground)?;
         if count > 0 {

@@ -26,6 +26,9 @@ use crate::status::{JobStatus, MoveReport, PIPELINE_IDLE, SealReport, Status, Ve
 use crate::tiers::{Mover, Tiers};
 use crate::{ArchiveError, Result, rows, startup, tiers};
 
+/// What is told of a tier that is an older copy.
+const OLDER_TIER: &str = "tiers: one is an older copy, and lacks what was brought there since";
+
 /// How the ground's clients reach the jobs.
 #[derive(Debug)]
 pub(crate) struct Bells {
@@ -135,7 +138,7 @@ impl Workers {
         let jobs = self.failing_jobs();
         let jobs = jobs.iter().filter_map(JobStatus::told);
         let platters = self.ground.platters.degraded().into_iter();
-        platters.chain(jobs).chain(self.failed_restores()).collect()
+        platters.chain(jobs).chain(self.failed_restores()).chain(self.older_tiers()).collect()
     }
 
     /// The kinds of that: neither paths nor tiers are named.
@@ -145,7 +148,9 @@ impl Workers {
         // Behind a name may stand what it works for.
         let jobs = jobs.iter().filter_map(|job| job.name.split('-').next());
         let jobs: BTreeSet<String> = jobs.map(|name| format!("jobs: {name} fails")).collect();
-        kinds.chain(self.no_room()).chain(jobs).chain(self.failed_restores()).collect()
+        let older = self.older_tiers().next().map(|_| OLDER_TIER.to_owned());
+        let kinds = kinds.chain(self.no_room()).chain(jobs);
+        kinds.chain(self.failed_restores()).chain(older).collect()
     }
 
     /// Whether bodies are refused, since the disk of the data directory has no room for them.
@@ -160,6 +165,12 @@ impl Workers {
         let is_told = |job: &JobStatus| has_told && job.name == SEALING;
         let jobs = self.runner.shown().into_iter();
         jobs.filter(|job| job.trouble.is_some() && !is_told(job)).collect()
+    }
+
+    /// Tiers that are older copies.
+    fn older_tiers(&self) -> impl Iterator<Item = String> {
+        let older = self.ground.tiers.iter().filter(|tier| tier.is_older());
+        older.map(|tier| format!("{OLDER_TIER}: {}", tier.name()))
     }
 
     /// How many restores were given up. Which they are is for operators.

@@ -580,7 +580,12 @@ impl Driver {
         tracing::error!(%object, error, "a restore is given up; asked for again it is tried again");
         let end = move |tx: &mut Transaction<'_>| give_up(tx, object, error);
         // Waited for: a client that asks again meanwhile is asking for a restore that there is.
-        self.of.ground.committer.commit_blocking(end)
+        let failed = self.of.ground.committer.commit_blocking(end)?;
+        if let Some(failed) = failed {
+            // Nobody may watch.
+            let _ = self.of.ground.given_up.send(failed);
+        }
+        Ok(())
     }
 
     /// Writes down why a restore failed, once for all of its pieces that fail together. Not waited

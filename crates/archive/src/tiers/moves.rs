@@ -17,6 +17,7 @@ use fulgurite_units::{ByteCount, ErrorKind, Kin};
 use futures::StreamExt as _;
 
 use super::objects::Cargo;
+use super::runs;
 use super::{EntryFile, ObjectTier};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
@@ -35,6 +36,8 @@ pub(crate) struct Mover {
     tier: Arc<ObjectTier>,
     /// It was time for what waits, until nothing does.
     is_moving: bool,
+    /// This run is counted in the tier, or the tier is an older copy.
+    is_counted: bool,
 }
 
 /// A body that waits to be moved.
@@ -45,7 +48,12 @@ struct Waiting {
 
 impl Mover {
     pub(crate) fn new(ground: &Arc<Ground>, tier: &Arc<ObjectTier>) -> Self {
-        Self { ground: Arc::clone(ground), tier: Arc::clone(tier), is_moving: false }
+        Self {
+            ground: Arc::clone(ground),
+            tier: Arc::clone(tier),
+            is_moving: false,
+            is_counted: false,
+        }
     }
 
     pub(crate) fn tier(&self) -> &TierName {
@@ -63,6 +71,10 @@ impl Mover {
         self.ground.check_stopping()?;
         let tier = Arc::clone(&self.tier);
         tier.wait(note_taken((&self.ground.kv, &self.ground.committer), &tier))?;
+        if !self.is_counted && !tier.counts_itself() {
+            tier.wait(runs::count(&self.ground, &tier))?;
+            self.is_counted = true;
+        }
         let moved = self.is_time()? && self.move_some(&tier, begins)?;
         self.is_moving = moved;
         let removed = self.remove_some(&tier, begins)?;

@@ -85,6 +85,10 @@ pub(crate) struct ObjectTier {
     bodies_at_once: usize,
     /// What waits shall be brought now, whatever `when` says.
     is_urged: AtomicBool,
+    /// Whether its store knows of older copies of itself.
+    counts_itself: bool,
+    /// Whether it is an older copy of what it was.
+    is_older: AtomicBool,
 }
 
 /// A body of the log on its way to a tier.
@@ -169,6 +173,8 @@ impl ObjectTier {
                 told => told,
             },
             is_urged: AtomicBool::new(false),
+            counts_itself: options.store.is_some(),
+            is_older: AtomicBool::new(false),
         })
     }
 
@@ -188,6 +194,21 @@ impl ObjectTier {
     /// What restores have of it at a time.
     pub(crate) const fn capacity(&self) -> Capacity {
         Capacity::of_queue(self.restores_at_once)
+    }
+
+    /// Whether its store knows of older copies of itself.
+    pub(super) const fn counts_itself(&self) -> bool {
+        self.counts_itself
+    }
+
+    /// Whether it is an older copy: what was brought since is not in it.
+    pub(crate) fn is_older(&self) -> bool {
+        self.is_older.load(Ordering::SeqCst)
+    }
+
+    /// Takes in whether it is one. Whether that is new.
+    pub(super) fn set_older(&self, is_older: bool) -> bool {
+        self.is_older.swap(is_older, Ordering::SeqCst) != is_older
     }
 
     /// Has all that waits now brought there, as if it had waited for long enough.

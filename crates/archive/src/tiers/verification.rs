@@ -11,6 +11,7 @@ use fulgurite_catalog::{KeyRange, KeyValue as _};
 use fulgurite_platters::Progress;
 use fulgurite_units::error_chain;
 
+use super::runs;
 use crate::bodies::cipher::cipher_bytes;
 use crate::ground::Ground;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, TIER_DAMAGED_MAX};
@@ -48,7 +49,15 @@ pub(crate) fn verify_all(ground: &Ground, progress: &Arc<Progress>) -> Result<Ve
         part.at(before);
         Ok(())
     })?;
-    Ok(tiers.into_values().collect())
+    let tiers: Vec<VerifiedTier> = tiers.into_values().collect();
+    for tier in ground.tiers.iter().filter(|tier| tier.is_older()) {
+        let of = |report: &&VerifiedTier| report.tier == tier.name().as_str();
+        let is_whole = |report: &VerifiedTier| report.bodies_damaged == 0 && report.error.is_none();
+        if tiers.iter().find(of).is_none_or(is_whole) {
+            tier.wait(runs::settle(ground, tier))?;
+        }
+    }
+    Ok(tiers)
 }
 
 fn verify(ground: &Ground, found: Confirmed, report: &mut VerifiedTier) -> Result<()> {

@@ -33,6 +33,7 @@ async fn a_restore_of_damaged_bytes_ends_and_is_seen() {
     let mut flipped = kept.clone();
     flipped[100_000] ^= 1;
     std::fs::write(&file, &flipped).unwrap();
+    let mut watch = client.archive.watch_restores();
     assert_eq!(client.restore("one").await.unwrap(), RestoreOutcome::Accepted);
     let again = client.restore("one").await.unwrap_err();
     assert!(matches!(again, ArchiveError::RestoreAlreadyInProgress), "{again}");
@@ -44,6 +45,7 @@ async fn a_restore_of_damaged_bytes_ends_and_is_seen() {
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.restores_waiting, status.restores_failed), (0, 1));
     let failed = &status.failed_restores[0];
+    assert_eq!(watch.next().await.as_ref(), Some(failed), "whoever watches is told the same");
     assert!(failed.is_given_up && failed.key == "one" && failed.failures >= 4, "{failed:?}");
     assert!(failed.error.contains("in tier \"cold\", is not what was ingested"), "{failed:?}");
     let degraded = client.archive.degraded();

@@ -16,6 +16,7 @@ mod life;
 mod mediums;
 mod model;
 mod older_catalog;
+mod older_tier;
 mod orphans;
 mod parts;
 mod places;

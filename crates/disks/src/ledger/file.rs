@@ -21,8 +21,9 @@ use crate::limits::{
 use crate::{DisksError, GroupId, PlaceId, Result, Wake};
 
 const FORMAT: &str = "fulgurite-wake-ledger";
-/// Version 1 did not know the cause `verify`. A file of it is replaced by a new one.
-const VERSION: u32 = 2;
+/// Version 1 did not know the cause `verify`, and version 2 no starts. A file of either is replaced
+/// by a new one.
+const VERSION: u32 = 3;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,6 +31,8 @@ const VERSION: u32 = 2;
 struct Header {
     format: String,
     version: u32,
+    #[serde(default)]
+    start: u64,
     places: Vec<(PlaceId, Totals)>,
     groups: Vec<(GroupId, Totals)>,
 }
@@ -40,6 +43,7 @@ struct Header {
 enum Line {
     Wake(Wake),
     Replaced(PlaceId),
+    Start(u64),
 }
 
 /// A ledger and the file that it is in. One program has it at a time: its owner sees to that.
@@ -157,6 +161,16 @@ impl LedgerFile {
         Ok(())
     }
 
+    /// Its owner starts for the `start`th time: by that an older copy of either is known.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_start(&mut self, start: u64) -> Result<()> {
+        self.put(&Line::Start(start))?;
+        self.ledger.start = start;
+        Ok(())
+    }
+
     fn put(&mut self, line: &Line) -> Result<()> {
         let text = text_of(line, &self.path)?;
         if self.is_doubtful {
@@ -198,6 +212,7 @@ impl LedgerFile {
         let header = Header {
             format: FORMAT.to_owned(),
             version: VERSION,
+            start: ledger.start,
             places: ledger.places().map(|(place, totals)| (place, totals.clone())).collect(),
             groups: ledger.groups().map(|(group, totals)| (group, totals.clone())).collect(),
         };
@@ -291,6 +306,7 @@ impl<'a> Reading<'a> {
             return Err(self.wrong(format!("expected a {FORMAT} of version 1 to {VERSION}")));
         }
         self.is_older = header.version < VERSION;
+        self.ledger.start = header.start;
         self.ledger.places = header.places.into_iter().collect();
         self.ledger.groups = header.groups.into_iter().collect();
         Ok(())
@@ -303,6 +319,7 @@ impl<'a> Reading<'a> {
                 self.reloaded.wakes += 1;
             }
             Line::Replaced(place) => self.ledger.replaced(place),
+            Line::Start(start) => self.ledger.start = start,
         }
     }
 

@@ -23,14 +23,35 @@ fn the_lines_are_those_of_the_format() {
     file.note(wake(hour(0), &[4, 5], Cause::Request(9))).unwrap();
     file.note(wake(hour(1), &[4], Cause::Scrub)).unwrap();
     file.replaced(place(5)).unwrap();
+    file.note_start(7).unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
-        r#"{"format":"fulgurite-wake-ledger","version":2,"places":[],"groups":[]}
+        r#"{"format":"fulgurite-wake-ledger","version":3,"start":0,"places":[],"groups":[]}
 {"wake":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
 {"wake":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
 {"replaced":5}
+{"start":7}
 "#
     );
+    drop(file);
+    assert_eq!(LedgerFile::open(&path).unwrap().0.ledger().start(), 7);
+}
+
+/// Version 2 had no starts.
+#[test]
+fn a_ledger_of_version_2_is_begun_anew() {
+    let (_folder, path) = at();
+    let older = r#"{"format":"fulgurite-wake-ledger","version":2,"places":[],"groups":[]}
+{"wake":{"at":1700003600000,"places":[4],"cause":{"request":9}}}
+"#;
+    fs::write(&path, older).unwrap();
+    let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert_eq!((reloaded.wakes, file.ledger().start()), (1, 0));
+    file.note_start(1).unwrap();
+    drop(file);
+    let (file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert_eq!((reloaded.wakes, file.ledger().start()), (0, 1));
+    assert_eq!(file.ledger().of(place(4)).unwrap().life(), 1);
 }
 
 #[test]
@@ -70,7 +91,7 @@ fn a_ledger_of_version_1_is_begun_anew() {
     let kinds = [CauseKind::Request, CauseKind::Scrub, CauseKind::Foreign, CauseKind::Verify];
     assert_eq!(kinds.map(by), [2, 2, 0, 1]);
     let now = fs::read_to_string(&path).unwrap();
-    assert!(now.starts_with(r#"{"format":"fulgurite-wake-ledger","version":2,"#), "{now}");
+    assert!(now.starts_with(r#"{"format":"fulgurite-wake-ledger","version":3,"#), "{now}");
     assert!(now.contains(r#""by":[2,0,0,0,2,0,0,0]"#), "{now}");
     assert!(now.ends_with("\"cause\":{\"verify\":7}}}\n"), "{now}");
     drop(file);
@@ -105,7 +126,7 @@ fn what_is_no_ledger_is_refused_with_its_line_and_left_as_it_is() {
     file.note(wake(hour(0), &[1], Cause::Init)).unwrap();
     drop(file);
     let whole = fs::read_to_string(&path).unwrap();
-    let newer = whole.replace("\"version\":2", "\"version\":3");
+    let newer = whole.replace("\"version\":3", "\"version\":4");
     let odd = whole.replace("\"init\"", "\"whim\"");
     let cases = [(String::new(), 1), ("x".into(), 1), (newer, 1), (odd, 2), (whole + "\n", 3)];
     for (text, line) in cases {
@@ -122,6 +143,7 @@ fn a_long_file_is_begun_anew_with_its_totals() {
     let (folder, path) = at();
     let (mut file, _) = LedgerFile::open_up_to(2000, &path).unwrap();
     let before = folder.path().join("wakes.ndjson.before");
+    file.note_start(5).unwrap();
     let mut begun = 0;
     for number in 0..60 {
         let was_long = fs::metadata(&path).unwrap().len();
@@ -137,6 +159,7 @@ fn a_long_file_is_begun_anew_with_its_totals() {
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
     assert!(reloaded.wakes < 40, "the others are in the totals");
+    assert_eq!(file.ledger().start(), 5);
     assert_eq!(file.ledger().of(place(1)), Some(&known));
     assert_eq!(known.last(), Some((hour(59), Cause::Request(59))));
 }
@@ -171,7 +194,7 @@ fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
         let (file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
         assert_eq!((reloaded.set_aside, file.ledger().places().count()), (None, 1));
     }
-    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":2", "\"version\":3");
+    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":3", "\"version\":4");
     fs::write(&path, &newer).unwrap();
     LedgerFile::open_or_set_aside(&path).unwrap_err();
     assert_eq!(fs::read_to_string(&path).unwrap(), newer, "a newer program's stays");

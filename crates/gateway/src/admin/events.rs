@@ -8,6 +8,7 @@
 //!   data: {..}           one line of JSON
 //!
 //!   event: step          it was told something, and decided; one for each, without a gap
+//!   event: ...           of the archive `restore_failed`, of the rack `unmended`
 //!   event: end           why nothing more comes
 //!   :                    nothing happened for a while
 //! ```
@@ -21,7 +22,7 @@ use std::convert::Infallible;
 use std::future::Future;
 
 use bytes::Bytes;
-use fulgurite_archive::{LibraryWatch, Seen, WatchEnd};
+use fulgurite_archive::{LibraryWatch, RestoreWatch, Seen, WatchEnd};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use http_body::Frame;
@@ -94,9 +95,28 @@ impl<W: Watch> Events<W> {
     }
 }
 
-impl Watch for LibraryWatch {
+/// The library, and with it the restores that are given up.
+#[derive(Debug)]
+pub(super) struct ArchiveWatch {
+    library: LibraryWatch,
+    restores: RestoreWatch,
+}
+
+impl ArchiveWatch {
+    pub(super) const fn new(library: LibraryWatch, restores: RestoreWatch) -> Self {
+        Self { library, restores }
+    }
+}
+
+impl Watch for ArchiveWatch {
     async fn next(&mut self) -> Option<(Bytes, bool)> {
-        let seen = Self::next(self).await?;
+        let seen = tokio::select! {
+            biased;
+            seen = self.library.next() => seen?,
+            Some(failed) = self.restores.next() => {
+                return Some((event("restore_failed", None, &failed), false));
+            }
+        };
         let text = match &seen {
             Seen::Scene(scene) => event("scene", Some(scene.step), scene),
             Seen::Step(step) => event("step", Some(step.step), step),

@@ -61,7 +61,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use self::events::Events;
+use self::events::{ArchiveWatch, Events};
 use self::nonces::NonceFile;
 pub(crate) use self::operator::reads_authorization;
 use self::operator::{CallFault, CallGate, Early};
@@ -297,8 +297,12 @@ impl Admin {
 
     async fn events(&self) -> Response<Body> {
         let Some(slot) = self.watcher() else { return too_many_watch() };
+        let restores = self.archive.watch_restores();
         match self.archive.watch_library().await {
-            Ok(watch) => Events::new(watch, self.stopping.clone(), slot).response(),
+            Ok(library) => {
+                let watch = ArchiveWatch::new(library, restores);
+                Events::new(watch, self.stopping.clone(), slot).response()
+            }
             Err(error) => Failure::from(error).response(),
         }
     }

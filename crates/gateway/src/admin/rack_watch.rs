@@ -62,5 +62,10 @@ fn text(seen: &Seen<'_>) -> Bytes {
             let step_of = json!({ "step": step, "at": at, "event": told, "commands": commands });
             event("step", Some(*step), &step_of)
         }
+        Seen::Unmended { step, at, group, blob, what } => {
+            let blob_of =
+                json!({ "step": step, "at": at, "group": group, "blob": blob, "what": what });
+            event("unmended", Some(*step), &blob_of)
+        }
     }
 }

@@ -17,6 +17,7 @@ mod conformance;
 mod given_up;
 mod history;
 mod noted;
+mod older;
 mod real;
 // The servers that tests of stores start.
 #[allow(dead_code, reason = "some are for those alone")]

@@ -224,3 +224,40 @@ fn plan_rows_are_read_twice_a_platter() {
     assert_eq!(bench.sealer.release(set, &row).unwrap().bodies, 3);
     assert_eq!(bench.plan_rows_read(), 3);
 }
+
+/// A damaged row of one set is no reason to leave the others.
+#[test]
+fn a_set_whose_row_cannot_be_read_is_reported_and_the_others_go_on() {
+    let bench = Bench::new();
+    bench.held.put("a", 50_000);
+    let first = bench.sealer.seal_all(Cause::Order).unwrap().sets[0].set;
+    bench.held.put("b", 50_000);
+    // One under way and one that is done are damaged.
+    let second = bench.plan();
+    for set in [first, second] {
+        let spoil = move |tx: &mut Transaction<'_>| -> Result<()> {
+            Ok(tx.put(SETS, set.to_bytes().to_vec(), vec![3, 0xFF])?)
+        };
+        bench.given.committer.commit_blocking(spoil).unwrap();
+    }
+    let plans = bench.count(PLANS);
+    bench.held.put("c", 50_000);
+    let report = bench.sealer.seal_all(Cause::Order).unwrap();
+    let unreadable = |set| report.sets.iter().any(|of| of.set == set && of.state == "unreadable");
+    assert!(unreadable(first) && unreadable(second), "{report:?}");
+    let others = report.sets.iter().filter(|of| of.state == "released");
+    assert_eq!((report.objects, others.count()), (1, 1), "{report:?}");
+    assert_eq!(bench.count(PLANS), plans, "what is known of the set under way stays");
+    let stored = crate::verify::stored_platters(&bench.given, None).unwrap();
+    let mut whole = 0;
+    let (mut told, verifier) = (Vec::new(), &bench.sealer.verifier);
+    for platter in &stored {
+        let report = verifier.verify_stored(platter).unwrap();
+        match report.error {
+            Some(error) => told.push((report.set, error)),
+            None => whole += 1,
+        }
+    }
+    assert!(whole > 0 && !told.is_empty());
+    assert!(told.iter().all(|(set, error)| *set == first && error.contains("`fulgurite recover`")));
+}

@@ -25,7 +25,7 @@ use super::{Message, Parts, Task};
 use crate::index::TotalsRow;
 use crate::limits::{LEDGER_REST, WRONG_DISK_REST, WRONG_DISK_REST_MAX};
 use crate::scrub::{Piece, Scrubs};
-use crate::work::{Group, disk_name, group_name, piece_of, scrub};
+use crate::work::{Arrival, Group, count, disk_name, group_name, piece_of, scrub};
 use crate::{Fault, StacksError};
 
 /// How long it sleeps when nothing is to come.
@@ -173,6 +173,8 @@ impl Loop {
             Message::Worked(op) => {
                 self.running -= 1;
                 self.tasks.remove(&op);
+                let now = self.clock.passed();
+                self.watchers.unmended(now, &self.hand.shop.unmended.take());
                 self.tell(Event::Done { op });
             }
             Message::GiveUp(place) => {
@@ -189,6 +191,7 @@ impl Loop {
                 self.troubles.remove(&place);
                 self.wrong.remove(&place);
                 self.looks.replaced(place);
+                self.hand.shop.starts.forget(place);
                 self.health.remove(&place);
                 if let Err(error) = self.ledger.replaced(place) {
                     tracing::warn!(%place, "the ledger: {}", error_chain(&error));
@@ -463,6 +466,9 @@ impl Loop {
             }
             (_, How::Arrived(arrival, health)) => {
                 tracing::trace!(%place, ?arrival, "a disk is active");
+                if arrival == Arrival::Older {
+                    self.lacks_what_came_since(place);
+                }
                 self.arrived(place, health);
             }
             (_, How::Wrong(fault)) => self.wrong(place, &fault),
@@ -493,6 +499,21 @@ impl Loop {
             self.health.insert(place, health);
         }
         self.tell(Event::Up { place });
+    }
+
+    /// The disk is an older copy of itself: what it lacks is made anew without delay.
+    fn lacks_what_came_since(&mut self, place: PlaceId) {
+        let group = self.assignment.seat(place).group;
+        tracing::warn!(
+            %place, %group,
+            "{} is an older copy of itself: its group is verified now, and what it lacks is made \
+             anew",
+            disk_name(place)
+        );
+        if let Err(error) = self.hand.shop.index.ask_to_scrub(group, true) {
+            tracing::warn!(%group, "a verification is not noted: {}", error_chain(&error));
+        }
+        self.scrubs.ask(group);
     }
 
     /// The disk is none that may be used: it is put down, and counts as lost until it is looked at
@@ -636,8 +657,8 @@ impl Loop {
             rated_spin_ups: self.rated_spin_ups,
             watts: groups.iter().map(|group| group.watts).sum(),
             groups,
-            // Whoever reads counts these.
-            unmended: 0,
+            unmended: self.hand.shop.unmended.count(),
+            index_is_older: self.hand.shop.starts.is_index_older(),
         }
     }
 
@@ -742,7 +763,11 @@ impl Loop {
     }
 
     /// Puts the disks down: nothing runs any more.
-    fn end(self) {
+    fn end(mut self) {
+        // So that a copy of before this end is known.
+        if let Err(error) = count(&self.hand.shop.index, &mut self.ledger) {
+            tracing::warn!("the end of a start is not counted: {}", error_chain(&error));
+        }
         let all: Vec<usize> = (0..self.assignment.groups().count()).collect();
         self.remember_rooms(&all);
         for (place, power) in self.hand.shop.guard.powers() {

@@ -35,6 +35,10 @@ pub struct Snapshot {
     /// Blobs that a read since the start found stacks lost of, and that could not be made whole.
     #[serde(default)]
     pub unmended: u64,
+    /// Whether its index is an older copy whose disks were not looked through since: what was put
+    /// since is not found, and nothing is swept.
+    #[serde(default)]
+    pub index_is_older: bool,
 }
 
 /// That disks cannot be used.
@@ -50,6 +54,7 @@ impl Snapshot {
         let kinds = [
             (self.troubled().next().is_some(), TROUBLED),
             (self.disks().any(fails), "disks say that they will fail"),
+            (self.index_is_older, "its index is an older copy: run `fulgurite rack recover`"),
             (self.unsound() > 0, "blobs have lost stacks that could not be made anew"),
         ];
         kinds.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| kind).collect()

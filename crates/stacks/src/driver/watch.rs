@@ -1,12 +1,15 @@
 //! Whoever watches a rack: what it is like at one moment, and from then on each event of its
-//! controller and what that said to it, in order and without a gap.
+//! controller and what that said to it, in order and without a gap, and each blob that could not be
+//! made whole.
 //!
 //! They are called on the driver's own thread and must not wait; who returns false is told no more.
 
+use fulgurite_disks::GroupId;
 use fulgurite_rack::{Command, Event};
-use fulgurite_units::Instant;
+use fulgurite_units::{BlobId, Instant};
 
 use super::Snapshot;
+use crate::work::UnmendedBlob;
 
 /// What a watcher is told.
 #[derive(Clone, Debug)]
@@ -32,6 +35,19 @@ pub enum Seen<'a> {
         /// same hears the same.
         commands: &'a [Command],
     },
+    /// A read or a verification found a blob that could not be made whole.
+    Unmended {
+        /// Steps until now.
+        step: u64,
+        /// When, since the rack was opened.
+        at: Instant,
+        /// The group that the blob lies in.
+        group: GroupId,
+        /// The blob.
+        blob: BlobId,
+        /// What is wrong with it.
+        what: &'a str,
+    },
 }
 
 /// Is told what happens, and says whether it wants to hear more.
@@ -49,6 +65,15 @@ impl Watchers {
     pub(super) fn add(&mut self, mut watcher: Watcher, at: Instant, rack: &Snapshot) {
         if watcher(Seen::Scene { step: self.steps, at, rack }) {
             self.all.push(watcher);
+        }
+    }
+
+    /// These blobs could not be made whole.
+    pub(super) fn unmended(&mut self, at: Instant, blobs: &[UnmendedBlob]) {
+        let step = self.steps;
+        for UnmendedBlob { group, blob, what } in blobs {
+            let seen = Seen::Unmended { step, at, group: *group, blob: *blob, what };
+            self.all.retain_mut(|watcher| watcher(seen.clone()));
         }
     }
 

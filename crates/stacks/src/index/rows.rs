@@ -5,6 +5,8 @@
 //! space      key                            row
 //! rack       "rack"                         RackRow
 //! rack       "sequence"                     the last number given
+//! rack       "start", "ledger"              the latest start; the latest that the ledger knows of
+//! rack       "older"                        a later start that something knew of
 //! objects    key of the object, as it is    ObjectRow
 //! blobs      group, blob id                 BlobRow
 //! begun      blob id, sequence              BegunRow: stacks that are being written
@@ -13,6 +15,7 @@
 //! scrub      group                          ScrubRow
 //! totals     group                          TotalsRow
 //! rooms      place                          RoomRow
+//! starts     place                          the latest start that its disk knows of
 //! ```
 
 use fulgurite_catalog::Space;
@@ -33,10 +36,11 @@ pub(super) const DISKS: Space = Space::new("disks");
 pub(super) const SCRUB: Space = Space::new("scrub");
 pub(super) const TOTALS: Space = Space::new("totals");
 pub(super) const ROOMS: Space = Space::new("rooms");
+pub(super) const STARTS: Space = Space::new("starts");
 
 /// Every space of the index.
-pub(super) const SPACES: [Space; 9] =
-    [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS, SCRUB, TOTALS, ROOMS];
+pub(super) const SPACES: [Space; 10] =
+    [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS, SCRUB, TOTALS, ROOMS, STARTS];
 
 /// Which rack an index is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

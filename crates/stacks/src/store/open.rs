@@ -19,7 +19,10 @@ use crate::fail_point::FailPoints;
 use crate::format::Coding;
 use crate::index::Index;
 use crate::scrub::{ScrubPolicy, Scrubs};
-use crate::work::{Choose, Group, Injected, Places, Room, Shop, WholeBlobs, disk_name, initialize};
+use crate::work::{
+    Choose, Group, Injected, Places, Room, Shop, Starts, Unmended, WholeBlobs, disk_name,
+    initialize,
+};
 use crate::{Result, StacksError};
 
 /// Where the index is, in the directory of a rack.
@@ -168,6 +171,8 @@ impl RackStore {
         let index = open_index((directory, &options.fail), new, coding, &options.clock)?;
         let rack = index.0;
         let index = Arc::new(index.1);
+        let mut ledger = open_ledger(&options.directory)?;
+        let starts = Starts::begin(&index, &mut ledger)?;
         index.give_up_all()?;
         index.count_totals(&assignment.groups().collect::<Vec<_>>())?;
         let (guard, places) = guarded(&options, &assignment, &index)?;
@@ -191,9 +196,10 @@ impl RackStore {
             reads,
             places,
             whole,
+            starts,
+            unmended: Unmended::default(),
             clock: clock_too,
         });
-        let ledger = open_ledger(&options.directory)?;
         let staging = Staging::open(options.directory.join("staging"))?;
         let groups = assignment.groups().collect();
         let watts = shape.watts();

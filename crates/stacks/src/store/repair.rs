@@ -171,6 +171,7 @@ impl RackStore {
     pub fn recover(&self) -> BoxFuture<'_, Result<Found>> {
         Box::pin(async move {
             let mut all = Found::default();
+            let mut is_over = true;
             for &group in &self.inner().groups.clone() {
                 let found = self.ask(group, Kind::Scrub, ByteCount::ZERO, move |inner, ready| {
                     find(inner.shop(), ready)
@@ -179,11 +180,20 @@ impl RackStore {
                     Ok(found) => {
                         all.blobs += found.blobs;
                         all.known += found.known;
+                        all.gone += found.gone;
                         all.problems.extend(found.problems);
                     }
                     Err(StacksError::Stopping) => return Err(StacksError::Stopping),
-                    Err(error) => all.problems.push(format!("{}: {error}", group_name(group))),
+                    Err(error) => {
+                        is_over = false;
+                        all.problems.push(format!("{}: {error}", group_name(group)));
+                    }
                 }
+            }
+            if is_over && self.inner().shop.starts.is_index_older() {
+                self.in_index(Index::note_recovered).await?;
+                self.inner().shop.starts.recovered();
+                tracing::info!("the index of the rack has again what its disks have");
             }
             Ok(all)
         })

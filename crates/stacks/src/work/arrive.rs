@@ -8,6 +8,7 @@ use super::identity::{
     DISK_FILE, DiskIdentity, check_identity, mend_identity, read_identity, write_identity,
 };
 use super::on_disk::fault;
+use super::starts::count_disk;
 use super::{Group, Shop, disk_name};
 use crate::Fault;
 use crate::index::DiskRow;
@@ -18,6 +19,8 @@ use crate::{Result, StacksError};
 pub enum Arrival {
     /// The one that belongs there.
     Known,
+    /// The one that belongs there, and an older copy of it: what was written since is not on it.
+    Older,
     /// One that is no rack's yet.
     New,
 }
@@ -43,7 +46,7 @@ pub fn arrive(shop: &Shop, place: PlaceId) -> Result<Arrival, Fault> {
             }
             // Without it only the room is not known.
             let _ = shop.look_for_room(place);
-            Ok(Arrival::Known)
+            Ok(count_disk(shop, place, &lease))
         }
         None => match read_identity(&lease)? {
             Some(found) if !found.is_of(shop.rack, place) => {
@@ -70,6 +73,9 @@ pub fn initialize(shop: &Shop, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Re
                 shop.places.set_disk(place, Some(row));
                 // Without it only the room is not known.
                 let _ = shop.look_for_room(place);
+                if let Ok(lease) = shop.guard.enter(place) {
+                    count_disk(shop, place, &lease);
+                }
             }
             Err(fault) => refused.push(format!("{}: {fault}", disk_name(place))),
         }

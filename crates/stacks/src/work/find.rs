@@ -2,9 +2,10 @@
 //!
 //! Each stack says its blob, its index, its key and its sequence, so that a blob with enough stacks
 //! is found whole. One with fewer is told, and left as it is. What was deleted and not swept yet
-//! is found too: the index alone knew that.
+//! is found too: the index alone knew that. Of an index that is an older copy stacks are where the
+//! disks say, and a blob that no disk has is gone: it was deleted, or another put under its key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_disks::PlaceId;
 use fulgurite_units::{BlobId, error_chain};
@@ -23,6 +24,10 @@ pub struct Found {
     pub blobs: u64,
     /// Blobs whose key names a later one, or that the index had.
     pub known: u64,
+    /// Blobs that an older copy of the index had and no disk has: they were deleted or overwritten
+    /// since, and the index has them no more.
+    #[serde(default)]
+    pub gone: u64,
     /// What could not be used, in words.
     pub problems: Vec<String>,
 }
@@ -33,6 +38,22 @@ struct Heard {
     trailer: Trailer,
     entry: Vec<u8>,
     places: BTreeMap<u8, PlaceId>,
+    /// The same stacks on other disks, as of one that was given up after an index was copied.
+    spare: Vec<(u8, PlaceId)>,
+}
+
+impl Heard {
+    /// Has the stacks that a row names be those that count, where disks have them.
+    fn prefer(&mut self, row: &BlobRow) {
+        for (index, place) in &mut self.spare {
+            let known = row.places.get(usize::from(*index)).copied().flatten();
+            if known == Some(place.get())
+                && let Some(found) = self.places.get_mut(index)
+            {
+                std::mem::swap(found, place);
+            }
+        }
+    }
 }
 
 /// Looks through the disks of a group, and takes up into the index what it does not have.
@@ -42,19 +63,72 @@ struct Heard {
 pub fn find(shop: &Shop, group: &Group) -> Result<Found> {
     let mut found = Found::default();
     let mut heard: BTreeMap<BlobId, Heard> = BTreeMap::new();
+    let is_older = shop.starts.is_index_older();
+    // Before the disks: what is put meanwhile is on all of them before it is in the index.
+    let known = if is_older { known(shop, group)? } else { BTreeMap::new() };
+    let mut named = BTreeSet::new();
     for &place in &group.usable {
         for name in names(shop, place, &mut found.problems) {
             let Some((blob, index)) = parse_file_name(&name) else { continue };
+            if is_older {
+                named.insert(blob);
+            }
             let opened = shop.open(place, &name, From::Memory).and_then(StackReader::open);
             if let Err(what) = hear(shop, &mut heard, (blob, index, place), opened) {
                 found.problems.push(format!("{name} on {}: {what}", disk_name(place)));
             }
         }
     }
+    if is_older {
+        correct(shop, group, &known, &mut heard)?;
+        // Only if no disk can have them: one that was given up counts as none.
+        let is_looked_at = found.problems.is_empty() && group.asleep.is_empty();
+        if is_looked_at && shop.all_are_usable(group) {
+            let gone = known.into_iter().filter(|(blob, _)| !named.contains(blob)).collect();
+            found.gone = shop.index.forget_gone(group.id, gone)?;
+        }
+    }
     for (blob, heard) in heard {
         take_up(shop, group, blob, heard, &mut found)?;
     }
     Ok(found)
+}
+
+/// The blobs of a group as the index has them.
+fn known(shop: &Shop, group: &Group) -> Result<BTreeMap<BlobId, BlobRow>> {
+    let mut known = BTreeMap::new();
+    loop {
+        let after = known.last_key_value().map(|(blob, _)| *blob);
+        let page = shop.index.blobs(group.id, after)?;
+        if page.is_empty() {
+            return Ok(known);
+        }
+        known.extend(page);
+    }
+}
+
+/// Makes what an older copy of the index says of a group's blobs what the disks say.
+fn correct(
+    shop: &Shop,
+    group: &Group,
+    known: &BTreeMap<BlobId, BlobRow>,
+    heard: &mut BTreeMap<BlobId, Heard>,
+) -> Result<()> {
+    for (blob, row) in known {
+        let Some(heard) = heard.get_mut(blob) else { continue };
+        heard.prefer(row);
+        // What lies on a disk that was not looked at may still be where it was.
+        let is_left = |at: &u32| !group.usable.contains(&PlaceId::new(*at));
+        let places = (0..).zip(&row.places).map(|(index, at)| match heard.places.get(&index) {
+            Some(place) => Some(place.get()),
+            None => at.filter(is_left),
+        });
+        let corrected = BlobRow { places: places.collect(), ..row.clone() };
+        if corrected.sequence == heard.trailer.sequence && corrected != *row {
+            shop.index.correct((group.id, *blob), row.clone(), corrected)?;
+        }
+    }
+    Ok(())
 }
 
 fn names(shop: &Shop, place: PlaceId, problems: &mut Vec<String>) -> Vec<String> {
@@ -96,10 +170,15 @@ fn hear<R: crate::stack::ReadAt>(
         trailer: *stack.trailer(),
         entry: header.entry.clone(),
         places: BTreeMap::new(),
+        spare: Vec::new(),
     });
     let trailer = Trailer { index: heard.trailer.index, ..*stack.trailer() };
     if heard.trailer != trailer || heard.coding != header.coding || heard.entry != header.entry {
         return stranger("a stack that says other things than the first of its blob".to_owned());
+    }
+    if shop.starts.is_index_older() && heard.places.contains_key(&index) {
+        heard.spare.push((index, place));
+        return Ok(());
     }
     if let Some(other) = heard.places.insert(index, place) {
         return stranger(format!("a second stack {index} of its blob, as on {}", disk_name(other)));
@@ -114,7 +193,7 @@ fn take_up(
     heard: Heard,
     found: &mut Found,
 ) -> Result<()> {
-    let Heard { coding, trailer, entry, places } = heard;
+    let Heard { coding, trailer, entry, places, spare } = heard;
     let (have, need) = (places.len(), usize::from(coding.information()));
     if have < need {
         let name = group.name();
@@ -131,7 +210,7 @@ fn take_up(
     };
     if shop.index.blob(group.id, blob)?.is_some() {
         found.known += 1;
-        return Ok(());
+        return shop.index.spare(group.id, blob, spare);
     }
     let at = |index: u8| places.get(&index).map(|place| place.get());
     let row = BlobRow {
@@ -144,6 +223,7 @@ fn take_up(
     match shop.index.found(object, Whole { blob, group: group.id, row })? {
         true => {
             found.blobs += 1;
+            shop.index.spare(group.id, blob, spare)?;
             shop.fail.pass("rack-found");
         }
         false => found.known += 1,

@@ -85,31 +85,43 @@ pub(super) fn mend_identity(lease: &Lease, identity: &DiskIdentity) -> Result<bo
 
 /// Writes one of the files, in place of whatever has its name.
 fn put_one(lease: &Lease, identity: &DiskIdentity, name: &str) -> Result<(), Fault> {
-    let io = |error: fulgurite_disks::DisksError| fault(&error);
     let text = serde_json::to_vec_pretty(identity)
         .map_err(|error| Fault::Damaged { what: error_chain(&error) })?;
+    put_file(lease, &text, name)
+}
+
+/// Writes a small file in the disk's root, whole or not at all.
+pub(super) fn put_file(lease: &Lease, text: &[u8], name: &str) -> Result<(), Fault> {
+    let io = |error: fulgurite_disks::DisksError| fault(&error);
     let new = format!("{name}.new");
     lease.remove(&new).map_err(io)?;
     let file = lease.create_new(&new).map_err(io)?;
-    file.write_all_at(&text, 0).map_err(io)?;
+    file.write_all_at(text, 0).map_err(io)?;
     file.sync().map_err(io)?;
     lease.replace(&new, name).map_err(io)?;
     lease.sync_folder("").map_err(io)
 }
 
-fn read_one(lease: &Lease, name: &str) -> Result<Option<DiskIdentity>, Fault> {
+/// Reads a small file in the disk's root; none when it is not there.
+pub(super) fn read_file(lease: &Lease, name: &str) -> Result<Option<Vec<u8>>, Fault> {
     let file = match lease.open(name) {
         Ok(file) => file,
         Err(error) if fault(&error) == Fault::Missing => return Ok(None),
         Err(error) => return Err(fault(&error)),
     };
-    let damaged = |what: String| Fault::Damaged { what: format!("{name}: {what}") };
     let length = file.bytes().map_err(|error| fault(&error))?.get();
     if length > DISK_FILE_BYTES_MAX {
-        return Err(damaged(format!("{length} bytes are too many")));
+        let what = format!("{name}: {length} bytes are too many");
+        return Err(Fault::Damaged { what });
     }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0).map_err(|error| fault(&error))?;
+    Ok(Some(bytes))
+}
+
+fn read_one(lease: &Lease, name: &str) -> Result<Option<DiskIdentity>, Fault> {
+    let Some(bytes) = read_file(lease, name)? else { return Ok(None) };
+    let damaged = |what: String| Fault::Damaged { what: format!("{name}: {what}") };
     let found: DiskIdentity =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error_chain(&error)))?;
     match found.format == FORMAT {

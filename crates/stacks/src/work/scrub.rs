@@ -53,6 +53,7 @@ pub(crate) fn scrub(
         };
         problems += 1;
         tracing::error!(group = %group.id, %blob, "a verification found a blob damaged: {problem}");
+        shop.unmended.found(group.id, *blob, problem);
     }
     if let Err(error) = sweep(shop, group) {
         tracing::warn!(group = %group.id, "a sweep failed: {error}");

@@ -1,5 +1,6 @@
 //! What nobody wants goes, when its group spins anyway: stacks of blobs that were deleted or
-//! overwritten, and of those whose write was cut short.
+//! overwritten, and of those whose write was cut short. Nothing goes while the index is known to be
+//! an older copy: what it calls unwanted may be wanted since.
 //!
 //! Only what the index says is unwanted. A stack that it does not know stays where it is: it may be
 //! one that a lost index knew. So may a blob be that was being written as the rack was opened, and
@@ -36,6 +37,9 @@ pub struct Swept {
 /// Those of the index.
 pub fn sweep(shop: &Shop, group: &Group) -> Result<Swept> {
     let mut swept = Swept::default();
+    if shop.starts.is_index_older() {
+        return Ok(swept);
+    }
     let mut touched = BTreeSet::new();
     let mut done = Vec::new();
     let mut last: Option<Unwanted> = None;

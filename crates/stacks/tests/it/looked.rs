@@ -164,6 +164,7 @@ async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
                     list.push(step);
                 }
                 Seen::Step { step, .. } => list.push(step),
+                Seen::Unmended { what, .. } => panic!("{what}"),
             }
             // The second leaves after a few.
             at == 0 || list.len() < 5

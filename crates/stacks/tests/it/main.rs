@@ -5,6 +5,7 @@
 mod conformance;
 mod faults;
 mod looked;
+mod older;
 mod random;
 mod remedies;
 mod replayed;

@@ -385,7 +385,7 @@ fn waits(store: &GeoStore) -> (u64, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_undecided_is_said_until_it_is_decided() {
-    let run = Run::new(1);
+    let run = Run::new(2);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
     killed_at_the_first_site(&run, 0).await;
     tokio::time::sleep(Duration::from_secs(100)).await;

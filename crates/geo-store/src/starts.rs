@@ -1,0 +1,322 @@
+//! Which site has an older copy of its stores, told by counts that the sites keep of each other.
+//!
+//! ```text
+//! row "counts" of a site     its own count, and the last count that it saw of each other one
+//! blob "r/COUNT"             the count of the site's blobs
+//! ```
+//!
+//! A program that keeps a namespace counts when it begins and then each time that it collects:
+//! first each site's own count, then all of them at every other site. So what others saw of a site
+//! it has itself, and more. A table that has less forgot what it promised and acknowledged: it is
+//! not asked any more, as if its site did not answer. Blobs whose count is not there lack what was
+//! written since: all objects are healed. Not known so is a copy that was made since the last
+//! count.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fulgurite_sites::{BlobError, Decision, Guess, Table, transact};
+use fulgurite_units::{UnixTime, error_chain};
+use futures::future::{BoxFuture, join_all};
+use futures::stream::StreamExt as _;
+
+use crate::live::Live;
+use crate::site::Site;
+use crate::store::{GeoStore, Inner};
+use crate::{Result, names};
+
+const FIRST_LINE: &str = "fulgurite starts 1";
+
+/// What a site's row says: counts of tables and of blobs, by the names of sites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    tables: BTreeMap<String, u64>,
+    blobs: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    fn table(&self, site: &str) -> u64 {
+        self.tables.get(site).copied().unwrap_or(0)
+    }
+
+    fn blobs(&self, site: &str) -> u64 {
+        self.blobs.get(site).copied().unwrap_or(0)
+    }
+
+    /// The higher of each.
+    fn merge(&mut self, other: &Self) {
+        for (own, others) in [(&mut self.tables, &other.tables), (&mut self.blobs, &other.blobs)] {
+            for (site, &count) in others {
+                let own = own.entry(site.clone()).or_default();
+                *own = count.max(*own);
+            }
+        }
+    }
+
+    /// A row of another format says nothing.
+    fn decode(bytes: Option<&[u8]>) -> Self {
+        let mut counts = Self::default();
+        let text = bytes.map(String::from_utf8_lossy).unwrap_or_default();
+        let mut lines = text.lines();
+        if lines.next() != Some(FIRST_LINE) {
+            return counts;
+        }
+        for line in lines {
+            let mut words = line.splitn(3, ' ');
+            let (Some(kind), Some(count), Some(site)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let Ok(count) = count.parse() else { continue };
+            match kind {
+                "table" => counts.tables.insert(site.to_owned(), count),
+                "blobs" => counts.blobs.insert(site.to_owned(), count),
+                _ => None,
+            };
+        }
+        counts
+    }
+
+    fn encode(&self, nonce: u128) -> Bytes {
+        let mut text = format!("{FIRST_LINE}\n");
+        for (kind, counts) in [("table", &self.tables), ("blobs", &self.blobs)] {
+            for (site, count) in counts {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{kind} {count} {site}");
+            }
+        }
+        let _ = writeln!(text, "nonce {nonce:032x}");
+        Bytes::from(text)
+    }
+}
+
+impl GeoStore {
+    /// Counts a start at all sites that answer, and looks which of them are older copies.
+    ///
+    /// # Errors
+    /// When the map does not hold.
+    pub fn count_start(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let live = self.0.live().await?;
+            self.0.count_start(&live, false).await;
+            Ok(())
+        })
+    }
+}
+
+impl Inner {
+    /// Looks which sites are older copies. A site that does not answer now is none.
+    pub(crate) async fn check_starts(&self, live: &Arc<Live>) {
+        let rows = self.read_counts(live).await;
+        let known = merged(&rows);
+        for (site, own) in &rows {
+            if site.standing.rebuilding {
+                continue;
+            }
+            let mut is_older = own.table(&site.name) < known.table(&site.name);
+            if is_older {
+                // Its own count is written before others hear of it: what was read before theirs
+                // may have been of before.
+                let again = self.read_row(live, site).await;
+                is_older = again.is_none_or(|own| own.table(&site.name) < known.table(&site.name));
+            }
+            self.note_table(site, is_older);
+        }
+        for site in live.sites() {
+            if site.standing.rebuilding || known.blobs(&site.name) == 0 {
+                continue;
+            }
+            let mut is_older = self.lacks_blobs(live, site, known.blobs(&site.name)).await;
+            if is_older {
+                let again = merged(&self.read_counts(live).await);
+                is_older = self.lacks_blobs(live, site, again.blobs(&site.name)).await;
+            }
+            note_blobs(site, is_older);
+        }
+    }
+
+    /// Counts at each site. With `is_healed` blobs that were an older copy are none any more.
+    pub(crate) async fn count_start(&self, live: &Arc<Live>, is_healed: bool) {
+        self.check_starts(live).await;
+        let known = merged(&self.read_counts(live).await);
+        let mut counted = Counts::default();
+        for site in live.sites() {
+            let Some(table) = site.asked_table() else { continue };
+            let least = known.table(&site.name);
+            if let Some(count) = self.count_table(live, site, table, least).await {
+                counted.tables.insert(site.name.clone(), count);
+            }
+        }
+        for site in live.sites() {
+            if site.are_blobs_older() && !is_healed {
+                continue;
+            }
+            let count = known.blobs(&site.name) + 1;
+            if self.count_blobs(live, site, count).await {
+                counted.blobs.insert(site.name.clone(), count);
+                note_blobs(site, false);
+            }
+        }
+        let tell = live.sites().iter().filter_map(|site| {
+            let table = site.asked_table()?;
+            Some(self.change(live, site, table, |counts| counts.merge(&counted)))
+        });
+        join_all(tell).await;
+        for (name, count) in &counted.blobs {
+            let site = live.sites().iter().find(|site| site.name == *name);
+            if let Some(site) = site {
+                self.forget_blobs_before(live, site, *count).await;
+            }
+        }
+    }
+
+    /// One more of a site's own; `least` is what others saw of one that is being made again.
+    async fn count_table(
+        &self,
+        live: &Live,
+        site: &Site,
+        table: &dyn Table,
+        least: u64,
+    ) -> Option<u64> {
+        let least = if site.standing.rebuilding { least } else { 0 };
+        let counts = self
+            .change(live, site, table, |counts| {
+                let own = counts.tables.entry(site.name.clone()).or_default();
+                *own = least.max(*own) + 1;
+            })
+            .await?;
+        Some(counts.table(&site.name))
+    }
+
+    /// Changes a site's row; what it is then, or nothing when the site does not answer.
+    async fn change(
+        &self,
+        live: &Live,
+        site: &Site,
+        table: &dyn Table,
+        change: impl Fn(&mut Counts) + Send,
+    ) -> Option<Counts> {
+        let decide = move |bytes: Option<&[u8]>| {
+            let mut counts = Counts::decode(bytes);
+            change(&mut counts);
+            let nonce = u128::from_le_bytes(self.means.entropy.draw());
+            Decision::Write(counts.encode(nonce), counts)
+        };
+        let key = names::starts().ok()?;
+        let done = transact(table, &key, Guess::Nothing, &*self.means.rests, decide);
+        match within(live, done).await? {
+            Ok(done) => Some(done.result),
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::debug!(site = %site.name, error, "a start is not counted at a site");
+                None
+            }
+        }
+    }
+
+    async fn count_blobs(&self, live: &Live, site: &Site, count: u64) -> bool {
+        let (Some(blobs), Ok(key)) = (&site.blobs, names::start(count)) else { return false };
+        let made = within(live, blobs.create(&key, Bytes::from_static(b"fulgurite start\n"))).await;
+        made.is_some_and(|made| made.is_ok())
+    }
+
+    async fn forget_blobs_before(&self, live: &Live, site: &Site, count: u64) {
+        let (Some(blobs), Ok(below)) = (&site.blobs, names::starts_of_blobs()) else { return };
+        let forget = async {
+            let mut found = blobs.list(Some(&below), UnixTime::from_millis(u64::MAX / 2));
+            while let Some(Ok(meta)) = found.next().await {
+                if names::of_start(&meta.key).is_some_and(|of| of < count) {
+                    // One that is left is removed the next time.
+                    let _ = blobs.delete(&meta.key).await;
+                }
+            }
+        };
+        let _ = within(live, forget).await;
+    }
+
+    /// Whether the store says that a count of its blobs is not there.
+    async fn lacks_blobs(&self, live: &Live, site: &Site, count: u64) -> bool {
+        let (Some(blobs), Ok(key)) = (&site.blobs, names::start(count)) else { return false };
+        let head = within(live, blobs.head(&key)).await;
+        matches!(head, Some(Err(BlobError::NotFound)))
+    }
+
+    /// The rows of all sites that answer.
+    async fn read_counts(&self, live: &Arc<Live>) -> Vec<(Arc<Site>, Counts)> {
+        let read = live
+            .sites()
+            .iter()
+            .map(|site| async move { Some((Arc::clone(site), self.read_row(live, site).await?)) });
+        join_all(read).await.into_iter().flatten().collect()
+    }
+
+    /// That of one, older copy or not; none when it does not answer.
+    async fn read_row(&self, live: &Live, site: &Site) -> Option<Counts> {
+        let (table, key) = (site.table.as_ref()?, names::starts().ok()?);
+        let row = within(live, table.read(&key)).await?.ok()?;
+        Some(Counts::decode(row.as_ref().map(|row| &*row.bytes)))
+    }
+
+    fn note_table(&self, site: &Site, is_older: bool) {
+        if !site.set_table_older(is_older) {
+            return;
+        }
+        if !is_older {
+            tracing::info!(site = %site.name, "the table of a site is the newer one again");
+            return;
+        }
+        let name = &site.name;
+        let file = self.file.as_ref().map_or_else(|| "FILE".into(), |file| file.to_string_lossy());
+        tracing::error!(
+            site = %name,
+            "the table of site {name} is an older copy: it has forgotten what it promised, and is \
+             not asked any more. Bring the newer copy back, or put an empty place behind the site: \
+             `fulgurite geo replace-site {name} --map {file} --table URL --blobs URL`"
+        );
+    }
+}
+
+fn note_blobs(site: &Site, is_older: bool) {
+    if site.set_blobs_older(is_older) && is_older {
+        tracing::warn!(
+            site = %site.name,
+            "the blobs of site {} are an older copy: a server heals all objects by itself now; \
+             `fulgurite geo heal` does so at once",
+            site.name
+        );
+    }
+}
+
+fn merged(rows: &[(Arc<Site>, Counts)]) -> Counts {
+    let mut all = Counts::default();
+    rows.iter().for_each(|(_, counts)| all.merge(counts));
+    all
+}
+
+/// No site is waited for longer than for an answer of a round.
+async fn within<T>(live: &Live, work: impl Future<Output = T>) -> Option<T> {
+    let round = std::time::Duration::from_nanos(live.map.round.as_nanos());
+    tokio::time::timeout(round, work).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_says_what_it_was_made_of_and_one_of_another_format_nothing() {
+        let mut counts = Counts::default();
+        counts.tables.insert("new york".to_owned(), 7);
+        counts.tables.insert("oslo".to_owned(), 1);
+        counts.blobs.insert("oslo".to_owned(), 3);
+        let bytes = counts.encode(5);
+        let text = "fulgurite starts 1\ntable 7 new york\ntable 1 oslo\nblobs 3 oslo\n\
+                    nonce 00000000000000000000000000000005\n";
+        assert_eq!(bytes, text);
+        assert_eq!(Counts::decode(Some(&bytes)), counts);
+        assert_eq!(Counts::decode(Some(b"fulgurite starts 2\ntable 7 oslo\n")), Counts::default());
+        assert_eq!(Counts::decode(None), Counts::default());
+    }
+}

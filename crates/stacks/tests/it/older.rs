@@ -1,0 +1,284 @@
+//! An older copy of the index, of the ledger or of a disk beside newer others: which one it is is
+//! told, nothing that the newer ones know is removed, and the remedy that is named helps.
+//!
+//! A run ends in order, or its directory is copied while it is open, which is what a kill leaves.
+
+use std::path::{Path as File, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use fulgurite_disks::PlaceId;
+use fulgurite_stacks::work::Failing;
+use fulgurite_stacks::{RackStore, Seen};
+use fulgurite_units::Duration;
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+
+use crate::shelf::{Shelf, noise, shape};
+
+const LENGTH: usize = 300_000;
+
+fn key(number: u64) -> Path {
+    Path::from(format!("bodies/{number}"))
+}
+
+async fn put(rack: &RackStore, number: u64) {
+    rack.put(&key(number), noise(number, LENGTH).into()).await.unwrap();
+}
+
+async fn check(rack: &RackStore, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        let found = rack.get(&key(number)).await.unwrap().bytes().await.unwrap();
+        assert_eq!(found, noise(number, LENGTH), "{number}");
+    }
+}
+
+async fn is_missing(rack: &RackStore, number: u64) -> bool {
+    matches!(rack.head(&key(number)).await, Err(object_store::Error::NotFound { .. }))
+}
+
+fn end(rack: RackStore) {
+    rack.stop();
+    drop(rack);
+}
+
+fn copy(from: &File, to: &File) {
+    if from.is_file() {
+        std::fs::copy(from, to).unwrap();
+        return;
+    }
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        copy(&entry.path(), &to.join(entry.file_name()));
+    }
+}
+
+/// Puts a file or a folder back as it was in a copy.
+fn bring_back(shelf: &Shelf, older: &File, name: &str) {
+    let (old, new) = (older.join(name), shelf.folder.path().join(name));
+    if new.is_dir() {
+        std::fs::remove_dir_all(&new).unwrap();
+    } else if new.exists() {
+        std::fs::remove_file(&new).unwrap();
+    }
+    copy(&old, &new);
+    shelf.clock.advance(Duration::from_secs(1));
+}
+
+/// How the run ends whose files are newer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    InOrder,
+    Killed,
+}
+
+/// A rack that two runs wrote to: 1 to 3 are in the older copy, of which 2 was deleted since and 3
+/// overwritten; 4 and 5 are newer. The disk of the first stack of 1 has been given up meanwhile.
+async fn grown(end_of_it: End) -> (Shelf, PathBuf, PlaceId) {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    for number in 1..=3 {
+        put(&rack, number).await;
+    }
+    end(rack);
+    let older = shelf.folder.path().join("older");
+    std::fs::create_dir(&older).unwrap();
+    copy(&shelf.folder.path().join("rack"), &older.join("rack"));
+    let (first, _) = shelf.stacks().remove(0);
+    for place in shape().places() {
+        copy(&shelf.root(place), &older.join(format!("disk-{place}")));
+    }
+    let rack = shelf.open();
+    rack.delete(&key(2)).await.unwrap();
+    rack.put(&key(3), noise(33, LENGTH).into()).await.unwrap();
+    put(&rack, 4).await;
+    let report = rack.rebuild(first).await.unwrap();
+    assert_eq!(report.problems, [] as [&str; 0]);
+    put(&rack, 5).await;
+    match end_of_it {
+        End::InOrder => end(rack),
+        End::Killed => {
+            // What is on its disk now is what a kill leaves; the run itself ends beside it.
+            let killed = shelf.folder.path().join("killed");
+            copy(&shelf.folder.path().join("rack"), &killed.join("rack"));
+            end(rack);
+            bring_back(&shelf, &killed, "rack");
+        }
+    }
+    (shelf, older, first)
+}
+
+/// All that was acknowledged is there, and nothing else.
+async fn check_grown(rack: &RackStore) {
+    check(rack, [1, 4, 5]).await;
+    let three = rack.get(&key(3)).await.unwrap().bytes().await.unwrap();
+    assert_eq!(three, noise(33, LENGTH));
+    assert!(is_missing(rack, 2).await);
+}
+
+/// Everything is whole, and stays so when what nobody wants was swept.
+async fn check_whole(rack: &RackStore) {
+    rack.verify().await.unwrap();
+    put(rack, 9).await;
+    let report = rack.verify().await.unwrap();
+    assert_eq!((report.lost, report.problems), (0, Vec::new()));
+}
+
+#[tokio::test]
+async fn an_older_index_is_known_by_its_ledger_and_recover_helps() {
+    for end_of_it in [End::InOrder, End::Killed] {
+        let (shelf, older, _) = grown(end_of_it).await;
+        let stacks = shelf.stacks();
+        bring_back(&shelf, &older, "rack/index");
+        let rack = shelf.open();
+        // Known before anybody asked a disk.
+        let status = rack.status().await.unwrap();
+        assert!(status.index_is_older, "{end_of_it:?}");
+        assert!(status.degraded_kinds()[0].contains("`fulgurite rack recover`"));
+        // A write spins a group; what it calls unwanted stays.
+        put(&rack, 6).await;
+        let left = shelf.stacks();
+        assert!(stacks.iter().all(|stack| left.contains(stack)), "nothing is swept");
+        end(rack);
+        let rack = shelf.open();
+        assert!(rack.status().await.unwrap().index_is_older, "it outlasts a start");
+        let found = rack.recover().await.unwrap();
+        // Of those one was deleted, and one overwritten.
+        assert_eq!((found.problems, found.gone), (Vec::new(), 2), "{end_of_it:?}");
+        assert_eq!(rack.status().await.unwrap().degraded_kinds(), [] as [&str; 0]);
+        check_grown(&rack).await;
+        check(&rack, [6]).await;
+        check_whole(&rack).await;
+        end(rack);
+        let rack = shelf.open();
+        assert!(!rack.status().await.unwrap().index_is_older);
+        check_grown(&rack).await;
+    }
+}
+
+#[tokio::test]
+async fn an_older_directory_of_a_rack_is_known_by_its_disks() {
+    for end_of_it in [End::InOrder, End::Killed] {
+        let (shelf, older, _) = grown(end_of_it).await;
+        let stacks = shelf.stacks();
+        bring_back(&shelf, &older, "rack");
+        let rack = shelf.open();
+        // Nobody can tell before a disk comes up; the first that does tells.
+        assert!(!rack.status().await.unwrap().index_is_older);
+        put(&rack, 6).await;
+        assert!(rack.status().await.unwrap().index_is_older, "{end_of_it:?}");
+        let left = shelf.stacks();
+        assert!(stacks.iter().all(|stack| left.contains(stack)), "nothing is swept");
+        assert_eq!(rack.recover().await.unwrap().problems, [] as [&str; 0]);
+        assert!(!rack.status().await.unwrap().index_is_older);
+        check_grown(&rack).await;
+        check_whole(&rack).await;
+    }
+}
+
+#[tokio::test]
+async fn an_older_ledger_is_told_and_costs_its_wakes_alone() {
+    for end_of_it in [End::InOrder, End::Killed] {
+        let (shelf, older, _) = grown(end_of_it).await;
+        bring_back(&shelf, &older, "rack/ledger");
+        let rack = shelf.open();
+        assert!(!rack.status().await.unwrap().index_is_older);
+        check_grown(&rack).await;
+        end(rack);
+        let rack = shelf.open();
+        check_grown(&rack).await;
+        check_whole(&rack).await;
+    }
+}
+
+#[tokio::test]
+async fn an_older_disk_is_known_and_made_whole_without_being_asked() {
+    for end_of_it in [End::InOrder, End::Killed] {
+        let (shelf, older, given_up) = grown(end_of_it).await;
+        let newer = shelf.stacks();
+        let was_there = |path: &File| older.join(path.strip_prefix(shelf.folder.path()).unwrap());
+        let (place, path) = newer
+            .iter()
+            .find(|(place, path)| *place != given_up && !was_there(path).exists())
+            .unwrap();
+        bring_back(&shelf, &older, &format!("disk-{place}"));
+        assert!(!path.exists());
+        let rack = shelf.open();
+        check_grown(&rack).await;
+        // Its group is verified at once, and then has what the disk lacked.
+        loop {
+            let status = rack.status().await.unwrap();
+            let has = |group: &&fulgurite_stacks::GroupSnapshot| {
+                group.disks.iter().any(|disk| disk.place == *place)
+            };
+            if status.groups.iter().find(has).unwrap().verified.is_some() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        check_whole(&rack).await;
+        check_grown(&rack).await;
+    }
+}
+
+#[tokio::test]
+async fn an_index_that_was_never_counted_is_no_older_copy() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    put(&rack, 1).await;
+    end(rack);
+    // Disks and a ledger of a program of before.
+    for place in shape().places() {
+        std::fs::remove_file(shelf.root(place).join("fulgurite-start.json")).unwrap();
+    }
+    let ledger = shelf.folder.path().join("rack/ledger");
+    std::fs::remove_file(&ledger).unwrap();
+    let rack = shelf.open();
+    check(&rack, [1]).await;
+    check_whole(&rack).await;
+    assert_eq!(rack.status().await.unwrap().degraded_kinds(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn whoever_watches_is_told_of_a_blob_that_cannot_be_made_whole() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    put(&rack, 1).await;
+    let lost = shelf.stacks();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let also = Arc::clone(&told);
+    rack.watch(move |seen| {
+        if let Seen::Unmended { group, blob, what, .. } = seen {
+            also.lock().unwrap().push((group, blob, what.to_owned()));
+        }
+        true
+    })
+    .unwrap();
+    // Two disks of eight do not read: no other place is left for their stacks.
+    for (place, _) in &lost[..2] {
+        shelf.injected.fail(*place, Failing::Read);
+    }
+    for place in shape().places().filter(|place| !lost.iter().any(|(at, _)| at == place)) {
+        shelf.injected.fail(place, Failing::Full { after: 0 });
+    }
+    check(&rack, [1]).await;
+    while told.lock().unwrap().is_empty() {
+        rack.status().await.unwrap();
+    }
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(lost[0].1.display().to_string().contains(&told[0].1.to_string()), "{told:?}");
+    assert!(told[0].2.contains("below its redundancy"), "{told:?}");
+    // And whoever comes later sees how many there are.
+    let scene = Arc::new(Mutex::new(None));
+    let also = Arc::clone(&scene);
+    rack.watch(move |seen| {
+        if let Seen::Scene { rack, .. } = seen {
+            *also.lock().unwrap() = Some(rack.unmended);
+        }
+        false
+    })
+    .unwrap();
+    rack.status().await.unwrap();
+    assert_eq!(*scene.lock().unwrap(), Some(1));
+}
