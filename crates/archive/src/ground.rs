@@ -174,8 +174,7 @@ impl Ground {
         let committer = Arc::new(Committer::start_with(counted, Box::new(before_reopen))?);
         let paths = Paths::new(&config.data);
         Start { paths, kv: &kv, committer: &committer, keys: &keys, catalog_run }.note()?;
-        let budget = Arc::new(Budget::new(config.log_capacity));
-        let live = live_segments(&kv)?;
+        let (budget, live) = (Arc::new(Budget::new(config.log_capacity)), live_segments(&kv)?);
         let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
             let (data, commits) = (config.data.clone(), Arc::clone(&commits));
             let place = LogPlace { data, kind, archive, run, catalog_run, commits };

@@ -224,12 +224,10 @@ pub(super) fn cargo(
     body: &BodyRow,
     reader: LogReader,
 ) -> Result<Cargo> {
-    let secret = ground.keys.load(body.key_slot, body.body_id).map_err(|error| match error {
-        ArchiveError::Corrupt { what } => {
-            ArchiveError::Corrupt { what: format!("key of staged body {}: {what}", body.body_id) }
-        }
-        // It may be read later.
-        other => other,
+    let secret = ground.keys.load(body.key_slot, body.body_id).map_err(|error| {
+        // Any other error may pass: the key may be read later.
+        let ArchiveError::Corrupt { what } = error else { return error };
+        ArchiveError::Corrupt { what: format!("key of staged body {}: {what}", body.body_id) }
     })?;
     let file = EntryFile {
         archive: ground.archive,
