@@ -245,9 +245,11 @@ fn said_to(
     let mut out = Outbox::new();
     let from = group.seats()[member.as_usize()].tome;
     parity.step(Instant::ZERO, Event::Told { from, message }, &mut out);
-    let statuses = out.drain().filter_map(|command| match command {
-        Command::Tell { message: Message::Status { status, .. }, .. } => Some(status),
-        _ => None,
+    let statuses = out.drain().filter_map(|command| {
+        let Command::Tell { message: Message::Status { status, .. }, .. } = command else {
+            return None;
+        };
+        Some(status)
     });
     statuses.collect()
 }
