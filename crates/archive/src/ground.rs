@@ -34,9 +34,9 @@ use crate::limits::GIVEN_UP_WAITING_MAX;
 use crate::objects::commit::{Retired, forget_shreds};
 use crate::objects::completing::Completing;
 use crate::private;
+use crate::restore::watch::FailedRestore;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
-use crate::status::FailedRestore;
 use crate::tiers::{Tiers, far_libraries};
 use crate::{ArchiveError, Result};
 
@@ -74,7 +74,7 @@ pub(crate) struct Ground {
     pub(crate) tiers: Tiers,
     /// Told whenever the job of a tier has looked for what waits, and when it never will again.
     pub(crate) moves_looked: tokio::sync::Notify,
-    /// Told of each restore that was given up.
+    /// Sends each restore that is given up.
     pub(crate) given_up: tokio::sync::broadcast::Sender<FailedRestore>,
     pub(crate) completing: Completing,
     /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the

@@ -23,7 +23,7 @@ mod failing;
 mod log_file;
 mod queue;
 mod restorer;
-mod watch;
+pub(crate) mod watch;
 
 use std::sync::Arc;
 

@@ -20,6 +20,7 @@ use crate::rows::{
 use crate::{DecodeStatus, Result, tiers};
 
 pub use crate::bodies::orphan_report::OrphanedSegment;
+pub use crate::restore::watch::FailedRestore;
 pub use fulgurite_platters::{FarStatus, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 
 /// The archive at one moment.
@@ -252,22 +253,6 @@ pub struct DoubtedBody {
     pub key: String,
     /// Plain bytes of the body.
     pub bytes: u64,
-}
-
-/// A restore that failed, and why the last time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedRestore {
-    /// Bucket of the object.
-    pub bucket: String,
-    /// Its key.
-    pub key: String,
-    /// Times it failed.
-    pub failures: u32,
-    /// What failed: platter and layer of code.
-    pub error: String,
-    /// Whether it was given up: it is tried again when it is asked for again.
-    #[serde(default)]
-    pub is_given_up: bool,
 }
 
 /// A staged body that is not what was ingested.

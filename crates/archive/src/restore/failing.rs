@@ -6,8 +6,8 @@ use fulgurite_units::ObjectId;
 
 use crate::Result;
 use crate::objects::commit::find_object;
+use crate::restore::watch::FailedRestore;
 use crate::rows::{self, FAILED, OBJECTS, RESTORES, RestoreRow};
-use crate::status::FailedRestore;
 
 /// Ends the restore of an object, and says what it was; nothing when there is none.
 pub(crate) fn give_up(

@@ -1,12 +1,27 @@
-//! Whoever watches restores: each that is given up, as it happens.
+//! Restores that failed, and a watch of those that are given up.
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::status::FailedRestore;
+/// A restore that failed, and why the last time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedRestore {
+    /// Bucket of the object.
+    pub bucket: String,
+    /// Its key.
+    pub key: String,
+    /// Times it failed.
+    pub failures: u32,
+    /// What failed: platter and layer of code.
+    pub error: String,
+    /// Whether it was given up: it is tried again when it is asked for again.
+    #[serde(default)]
+    pub is_given_up: bool,
+}
 
-/// Somebody watches. Nothing waits for it: of very many at once it misses the first, which the
-/// status names all the same.
+/// A subscriber to restores that are given up, each as it happens. Nothing waits for it: of very
+/// many at once it misses the first, which the status names all the same.
 #[derive(Debug)]
 pub struct RestoreWatch(Receiver<FailedRestore>);
 
