@@ -217,16 +217,17 @@ pub(crate) fn make_dir(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(ArchiveError::io("create", path))
 }
 
-/// Makes a directory, and those above it, whose names are on stable storage then. One that cannot
-/// be looked into was not made here.
+/// Makes a directory, and those above it, whose names are on stable storage then. One that may not
+/// be read, or whose file system cannot sync directories (a read-only image), was not made here.
 pub(crate) fn make_whole_path(path: &Path) -> Result<()> {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied};
     make_dir(path)?;
     for above in path.ancestors().skip(1) {
         // A path of one name has its parent where the process is.
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         match sync_dir(above) {
             Err(ArchiveError::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+                if matches!(source.kind(), PermissionDenied | InvalidInput) =>
             {
                 break;
             }

@@ -292,16 +292,16 @@ fn create(root: &Path) -> io::Result<()> {
     sync_up(root)
 }
 
-/// Syncs a folder and those above it, which may have been made with it. One that cannot be looked
-/// into was not.
+/// Syncs a folder and those above it, which may have been made with it. One that may not be read,
+/// or whose file system cannot sync folders (a read-only image), was not.
 pub(crate) fn sync_up(folder: &Path) -> io::Result<()> {
+    use io::ErrorKind::{InvalidInput, PermissionDenied};
     for folder in folder.ancestors() {
         // A path of one name has its parent where the process is.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        match File::open(folder) {
-            Ok(folder) => folder.sync_all()?,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
-            Err(error) => return Err(error),
+        match File::open(folder).and_then(|folder| folder.sync_all()) {
+            Err(error) if matches!(error.kind(), PermissionDenied | InvalidInput) => break,
+            done => done?,
         }
     }
     Ok(())
