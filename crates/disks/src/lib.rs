@@ -29,6 +29,7 @@ mod linux;
 mod pace;
 mod power;
 mod simulated;
+mod start_count;
 mod times;
 mod wake;
 
@@ -42,6 +43,7 @@ pub use linux::{LinuxDisk, LinuxDisks};
 pub use pace::{Pace, Pacer};
 pub use power::{Draw, Power};
 pub use simulated::{Fault, Simulated};
+pub use start_count::StartCount;
 pub use times::{Law, Times};
 pub use wake::{Cause, CauseKind, Wake};
 

@@ -18,7 +18,7 @@ use super::{Ledger, Totals};
 use crate::limits::{
     FIRST_LINE_BYTES_MAX, LEDGER_FILE_BYTES, LINE_BYTES_MAX, SET_ASIDE_MAX, WAKE_PLACES_MAX,
 };
-use crate::{DisksError, GroupId, PlaceId, Result, Wake};
+use crate::{DisksError, GroupId, PlaceId, Result, StartCount, Wake};
 
 const FORMAT: &str = "fulgurite-wake-ledger";
 /// Version 1 did not know the cause `verify`, and version 2 no starts. A file of either is replaced
@@ -32,7 +32,7 @@ struct Header {
     format: String,
     version: u32,
     #[serde(default)]
-    start: u64,
+    start: StartCount,
     places: Vec<(PlaceId, Totals)>,
     groups: Vec<(GroupId, Totals)>,
 }
@@ -43,7 +43,7 @@ struct Header {
 enum Line {
     Wake(Wake),
     Replaced(PlaceId),
-    Start(u64),
+    Start(StartCount),
 }
 
 /// A ledger and the file that it is in. One program has it at a time: its owner sees to that.
@@ -166,7 +166,7 @@ impl LedgerFile {
     /// # Errors
     /// When it cannot be written.
     pub fn note_start(&mut self, start: u64) -> Result<()> {
-        self.put(&Line::Start(start))?;
+        self.put(&Line::Start(StartCount::new(start)))?;
         self.ledger.start = start;
         Ok(())
     }
@@ -212,7 +212,7 @@ impl LedgerFile {
         let header = Header {
             format: FORMAT.to_owned(),
             version: VERSION,
-            start: ledger.start,
+            start: StartCount::new(ledger.start),
             places: ledger.places().map(|(place, totals)| (place, totals.clone())).collect(),
             groups: ledger.groups().map(|(group, totals)| (group, totals.clone())).collect(),
         };
@@ -306,7 +306,7 @@ impl<'a> Reading<'a> {
             return Err(self.wrong(format!("expected a {FORMAT} of version 1 to {VERSION}")));
         }
         self.is_older = header.version < VERSION;
-        self.ledger.start = header.start;
+        self.ledger.start = header.start.get();
         self.ledger.places = header.places.into_iter().collect();
         self.ledger.groups = header.groups.into_iter().collect();
         Ok(())
@@ -319,7 +319,7 @@ impl<'a> Reading<'a> {
                 self.reloaded.wakes += 1;
             }
             Line::Replaced(place) => self.ledger.replaced(place),
-            Line::Start(start) => self.ledger.start = start,
+            Line::Start(start) => self.ledger.start = start.get(),
         }
     }
 

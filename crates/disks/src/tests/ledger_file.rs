@@ -7,7 +7,7 @@ use fulgurite_units::ErrorKind;
 use tempfile::TempDir;
 
 use super::{hour, place, wake};
-use crate::{Cause, CauseKind, LedgerFile, Reloaded};
+use crate::{Cause, CauseKind, DisksError, LedgerFile, Reloaded};
 
 fn at() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
@@ -26,15 +26,33 @@ fn the_lines_are_those_of_the_format() {
     file.note_start(7).unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
-        r#"{"format":"fulgurite-wake-ledger","version":3,"start":0,"places":[],"groups":[]}
+        r#"{"format":"fulgurite-wake-ledger","version":3,"start":[0,0],"places":[],"groups":[]}
 {"wake":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
 {"wake":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
 {"replaced":5}
-{"start":7}
+{"start":[7,7]}
 "#
     );
     drop(file);
     assert_eq!(LedgerFile::open(&path).unwrap().0.ledger().start(), 7);
+}
+
+/// A damaged digit is no other count: the file is damaged, and what else it says is kept.
+#[test]
+fn a_count_of_starts_is_believed_when_both_of_its_numbers_agree() {
+    let (_folder, path) = at();
+    let (mut file, _) = LedgerFile::open(&path).unwrap();
+    file.note_start(7).unwrap();
+    file.note(wake(hour(1), &[4], Cause::Scrub)).unwrap();
+    drop(file);
+    let text = fs::read_to_string(&path).unwrap();
+    for (good, bad) in [("[7,7]", "[7,5]"), ("[7,7]", "[3,7]"), ("[0,0]", "[4,0]")] {
+        fs::write(&path, text.replace(good, bad)).unwrap();
+        assert!(matches!(LedgerFile::open(&path), Err(DisksError::Ledger { .. })), "{bad}");
+        let (file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
+        assert!(reloaded.set_aside.is_some() && reloaded.wakes == 1, "{bad}: {reloaded:?}");
+        assert_eq!(file.ledger().start(), if good == "[0,0]" { 7 } else { 0 }, "{bad}");
+    }
 }
 
 /// Version 2 had no starts.

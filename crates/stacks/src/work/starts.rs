@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fulgurite_disks::{Lease, LedgerFile, PlaceId};
+use fulgurite_disks::{Lease, LedgerFile, PlaceId, StartCount};
 use fulgurite_units::error_chain;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ const REMEDY: &str = "bring the newer copy back while nobody serves it, or run `
 #[serde(deny_unknown_fields)]
 struct StartFile {
     format: String,
-    start: u64,
+    start: StartCount,
 }
 
 /// The start that a rack is at.
@@ -168,11 +168,11 @@ fn read_start(lease: &Lease) -> Result<u64, Fault> {
     if found.format != FORMAT {
         return Err(damaged(format!("its format is {:?} and not {FORMAT:?}", found.format)));
     }
-    Ok(found.start)
+    Ok(found.start.get())
 }
 
 fn put_start(lease: &Lease, start: u64) -> Result<(), Fault> {
-    let file = StartFile { format: FORMAT.to_owned(), start };
+    let file = StartFile { format: FORMAT.to_owned(), start: StartCount::new(start) };
     let text =
         serde_json::to_vec(&file).map_err(|error| Fault::Damaged { what: error_chain(&error) })?;
     put_file(lease, &text, START_FILE)

@@ -240,6 +240,30 @@ async fn an_index_that_was_never_counted_is_no_older_copy() {
 }
 
 #[tokio::test]
+async fn a_damaged_count_of_a_disk_is_replaced() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    put(&rack, 1).await;
+    end(rack);
+    let files = || shape().places().map(|place| shelf.root(place).join("fulgurite-start.json"));
+    for file in files() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (before, _) = text.rsplit_once(',').unwrap();
+        std::fs::write(&file, format!("{before},9]}}")).unwrap();
+    }
+    let rack = shelf.open();
+    check(&rack, [1]).await;
+    check_whole(&rack).await;
+    assert_eq!(rack.status().await.unwrap().degraded_kinds(), [] as [&str; 0]);
+    end(rack);
+    let counts = |text: &str| text.split(['[', ',', ']']).map(str::to_owned).collect::<Vec<_>>();
+    for file in files() {
+        let counts = counts(&std::fs::read_to_string(&file).unwrap());
+        assert_eq!(counts[2], counts[3], "{counts:?}");
+    }
+}
+
+#[tokio::test]
 async fn whoever_watches_is_told_of_a_blob_that_cannot_be_made_whole() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
