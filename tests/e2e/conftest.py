@@ -48,7 +48,8 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together that share something of their module; all others may run anywhere.
 
-    Of a test with many cases some are kept together, so that not one worker has all of them.
+    Of a test with many cases some are kept together, so that not one worker has all of them; and
+    those that a fixture with a parameter made one thing for.
     """
     cases: Counter[str] = Counter()
     for item in items:
@@ -56,10 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         known = item._fixtureinfo.name2fixturedefs
         shared = [name for name, found in known.items() if found[-1].scope == "module"]
         if set(shared) - {"start"}:
-            name = f"{item.module.__name__}::{item.originalname}"
+            params = item.callspec.params if hasattr(item, "callspec") else {}
+            made_for = [str(params[fixture]) for fixture in shared if fixture in params]
+            name = "::".join([item.module.__name__, item.originalname, *made_for])
             part = cases[name] // CASES_TOGETHER
             cases[name] += 1
-            group = f"{name}-{part}" if part else item.module.__name__
+            group = f"{name}-{part}" if part or made_for else item.module.__name__
             item.add_marker(pytest.mark.xdist_group(group))
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.module.__name__, len(LONGEST)))

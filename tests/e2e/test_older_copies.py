@@ -192,8 +192,9 @@ def read_all(server: Server, *names: str) -> None:
         assert read(s3, BUCKET, name) == body(name), name
 
 
-@pytest.mark.parametrize("how", ENDS)
-@pytest.mark.parametrize("older", ["rack/index", "rack/index and rack/ledger"])
+@pytest.mark.parametrize(
+    ("older", "how"), [("rack/index", "stopped"), ("rack/index and rack/ledger", "killed")]
+)
 def test_of_a_rack(server: Server, older: str, how: str) -> None:
     """The index is named, and `rack recover`, as it stands in the message, makes it whole."""
     rack = {"shape": "laptop", "idle": "1s", "make": True, "moves": {"calm_age": "0s"}}
@@ -225,8 +226,7 @@ def test_of_a_rack(server: Server, older: str, how: str) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-@pytest.mark.parametrize("how", ENDS)
-@pytest.mark.parametrize("older", ["table", "blobs"])
+@pytest.mark.parametrize(("older", "how"), [("table", "killed"), ("blobs", "stopped")])
 def test_of_a_site(server: Server, older: str, how: str) -> None:
     """A table does not vote before another place is behind its site; blobs are healed."""
     folder = server.folder
