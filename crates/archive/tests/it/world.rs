@@ -91,12 +91,16 @@ async fn rack(folder: &Path) -> TierOptions {
     TierOptions { url: "rack".to_owned(), store, with_entries: true, ..TierOptions::default() }
 }
 
-/// Files in a tier.
+/// Files in a tier, without those that say whose it is and which run used it last.
 async fn stored(tier: &TierOptions, folder: &Path) -> usize {
-    match &tier.store {
-        Some(store) => store.list(None).count().await,
-        None => files(folder).len(),
-    }
+    let names: Vec<String> = match &tier.store {
+        Some(store) => {
+            store.list(None).map_ok(|found| found.location.to_string()).try_collect().await.unwrap()
+        }
+        None => files(folder).iter().map(|path| path.display().to_string()).collect(),
+    };
+    let is_body = |name: &&String| !name.rsplit('/').next().unwrap().starts_with("fulgurite-tier");
+    names.iter().filter(is_body).count()
 }
 
 /// How often each answer came that a life should meet now and then.
@@ -531,9 +535,8 @@ impl World {
             let table = std::fs::read(self.dir.path().join("keys/table")).unwrap();
             let keys = table[128..].chunks(128).filter(|slot| slot.iter().any(|&b| b != 0));
             let keys = keys.count();
-            // The tier has the file that says whose it is.
             let in_tier = match &self.tier {
-                Some(tier) => stored(tier, self.folder.path()).await.saturating_sub(1),
+                Some(tier) => stored(tier, self.folder.path()).await,
                 None => 0,
             };
             if (held, keys, in_tier) == (0, 0, 0) {
