@@ -95,7 +95,7 @@ async fn rack(folder: &Path) -> TierOptions {
 async fn stored(tier: &TierOptions, folder: &Path) -> usize {
     let names: Vec<String> = match &tier.store {
         Some(store) => {
-            store.list(None).map_ok(|found| found.location.to_string()).try_collect().await.unwrap()
+            store.list(None).map(|found| found.unwrap().location.to_string()).collect().await
         }
         None => files(folder).iter().map(|path| path.display().to_string()).collect(),
     };
