@@ -175,7 +175,8 @@ impl Sites {
             let blobs = blobs.unwrap();
             let all = blobs.list(None, UnixTime::from_millis(u64::MAX / 2));
             let all: Vec<_> = all.try_collect().await.unwrap();
-            found += all.len();
+            // A count of starts is none.
+            found += all.iter().filter(|blob| !blob.key.as_str().starts_with("r/")).count();
         }
         found
     }
