@@ -1,7 +1,7 @@
-//! `cargo xtask test`, what a user runs, and `cargo xtask ci`, the only gate.
+//! `cargo xtask test`, for users, and `cargo xtask ci`, the only gate.
 //!
 //! Both build once, with the dev profile and the same features, so that clippy, the tests and the
-//! end-to-end tests share what can be shared.
+//! end-to-end tests share build artifacts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, bail};
 use crate::shell::{self, Outcome, Steps};
 use crate::{deny, e2e, lab, tidy};
 
-/// Cargo's flags that name everything there is.
+/// Cargo's flags that select all packages.
 const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/bench"];
 
-/// Tests counted from the closing lines of `cargo test` and pytest.
+/// Tests, counted from the summary lines of `cargo test` and pytest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     passed: u64,
@@ -22,7 +22,7 @@ struct Count {
 }
 
 impl Count {
-    /// Adds what a closing line says; every other line counts nothing.
+    /// Adds the counts of a summary line; ignores other lines.
     fn see(&mut self, line: &str) {
         let closing = line.trim_matches(|c: char| c == '=' || c == ' ');
         let is_cargo = closing.starts_with("test result:");
@@ -46,7 +46,7 @@ impl Count {
     }
 }
 
-/// Every test there is, with the fewest demands on the machine.
+/// Runs every test, with the fewest requirements for the machine.
 pub(crate) fn test() -> Result<()> {
     if !shell::is_installed("cc", &["--version"]) {
         bail!("no C compiler (`cc`); on Debian: apt-get install gcc libc6-dev");
@@ -62,7 +62,7 @@ pub(crate) fn test() -> Result<()> {
     result
 }
 
-/// The gate. On it, nothing may be skipped but what says itself why it may.
+/// Runs the gate. A step may be skipped only if it says why.
 pub(crate) fn ci() -> Result<()> {
     let mut count = Count::default();
     let mut steps = Steps::default();
@@ -95,14 +95,14 @@ fn done(command: &mut Command) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What `cargo clippy -- -D warnings` does. It is asked of `cargo check` so that `doc` can ask for
-/// the same and finds what was checked here: cargo keeps what another program compiled apart.
+/// Does what `cargo clippy -- -D warnings` does, but through `cargo check`, so that `doc` can reuse
+/// the artifacts: cargo caches those of another subcommand separately.
 fn clippy() -> Result<Outcome> {
     done(by_clippy(shell::cargo().arg("check").args(EVERYTHING).arg("--all-targets"))?)
 }
 
-/// The documentation, of the crates as `clippy` has checked them. With an example among the targets
-/// the dependencies have the features that they have there; without one, some are checked again.
+/// Builds the documentation from the crates as `clippy` checked them. Including an example gives
+/// the dependencies the same features as there; without one, some would be checked again.
 fn doc() -> Result<Outcome> {
     let mut command = shell::cargo();
     command.arg("doc").args(EVERYTHING).args(["--no-deps", "--document-private-items"]);
@@ -110,7 +110,7 @@ fn doc() -> Result<Outcome> {
     done(by_clippy(command.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
-/// Has our crates compiled by clippy, as its own subcommand of cargo does.
+/// Compiles our crates with clippy, as cargo's subcommand does.
 fn by_clippy(command: &mut Command) -> Result<&mut Command> {
     let sysroot = shell::read(shell::program("rustc").args(["--print", "sysroot"]))?;
     let driver = Path::new(&sysroot).join("bin/clippy-driver");
@@ -121,15 +121,15 @@ fn by_clippy(command: &mut Command) -> Result<&mut Command> {
     Ok(command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"))
 }
 
-/// Programs and tests. Examples are for measuring: clippy checks them, and but for one nothing here
-/// runs them.
+/// Builds programs and tests. Examples are for measurements: clippy checks them, but only one is
+/// run here.
 fn build() -> Result<Outcome> {
     shell::run(shell::cargo().arg("build").args(EVERYTHING).args(["--bins", "--example", "isa"]))?;
     done(shell::cargo().arg("test").args(EVERYTHING).args(["--tests", "--no-run"]))
 }
 
 fn cargo_test(count: &mut Count) -> Result<Outcome> {
-    // The second is run when the first failed, too.
+    // Run the second even if the first fails.
     let runs = ["--tests", "--doc"].map(|kind| {
         let mut command = shell::cargo();
         command.arg("test").args(EVERYTHING).args([kind, "--no-fail-fast"]);
@@ -139,15 +139,15 @@ fn cargo_test(count: &mut Count) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Tests of kernels: a package, and what their names have in them.
+/// Tests of kernels: a package, and substrings of their names.
 const KERNELS: [(&str, &[&str]); 2] =
     [("fulgurite-codes", &[]), ("fulgurite-decode", &["kernel", "bytes", "bank"])];
 
-/// Tests of kernels once for each level of instructions that this processor has: what the best
-/// one hides must be right too.
+/// Runs the tests of kernels once for each instruction set that this processor has, since the best
+/// one would hide the others.
 ///
-/// The programs are those that `test` has run: of one package alone, cargo would build their
-/// dependencies again, with the features that this package alone asks for.
+/// The programs are those that `test` ran: for a single package, cargo would rebuild the
+/// dependencies with only that package's features.
 fn levels(count: &mut Count) -> Result<Outcome> {
     let mut list = shell::cargo();
     list.arg("test").args(EVERYTHING).args(["--tests", "--no-run", "--message-format=json"]);
@@ -162,7 +162,7 @@ fn levels(count: &mut Count) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Runs a library's own tests that `cargo test --no-run --message-format=json` has built.
+/// Runs the tests of a library, as built by `cargo test --no-run --message-format=json`.
 fn run_tests_of(
     package: &str,
     built: &str,
@@ -172,13 +172,13 @@ fn run_tests_of(
 ) -> Result<()> {
     let mut command = shell::program(test_program(built, &package.replace('-', "_"))?);
     let folder = shell::root().join("crates").join(package.trim_start_matches("fulgurite-"));
-    // What cargo says to tests, which find their files by it.
+    // Cargo sets this for tests, which find their files by it.
     command.env("CARGO_MANIFEST_DIR", &folder).current_dir(&folder);
     command.arg("--quiet").args(names).envs(variables.iter().copied());
     shell::run_seeing(&mut command, |line| count.see(line))
 }
 
-/// The program of a library's own tests, as cargo says where it built it.
+/// Returns the test program of a library from cargo's messages.
 fn test_program(messages: &str, name: &str) -> Result<PathBuf> {
     let (named, kind) = (format!("\"name\":\"{name}\""), "\"kind\":[\"lib\"]");
     let mut found = messages.lines().filter(|line| line.contains(&named) && line.contains(kind));
@@ -186,15 +186,15 @@ fn test_program(messages: &str, name: &str) -> Result<PathBuf> {
     path.map(PathBuf::from).with_context(|| format!("cargo built no tests of the library {name}"))
 }
 
-/// The same tests under the address sanitizer: kernels work on pointers. The compiler has it
-/// behind a flag for which a stable one must be told to accept flags.
+/// Runs the same tests under the address sanitizer, because kernels use pointers. The sanitizer is
+/// an unstable flag, which a stable compiler has to be told to accept.
 fn sanitizer(count: &mut Count) -> Result<Outcome> {
     let version = shell::read(shell::program("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
     if !host.ends_with("linux-gnu") {
         return Ok(Outcome::Skipped(format!("there is none for {host}")));
     }
-    // Of all packages together: what one of them shares with another is built once.
+    // All packages together, so that shared dependencies are built once.
     let build = || {
         let mut command = shell::cargo();
         command.args(["test", "--quiet", "--profile", "sanitizer", "--lib", "--target", host]);
@@ -215,7 +215,7 @@ fn end_to_end(count: &mut Count) -> Result<Outcome> {
     e2e::run(&shell::target().join("debug/fulgurite"), |line| count.see(line))
 }
 
-/// Formatting and lints of the Python tests, with the ruff of their environment.
+/// Checks formatting and lints of the Python tests, with the ruff of their environment.
 fn ruff() -> Result<Outcome> {
     let python = match e2e::prepare()? {
         Ok(python) => python,
@@ -263,7 +263,7 @@ mod tests {
     fn closing_lines_of_pytest_are_counted_and_others_are_not() {
         check(&["== 5 passed, 1 failed, 2 errors in 3.21s =="], 5, 3);
         check(&["===== 7 passed in 61.20s (0:01:01) ====="], 7, 0);
-        // What pytest-xdist prints.
+        // The output of pytest-xdist.
         check(
             &["================= 352 passed, 1 skipped in 1021.67s (0:17:01) =================="],
             352,

@@ -1,8 +1,8 @@
-//! Licenses, sources, bans and advisories of everything that is built, by cargo-deny.
+//! Checks licenses, sources, bans and advisories of everything that is built, with cargo-deny.
 //!
-//! The program comes built from the index of Python packages, pinned with the clients of the
-//! end-to-end tests: compiling it takes minutes. Advisories are read from the database that
-//! `FULGURITE_ADVISORY_DB` names; none is fetched.
+//! The program is installed prebuilt from the Python package index, pinned with the clients of the
+//! end-to-end tests, because compiling it takes minutes. Advisories are read from the database that
+//! `FULGURITE_ADVISORY_DB` names; none is downloaded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,23 +12,23 @@ use anyhow::{Context as _, Result};
 use crate::e2e;
 use crate::shell::{self, Outcome};
 
-/// Each has a lock file of its own.
+/// Manifests that have their own lock files.
 const MANIFESTS: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "python/native/Cargo.toml"];
 
-/// Names a repository or a bundle of git with the RustSec database.
+/// Environment variable with the path of a git repository or bundle of the RustSec database.
 const DATABASE: &str = "FULGURITE_ADVISORY_DB";
 
-/// What cargo-deny calls its copy of that database.
+/// cargo-deny's name for its copy of that database.
 const COPY: &str = "advisory-db-3157b0e258782691";
 
-/// Licenses, sources and bans.
+/// Checks licenses, sources and bans.
 pub(crate) fn licenses() -> Result<Outcome> {
     let tool = match tool()? {
         Ok(tool) => tool,
         Err(missing) => return Ok(Outcome::Skipped(missing)),
     };
     for manifest in MANIFESTS {
-        // Of the packages for other systems as well.
+        // Fetches packages for other platforms as well.
         shell::run(shell::cargo().args([
             "fetch",
             "--quiet",
@@ -42,7 +42,7 @@ pub(crate) fn licenses() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Advisories, of the day of the database that is there.
+/// Checks advisories, as of the date of the given database.
 pub(crate) fn advisories() -> Result<Outcome> {
     let tool = match tool()? {
         Ok(tool) => tool,
@@ -58,7 +58,7 @@ pub(crate) fn advisories() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// cargo-deny, or why there is none.
+/// Returns cargo-deny, or why there is none.
 fn tool() -> Result<Result<PathBuf, String>> {
     let python = match e2e::prepare()? {
         Ok(python) => python,
@@ -81,8 +81,8 @@ fn check(tool: &Path, manifest: &str, config: &Path) -> Command {
     command
 }
 
-/// Copies the database to where cargo-deny looks for it, says of which day it is, and makes the
-/// settings that name this place.
+/// Copies the database to where cargo-deny expects it, prints its date, and writes the settings
+/// with this path.
 fn copy(database: &Path) -> Result<PathBuf> {
     let databases = shell::target().join("advisory-dbs");
     let folder = databases.join(COPY);
@@ -91,7 +91,7 @@ fn copy(database: &Path) -> Result<PathBuf> {
     }
     std::fs::create_dir_all(&databases).context("cannot make the folder of databases")?;
     let mut clone = shell::program("git");
-    // Whoever laid the database there need not be who reads it.
+    // The owner of the database may be another user.
     clone.args(["-c", "safe.directory=*", "clone", "--quiet"]);
     shell::run(clone.arg(database).arg(&folder))?;
     let mut date = shell::program("git");

@@ -9,10 +9,10 @@ use anyhow::Result;
 use crate::environment;
 use crate::shell::{self, Outcome};
 
-/// Tests side by side for each processor: most of them wait more than they compute.
+/// Concurrent tests per processor: most of them wait more than they compute.
 const WORKERS_PER_PROCESSOR: usize = 3;
 
-/// As many as `tests/e2e/harness.py` has ports for.
+/// Limited by the ports of `tests/e2e/harness.py`.
 const WORKERS_MAX: usize = 20;
 
 /// Runs the tests against `binary`; skipped, with the reason, when the machine lacks something.
@@ -25,14 +25,14 @@ pub(crate) fn run(binary: &Path, see: impl FnMut(&str)) -> Result<Outcome> {
     command.args(["-m", "pytest", "tests/e2e", "-p", "no:cacheprovider", "--durations=40", "-ra"]);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = (processors * WORKERS_PER_PROCESSOR).min(WORKERS_MAX).to_string();
-    // The tests say themselves which of them belong together, and which begin first.
+    // The tests declare their groups and their order.
     command.args(["--numprocesses", &workers, "--dist", "loadgroup", "--no-loadscope-reorder"]);
     command.env("FULGURITE_BINARY", binary).env("PYTHONDONTWRITEBYTECODE", "1");
     shell::run_seeing(&mut command, see)?;
     Ok(Outcome::Passed)
 }
 
-/// The environment's interpreter, or what is missing.
+/// Returns the environment's interpreter, or what is missing.
 pub(crate) fn prepare() -> Result<Result<PathBuf, String>> {
     environment::prepare("tests/e2e/requirements.txt", "e2e-venv")
 }

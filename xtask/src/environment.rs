@@ -1,6 +1,6 @@
-//! Virtual environments of Python, with exactly what a file of requirements pins.
+//! Python virtual environments, with exactly the pinned requirements of a file.
 //!
-//! They live in the target directory and are made again when that file changes.
+//! They are in the target directory and are recreated when that file changes.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use anyhow::{Context as _, Result};
 
 use crate::shell;
 
-/// What is missing, and how to get it.
+/// What is missing, and how to install it.
 const NO_PYTHON: &str = "python3 is not installed; on Debian: apt-get install python3 python3-venv";
 const NO_VENV: &str = "python3 cannot make virtual environments; on Debian: apt-get install \
                        python3-venv";
 
-/// The interpreter of the environment `name`, or what is missing.
+/// Returns the interpreter of the environment `name`, or what is missing.
 pub(crate) fn prepare(requirements: &str, name: &str) -> Result<Result<PathBuf, String>> {
     let pinned = std::fs::read_to_string(shell::root().join(requirements))
         .with_context(|| format!("cannot read {requirements}"))?;

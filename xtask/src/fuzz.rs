@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz [SECONDS]`: every fuzz target for so many seconds.
+//! `cargo xtask fuzz [SECONDS]`: runs every fuzz target for that many seconds.
 //!
-//! With cargo-fuzz, the targets of `fuzz/`, on the compiler that is there (no sanitizer: what the
-//! checks look for are panics and wrong answers). Without it, the tests that call the same checks
-//! with seeded bytes, over and over with another seed. The gate runs those once.
+//! With cargo-fuzz, it runs the targets of `fuzz/` with the installed compiler (no sanitizer: the
+//! checks look for panics and wrong results). Without it, it runs the tests that call the same
+//! checks with seeded bytes, repeatedly with different seeds. The gate runs those once.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, bail};
 use crate::shell;
 
 const SECONDS_DEFAULT: u64 = 60;
-/// The packages with seeded tests that take their seed from the environment, and how cargo and the
-/// test's name find them.
+/// Packages whose seeded tests take their seed from the environment, and the arguments of `cargo
+/// test` that select them.
 const SEEDED: [(&str, &[&str]); 6] = [
     ("fulgurite-archive", &["--lib", "outside::"]),
     ("fulgurite-glass", &["--test", "outside"]),
@@ -22,7 +22,7 @@ const SEEDED: [(&str, &[&str]); 6] = [
     ("fulgurite-twin", &["--test", "outside"]),
 ];
 
-/// Runs all of them.
+/// Runs all targets.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let seconds = match args {
         [] => SECONDS_DEFAULT,
@@ -44,7 +44,7 @@ fn targets(seconds: u64) -> Result<()> {
         let mut command = shell::cargo();
         command.args(["fuzz", "run", "--sanitizer=none", target, "--"]);
         command.arg(format!("-max_total_time={seconds}"));
-        // Without a sanitizer a stable compiler does, if it is told to take the fuzzer's flags.
+        // Without a sanitizer a stable compiler works, if it is told to accept the fuzzer's flags.
         shell::run(command.env("RUSTC_BOOTSTRAP", "1"))?;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The tests of the Python package: its bindings are built into an environment of their own. Those
-//! that need torch skip and say so: it is too large for a gate.
+//! Tests of the Python package: its bindings are built into their own environment. Those that need
+//! torch skip and say so: it is too large for a gate.
 
 use anyhow::Result;
 

@@ -70,7 +70,7 @@ fn run_bench(args: &[String]) -> anyhow::Result<()> {
     bench::run(args)
 }
 
-/// Without the feature: build again with it, for release, and go on there.
+/// Without the feature: rebuilds with it, for release, and runs that.
 #[cfg(not(feature = "bench"))]
 fn run_bench(args: &[String]) -> anyhow::Result<()> {
     let mut command = shell::cargo();

@@ -9,7 +9,7 @@ use crate::shell;
 /// Data directory when none is given.
 const DATA_DEFAULT: &str = "./fulgurite-data";
 
-/// Builds for release and becomes `fulgurite serve`.
+/// Builds for release, and replaces itself by `fulgurite serve`.
 pub(crate) fn run(args: Vec<String>) -> Result<()> {
     shell::run(shell::cargo().args(["build", "--release", "--package", "fulgurite"]))?;
     let mut command = Command::new(shell::target().join("release/fulgurite"));
@@ -17,7 +17,7 @@ pub(crate) fn run(args: Vec<String>) -> Result<()> {
     become_program(&mut command)
 }
 
-/// The arguments, with the default data directory when they name none.
+/// Adds the default data directory if the arguments name none.
 fn with_data(mut args: Vec<String>) -> Vec<String> {
     let is_given = args.iter().any(|arg| arg == "--data" || arg.starts_with("--data="));
     if !is_given {
@@ -26,8 +26,8 @@ fn with_data(mut args: Vec<String>) -> Vec<String> {
     args
 }
 
-/// The arguments, for the profile `demo` with a small rack of simulated disks and some tomes unless
-/// they say something of these, or of a configuration that may.
+/// For the profile `demo`, adds a small rack of simulated disks and some tomes, unless the
+/// arguments mention these, or a configuration that may.
 fn with_cold_tiers(mut args: Vec<String>) -> Vec<String> {
     let pair = ["--profile", "demo"];
     let is_demo =
@@ -40,7 +40,7 @@ fn with_cold_tiers(mut args: Vec<String>) -> Vec<String> {
     args
 }
 
-/// Whether a flag is among the arguments.
+/// Returns whether a flag is among the arguments.
 fn says(args: &[String], name: &str) -> bool {
     let with_value = format!("{name}=");
     args.iter().any(|arg| arg == name || arg.starts_with(&with_value))

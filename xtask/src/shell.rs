@@ -1,4 +1,4 @@
-//! Starting other programs: where the project lies, which cargo to call, how long a step took.
+//! Starts other programs: knows the project's root and which cargo to call, and times the steps.
 //!
 //! Only plain `std::process`; there is no shell in between, so nothing needs quoting.
 
@@ -21,11 +21,11 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The cargo that started this tool, run in the project's root.
+/// Returns the cargo that started this tool, run in the project's root.
 ///
-/// What cargo says to this tool about the tool itself is not passed on: ring's build script looks
-/// at it, so ring and all that is built on it would be compiled again whenever cargo is started by
-/// hand and by this tool in turn.
+/// Variables that cargo sets about this tool's own package are removed. ring's build script reads
+/// them, so ring and everything that depends on it would be rebuilt whenever cargo is started by
+/// hand and by this tool alternately.
 pub(crate) fn cargo() -> Command {
     let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
@@ -36,19 +36,19 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Whether cargo sets the variable to tell a program of its own package.
+/// Returns whether cargo sets the variable to describe a program's own package.
 fn is_about_this_tool(name: &str) -> bool {
     name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
-/// A program, run in the project's root.
+/// Returns a command that runs in the project's root.
 pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(root());
     command
 }
 
-/// Runs to the end; an exit code other than 0 is an error.
+/// Runs a program; an exit code other than 0 is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let text = text(command);
     let status = command.status().with_context(|| format!("cannot start `{text}`"))?;
@@ -58,7 +58,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs to the end, shows every line of standard output as it comes and hands it to `see` too.
+/// Runs a program, shows every line of standard output as it comes and also passes it to `see`.
 pub(crate) fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<()> {
     let text = text(command);
     let mut child =
@@ -77,7 +77,7 @@ pub(crate) fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Re
     Ok(())
 }
 
-/// Standard output of a program that must succeed; its standard error is dropped.
+/// Returns the standard output of a program that must succeed; its standard error is dropped.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let text = text(command);
     let output =
@@ -88,21 +88,21 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Whether a program is there and answers to `args`.
+/// Returns whether a program is installed and accepts `args`.
 pub(crate) fn is_installed(name: &str, args: &[&str]) -> bool {
     read(program(name).args(args)).is_ok()
 }
 
-/// A command as one would type it.
+/// Formats a command as one would type it.
 pub(crate) fn text(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It ran and found nothing wrong.
+    /// It ran and found no errors.
     Passed,
     /// It did not run, for this reason.
     Skipped(String),
@@ -110,14 +110,14 @@ pub(crate) enum Outcome {
     Failed(String),
 }
 
-/// The steps of one run with their times.
+/// The steps of a run with their times.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     rows: Vec<(&'static str, Duration, Outcome)>,
 }
 
 impl Steps {
-    /// Runs one step; later steps run even when it fails, so that one run shows everything.
+    /// Runs one step. Later steps run even when it fails, so that one run shows everything.
     pub(crate) fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<Outcome>) {
         println!("== {name}");
         let begin = Instant::now();
@@ -131,7 +131,7 @@ impl Steps {
         self.rows.push((name, took, outcome));
     }
 
-    /// Prints the table; an error names the steps that failed.
+    /// Prints the table; the error names the steps that failed.
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n{:<12} {:>8}  result", "step", "seconds");
         let mut failed = Vec::new();
@@ -159,7 +159,7 @@ impl Steps {
 mod tests {
     use std::ffi::OsStr;
 
-    /// Tests are started by cargo as this tool is, with the same variables.
+    /// Cargo starts tests like this tool, with the same variables.
     #[test]
     fn cargo_is_not_told_about_the_tool_that_starts_it() {
         let cargo = super::cargo();

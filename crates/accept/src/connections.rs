@@ -1,16 +1,16 @@
-//! How many connections there are, and which of them gives way when there is no room for one more.
+//! Limits the number of open connections and evicts the longest-idle one when the limit is reached.
 //!
-//! Every connection holds a descriptor, and the program needs descriptors for its files: so there
-//! is a bound, below what the system allows. At the bound, new connections wait in the listener's
-//! queue until a slot is free, and the connection that has asked for nothing for longest is ended
-//! to free one. A connection in the middle of a request is never ended for another.
+//! Every connection holds a file descriptor, and the program needs descriptors for its files, so
+//! the limit is below what the system allows. At the limit, new connections wait in the listen
+//! backlog until a slot is free, and the connection that has been idle for longest is closed to
+//! free one. A connection in the middle of a request is never closed for another.
 //!
-//! Age counts, and not what was sent: a request or a handshake that comes a byte at a time is none
-//! until it is whole.
+//! Only idle time counts, not bytes received: a request or a handshake that trickles in byte by
+//! byte does not count until it is complete.
 //!
 //! ```text
-//!   accepted -> idle --head of a request--> busy --answer sent--> idle ...
-//!                 `--- oldest, no slot free: told to end
+//!   accepted -> idle --head of a request--> busy --response sent--> idle ...
+//!                 `--- longest idle, no slot free: asked to close
 //! ```
 
 use std::collections::BTreeMap;
@@ -29,13 +29,13 @@ const CHECK_PERIOD: Duration = Duration::from_millis(50);
 /// Pause after a failed accept (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The slots for connections.
+/// Connection slots, with eviction of the longest-idle connection.
 #[derive(Debug)]
 pub struct Connections {
     max: usize,
     protected: Duration,
     table: Mutex<Table>,
-    /// A slot was freed.
+    /// Signaled when a slot is freed.
     freed: Notify,
     ended_idle: AtomicU64,
 }
@@ -44,12 +44,13 @@ pub struct Connections {
 struct Table {
     open: usize,
     next: u64,
-    /// Connections without a request, by how long they have been so.
+    /// Idle connections, ordered by the time they became idle.
     idle: BTreeMap<(Instant, u64), Arc<Notify>>,
 }
 
 impl Connections {
-    /// So many at a time. One that is idle does not give way before it has been so for `protected`.
+    /// Creates `max` slots. An idle connection is evicted only after it has been idle for
+    /// `protected`.
     #[must_use]
     pub fn new(max: usize, protected: Duration) -> Arc<Self> {
         assert!(max > 0, "a server without connections serves nobody");
@@ -62,26 +63,26 @@ impl Connections {
         })
     }
 
-    /// Most at a time.
+    /// Maximum number of open connections.
     #[must_use]
     pub const fn max(&self) -> usize {
         self.max
     }
 
-    /// How many there are.
+    /// Number of open connections.
     #[must_use]
     pub fn open(&self) -> usize {
         self.table().open
     }
 
-    /// How many were ended while idle, to make room.
+    /// Number of idle connections that were closed to make room.
     #[must_use]
     pub fn ended_idle(&self) -> u64 {
         self.ended_idle.load(Ordering::Relaxed)
     }
 
-    /// The next connection and who it is from, once there is room for it. It is taken from the
-    /// queue before, because nobody is ended for a connection that may never come.
+    /// Returns the next connection and its address, once there is a slot for it. Accepts before it
+    /// frees a slot, so that no connection is evicted for one that may never come.
     pub fn accept<'a>(
         self: &'a Arc<Self>,
         listener: &'a TcpListener,
@@ -92,7 +93,7 @@ impl Connections {
                     Ok((socket, from)) => return (socket, from, self.slot().await),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
-                        // It gives back the descriptor that is missing, if that is what failed.
+                        // Frees a descriptor, in case the process ran out of them.
                         self.end_oldest(Instant::now());
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
@@ -101,21 +102,22 @@ impl Connections {
         })
     }
 
-    /// A slot for one more connection, once there is room.
+    /// Waits for a free slot and takes it.
     async fn slot(self: &Arc<Self>) -> Arc<Slot> {
         loop {
-            // Before the look, so that a slot freed after it wakes us.
+            // Registered before the check, so that a slot freed after it wakes us.
             let freed = self.freed.notified();
             if let Some(slot) = self.try_slot() {
                 return slot;
             }
             self.end_oldest(Instant::now());
-            // An idle connection may be too young to be ended now and old enough at the next look.
+            // An idle connection may be too young to be closed now and old enough at the next
+            // check.
             let _ = tokio::time::timeout(CHECK_PERIOD, freed).await;
         }
     }
 
-    /// Returns when no connection is left.
+    /// Waits until no connection is open.
     pub fn all_ended(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
@@ -156,12 +158,12 @@ impl Connections {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing within the lock can leave the table half changed.
+        // No code under the lock can leave the table half changed.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The slot of one connection, free again when the last of its holders drops it.
+/// The slot of one connection, freed when the last holder drops it.
 #[derive(Debug)]
 pub struct Slot {
     connections: Arc<Connections>,
@@ -172,25 +174,25 @@ pub struct Slot {
 
 #[derive(Debug)]
 struct State {
-    /// Requests that are being answered: one, or two while an answer is on its way out.
+    /// Requests in progress: one, or two while a response is still being sent.
     busy: u32,
     idle_since: Instant,
     has_asked: bool,
 }
 
 impl Slot {
-    /// Completes when the connection shall make room.
+    /// Completes when the connection must close to make room.
     pub fn told_to_end(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.end.notified())
     }
 
-    /// Whether the connection never had a request: then nothing can be on its way out.
+    /// Whether the connection ever had a request. If not, no response can be in flight.
     #[must_use]
     pub fn has_asked(&self) -> bool {
         self.state().has_asked
     }
 
-    /// From now on until the guard is dropped, the connection has a request.
+    /// Marks the connection as busy until the guard is dropped.
     #[must_use]
     pub fn begin(self: &Arc<Self>) -> Busy {
         let mut state = self.state();

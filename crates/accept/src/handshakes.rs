@@ -1,7 +1,8 @@
-//! Peers that show who they are before anything is read of them, and strangers that do not.
+//! Authenticates peers before any other byte of theirs is read, and limits unauthenticated
+//! connections ("strangers").
 //!
-//! A connection is a stranger's until its handshake is done. Strangers and peers have room apart
-//! from each other: any number of strangers leaves the room of peers as it is.
+//! A connection is a stranger until its handshake is done. Strangers and peers have separate
+//! limits: no number of strangers takes up slots of peers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,34 +15,35 @@ use tokio::task::JoinHandle;
 
 use crate::connections::{Connections, Slot};
 
-/// Bounds of a listener whose peers show who they are.
+/// Limits of a listener whose peers authenticate.
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeLimits {
-    /// Connections that have not shown who they are; the oldest gives way to one more.
+    /// Maximum number of unauthenticated connections; at the limit the oldest is closed for a new
+    /// one.
     pub strangers: usize,
-    /// One of them does not give way before it is so old, so that a burst of others does not end
+    /// Minimum age at which a stranger may be closed, so that a burst of new ones does not end
     /// handshakes that make progress.
     pub protected: Duration,
-    /// A handshake has so long.
+    /// Timeout of a handshake.
     pub within: Duration,
-    /// Connections that have shown who they are; one more is closed.
+    /// Maximum number of authenticated connections; further ones are closed.
     pub peers: usize,
 }
 
-/// What a peer does to show who it is. Its error says why it is not believed.
+/// Authenticates a peer. The error says why authentication failed.
 pub type Handshake<T> =
     Arc<dyn Fn(TcpStream) -> BoxFuture<'static, Result<T, String>> + Send + Sync>;
 
-/// A connection whose peer has shown who it is.
+/// A connection whose peer is authenticated.
 #[derive(Debug)]
 pub struct Peer<T> {
-    /// What the handshake gave.
+    /// Result of the handshake.
     pub session: T,
-    /// To be dropped with the connection.
+    /// Drop this together with the connection.
     pub room: PeerRoom,
 }
 
-/// The room of one peer, free again when this is dropped.
+/// The slot of one peer, freed on drop.
 pub struct PeerRoom {
     _permit: OwnedSemaphorePermit,
 }
@@ -52,7 +54,8 @@ impl fmt::Debug for PeerRoom {
     }
 }
 
-/// Takes connections until `stopping` says so, and hands on those whose peer has shown who it is.
+/// Accepts connections until `stopping` is true, and sends those whose peer is authenticated to the
+/// receiver.
 pub fn admit_peers<T: Send + 'static>(
     listener: TcpListener,
     limits: HandshakeLimits,
@@ -80,7 +83,7 @@ pub fn admit_peers<T: Send + 'static>(
     (peers, accepting)
 }
 
-/// One connection on its way in.
+/// A connection that is being authenticated.
 struct Admission<T> {
     slot: Arc<Slot>,
     room: Arc<Semaphore>,
@@ -104,7 +107,7 @@ impl<T> Admission<T> {
         let room = room.try_acquire_owned();
         let room = room.map_err(|_| "there are as many peers as there may be".to_owned())?;
         drop(slot);
-        // Who listens may be gone.
+        // The receiver may be gone.
         let _ = send.send(Peer { session, room: PeerRoom { _permit: room } }).await;
         Ok(())
     }

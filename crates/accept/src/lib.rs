@@ -1,20 +1,21 @@
-//! Listeners: which connections are taken, and which give way when there is no room for one more.
+//! Listeners: which connections are accepted, and which are closed when a limit is reached.
 //!
 //! ```text
-//!                      room for strangers              room for peers
-//!   listener --------> handshake --who it is, shown--> a session, until it ends
-//!               |      |  `--- took too long
-//!               |      `------ silent for longest, no room: ended
-//!               `- S3 -> connections; the longest idle one gives way
+//!                      limit of strangers              limit of peers
+//!   listener --------> handshake --authenticated-----> a session, until it ends
+//!               |      |  `--- timed out
+//!               |      `------ longest silent, no slot free: closed
+//!               `- S3 -> connections; the longest-idle one is closed
 //! ```
 //!
-//! Any client that reaches an address can connect to it and say nothing. Connections without a name
-//! have a bounded room of their own, in which the oldest gives way to the next: however many there
-//! are, a peer with a certificate gets through its handshake, and one that has a session keeps it.
+//! Any client that reaches an address can connect to it and send nothing. Unauthenticated
+//! connections have a limit of their own, at which the oldest is closed for the next: however many
+//! there are, a peer with a certificate completes its handshake, and an established session stays
+//! open.
 //!
-//! Why a crate: the S3 endpoint, nodes of sites and tomes in processes of their own listen, and
-//! all that they have in common otherwise is `units`, which has neither sockets nor a runtime.
-//! Not here: TLS, and what is said on a connection.
+//! Why a crate: the S3 endpoint, the nodes of sites and the tomes in processes of their own all
+//! listen, and otherwise they share only `units`, which has neither sockets nor a runtime. Not
+//! here: TLS, and the protocol spoken on a connection.
 
 mod connections;
 mod handshakes;

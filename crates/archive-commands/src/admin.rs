@@ -1,8 +1,8 @@
-//! `admin`: what an operator asks a running archive to do, over its admin API.
+//! `admin`: an operator's requests to a running archive, over its admin API.
 //!
-//! Each call is signed under a key that follows from the secret key, so whoever can start the
-//! server can administer it. Long calls answer with one JSON object a line: progress, and at last
-//! a report or an error.
+//! Each call is signed under a key derived from the secret key, so anyone who can start the server
+//! can administer it. Long calls answer with one JSON object per line: progress, and at last a
+//! report or an error.
 
 mod client;
 
@@ -33,12 +33,12 @@ pub struct AdminCommand {
     command: AdminAction,
 }
 
-/// What can be asked.
+/// The admin commands.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum AdminAction {
     /// Write everything staged to glass now; returns when it is verified, stored and released
     Seal {
-        /// Wait for what goes to tiers of objects (rack, tomes, sites and the like) as well
+        /// Also wait for moves to tiers of objects (rack, tomes, sites and the like)
         #[arg(long)]
         wait: bool,
         #[command(flatten)]
@@ -52,7 +52,7 @@ enum AdminAction {
         #[command(flatten)]
         remote: RemoteArgs,
     },
-    /// Show how far each sector of a platter was from failing at its last verification
+    /// Show how close each sector of a platter was to failing at its last verification
     Margins {
         /// The platter
         #[arg(value_name = "PLATTER")]
@@ -65,18 +65,18 @@ enum AdminAction {
         #[command(flatten)]
         remote: RemoteArgs,
     },
-    /// List segments of logs that the catalog does not name, or remove them for good
+    /// List log segments that the catalog does not reference, or remove them for good
     Orphans {
-        /// Remove them; nothing brings them back
+        /// Remove them; this cannot be undone
         #[arg(long)]
         discard: bool,
-        /// Remove them without being asked
+        /// Remove them without confirmation
         #[arg(long, requires = "discard")]
         yes: bool,
         #[command(flatten)]
         remote: RemoteArgs,
     },
-    /// Give objects another storage class, and have them go where its objects go
+    /// Change the storage class of objects, and move them to the tier of that class
     Move {
         /// Object, or folder with --recursive: s3://bucket/key
         #[arg(value_name = "S3-URL")]
@@ -84,13 +84,13 @@ enum AdminAction {
         /// Storage class, such as STANDARD, STANDARD_IA, GLACIER_IR, GLACIER or DEEP_ARCHIVE
         #[arg(long, value_name = "CLASS")]
         class: String,
-        /// Every object whose key begins so; at a bucket, all of it
+        /// Every object whose key begins with this; for a bucket, all of its objects
         #[arg(long, short)]
         recursive: bool,
         #[command(flatten)]
         remote: RemoteArgs,
     },
-    /// Show on which platters and tracks an object lies
+    /// Show which platters and tracks an object is on
     Locate {
         /// Object: s3://bucket/key
         #[arg(value_name = "S3-URL")]
@@ -145,7 +145,7 @@ async fn seal(client: &AdminClient, waits: bool, out: &Output) -> anyhow::Result
     let report = match client.seal(waits, out.is_json()).await {
         Ok(report) => report,
         Err(error) => {
-            // Other sets were sealed all the same: what waits is named, each with its error.
+            // Other sets were sealed all the same: name what still waits, each with its error.
             if let Ok(status) = client.status().await {
                 for trouble in &status.seal_troubles {
                     note(trouble);
@@ -174,7 +174,7 @@ async fn seal(client: &AdminClient, waits: bool, out: &Output) -> anyhow::Result
     Ok(())
 }
 
-/// A seal, and what it was not of.
+/// The report of a seal, and what was not part of it.
 #[derive(serde::Serialize)]
 struct Sealed<'a> {
     #[serde(flatten)]
@@ -183,7 +183,7 @@ struct Sealed<'a> {
     tiers_waiting: &'a [WaitingTier],
 }
 
-/// What waits for tiers of objects and far libraries, and why if something is wrong.
+/// Lists what waits for tiers of objects and far libraries, with errors, if any.
 fn show_waiting(s: &Status) -> Vec<String> {
     let names: Vec<String> = s
         .tiers_waiting
@@ -231,7 +231,7 @@ fn sealed(report: &SealReport, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What there is instead of something to seal.
+/// Shows what the archive holds when there was nothing to seal.
 fn nothing_to_seal(status: &Status, out: &Output) -> anyhow::Result<()> {
     if out.is_json() {
         return Ok(());
@@ -249,7 +249,7 @@ fn nothing_to_seal(status: &Status, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows what became of objects that were to get another class.
+/// Shows the result of changing the class of objects.
 fn move_objects(report: &MoveReport, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
@@ -315,7 +315,7 @@ async fn verify(
     judge(&report, unreadable, out)
 }
 
-/// Says whether all is well; the error that the command ends with if it is not.
+/// Shows the verdict; returns the error that the command ends with if something is damaged.
 fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result<()> {
     let read = counted(report.platters.len() as u64, "platter");
     let copies = counted(report.copies, "restored copy");
@@ -387,7 +387,7 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     Err(Coded::new(Exit::Partial, message).into())
 }
 
-/// A tier that says itself what is wrong with it, or that nobody knows. Its name then.
+/// Shows the failures that a tier reports. Returns its name if it did not answer.
 fn show_cold(
     name: &'static str,
     told: anyhow::Result<Vec<String>>,
@@ -404,7 +404,7 @@ fn show_cold(
     Ok(unanswered)
 }
 
-/// The disk of the data directory, and what is wrong with it.
+/// Formats the disk of the data directory and its failures.
 fn show_disk(s: &Status) -> String {
     let mut line = format!(
         "disk       {} free, {} of them kept free, {} in reserve",
@@ -426,10 +426,10 @@ fn show_disk(s: &Status) -> String {
     line
 }
 
-/// Failed restores that a status in text shows.
+/// Most failed restores in a status as text.
 const FAILED_SHOWN: usize = 10;
 
-/// Names in doubt that a status in text shows.
+/// Most unconfirmed objects in a status as text.
 const DOUBTED_SHOWN: usize = 10;
 
 fn show_doubts(s: &Status) -> Vec<String> {
@@ -490,7 +490,7 @@ fn show_staged(s: &Status) -> String {
     }
 }
 
-/// Restores, and of those that failed the first and why.
+/// Formats restores, and the first failed ones with their errors.
 fn show_restores(s: &Status) -> String {
     let mut line = format!(
         "restores   {} waiting, {} held",
@@ -532,7 +532,7 @@ fn show_status(s: &Status) -> String {
         ),
         show_pipeline(s),
     ];
-    // Sealing is the line before.
+    // Sealing has a line of its own above.
     let others = s.jobs.iter().filter(|job| job.name != "sealing");
     lines.extend(others.filter_map(show_job));
     lines.extend(s.decode.as_ref().map(show_decode));
@@ -572,7 +572,7 @@ fn show_status(s: &Status) -> String {
     lines.join("\n")
 }
 
-/// A job that works, or that cannot.
+/// Formats a job that is running or failing.
 fn show_job(job: &JobStatus) -> Option<String> {
     match job.told() {
         Some(trouble) => Some(format!("trouble    {trouble}")),
@@ -580,7 +580,7 @@ fn show_job(job: &JobStatus) -> Option<String> {
     }
 }
 
-/// What sealing does, and how far it is.
+/// Formats the progress of sealing.
 fn show_pipeline(s: &Status) -> String {
     let (done, total) = (bytes(s.seal_bytes_done), bytes(s.seal_bytes_total));
     let far = match s.seal_bytes_total {
@@ -590,7 +590,7 @@ fn show_pipeline(s: &Status) -> String {
     format!("pipeline   {}{far}", s.pipeline)
 }
 
-/// The decode service for people.
+/// Formats the decode service as text.
 fn show_decode(decode: &DecodeStatus) -> String {
     let most = decode.workers_max.map_or_else(String::new, |most| format!(" of {most}"));
     let (urgent, deferred) = decode.queued;
@@ -606,10 +606,10 @@ fn show_decode(decode: &DecodeStatus) -> String {
     )
 }
 
-/// Most tracks that are shown to people; `--json` has them all.
+/// Most tracks shown as text; `--json` has them all.
 const TRACKS_SHOWN: usize = 10;
 
-/// Margins for people: how many sectors have which, and the worst tracks.
+/// Formats margins as text: a histogram over sectors, and the worst tracks.
 fn show_margins(found: &Verification) -> String {
     let mut text = format!(
         "platter {}, verified {}: {} of {} sectors failed",
@@ -658,7 +658,7 @@ fn show_margins(found: &Verification) -> String {
     text
 }
 
-/// A place on glass, in a tier of objects or on the way there, for people.
+/// Formats a place on glass, in a tier of objects or on the way there, as text.
 pub fn show_place(place: &ShardPlace) -> String {
     let size = bytes(place.bytes);
     let Some(platter) = place.platter else {

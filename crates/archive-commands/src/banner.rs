@@ -1,4 +1,4 @@
-//! What `serve` says when it listens: the endpoint, and lines to copy for three clients.
+//! The output of `serve` when it listens: the endpoint, and lines to copy for three clients.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use serde_json::json;
 use crate::config::rack::Backend;
 use crate::config::{Config, Rack, Tomes};
 
-/// What is told.
+/// The contents of the banner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Banner<'a> {
     /// Data directory.
     pub data: &'a Path,
-    /// Configuration in effect.
+    /// The effective configuration.
     pub config: &'a Config,
-    /// Where the server is.
+    /// The server's endpoint.
     pub file: &'a ServerFile,
     /// Its keys.
     pub keys: &'a KeyPair,
@@ -26,7 +26,7 @@ pub(crate) struct Banner<'a> {
     pub origin: KeyOrigin,
 }
 
-/// Prints it.
+/// Prints the banner.
 pub(crate) fn show(banner: &Banner<'_>, out: &Output) -> anyhow::Result<()> {
     let secret = (banner.origin == KeyOrigin::New).then_some(banner.keys.secret_key.as_str());
     out.json(&json!({
@@ -37,7 +37,7 @@ pub(crate) fn show(banner: &Banner<'_>, out: &Output) -> anyhow::Result<()> {
     out.text(text(banner))
 }
 
-/// The same for people.
+/// Formats the banner as text.
 pub(crate) fn text(banner: &Banner<'_>) -> String {
     let Banner { data, config, file, keys, origin } = banner;
     let endpoint = &file.endpoint;
@@ -77,14 +77,14 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
     text
 }
 
-/// What the rack is, and that its disks are simulated if they are.
+/// Describes the rack, and says so if its disks are simulated.
 fn rack_line(rack: &Rack) -> String {
     let disks = rack.effective_shape().map_or(0, |shape| shape.place_count());
     let what = disks_of(rack.backend);
     format!("  rack        {}, {disks} {what}: see fulgurite rack status\n", rack.shape)
 }
 
-/// How many tomes there are, and which class goes to them.
+/// Says how many tomes there are, and which class goes to them.
 fn tomes_line(tomes: &Tomes) -> String {
     let count = match &tomes.network {
         Some(file) => format!("as \"{}\" has them,", file.display()),

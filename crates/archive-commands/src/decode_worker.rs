@@ -16,10 +16,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Engine;
 
-/// The variable that holds what a queue's server wants: `USER:PASSWORD` or a token.
+/// The variable with the credentials for the queue's server: `USER:PASSWORD` or a token.
 pub const CREDENTIALS: &str = "FULGURITE_QUEUE_CREDENTIALS";
 
-/// The variable that holds the secret under which messages of the queue carry their codes.
+/// The variable with the secret key for the MACs of the queue's messages.
 pub const KEY: &str = "FULGURITE_QUEUE_KEY";
 
 /// `decode-worker`
@@ -29,21 +29,21 @@ pub struct DecodeWorkerArgs {
     /// nats://HOST:PORT or tls://HOST:PORT
     #[arg(long, value_name = "ADDRESS", env = "FULGURITE_MEDIUM_DECODE_QUEUE")]
     queue: QueueAddress,
-    /// Jobs at the same time; 0 is one for each processor
+    /// Concurrent jobs; 0 means one per processor
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     threads: usize,
-    /// A learned decoder besides the one that comes with the program (ONNX, its card beside it)
+    /// A learned decoder besides the built-in one (ONNX, with its card beside it)
     #[arg(long, value_name = "FILE")]
     model: Vec<PathBuf>,
-    /// What runs learned decoders
+    /// Engine of the learned decoders
     #[arg(long, value_enum, value_name = "NAME", default_value = "builtin")]
     engine: Engine,
-    /// End when there was no job for so long, like 5m
+    /// Exit after this long without a job, like 5m
     #[arg(long, value_name = "TIME")]
     idle_exit: Option<Span>,
 }
 
-/// The address with what the server wants, and with the key of messages.
+/// Adds the server's credentials and the key for messages to an address.
 pub fn with_credentials(address: QueueAddress) -> QueueAddress {
     let secret = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let address = address.with_credentials(secret(CREDENTIALS)).with_key(secret(KEY));
@@ -56,7 +56,7 @@ pub fn with_credentials(address: QueueAddress) -> QueueAddress {
     address
 }
 
-/// Works until it is told to stop; then it says what it did.
+/// Works until it is stopped; then reports its totals.
 pub fn decode_worker<'a>(args: &'a DecodeWorkerArgs, out: &'a Output) -> Work<'a> {
     Box::pin(run(args, out))
 }
@@ -120,7 +120,7 @@ fn said(totals: &WorkerTotals) -> String {
     )
 }
 
-/// The machine's name.
+/// The machine's host name.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

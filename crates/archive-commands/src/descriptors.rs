@@ -1,21 +1,21 @@
-//! How many files and sockets this process may hold open.
+//! The limit of files and sockets that this process may hold open.
 //!
-//! Shells and service managers give 1,024 unless told otherwise, and let a process raise that
-//! itself up to a bound. What it cannot raise, it lives within: connections are bounded so that
-//! they leave descriptors to the archive's files (`Limits::for_descriptors`).
+//! Shells and service managers default to a soft limit of 1,024, which a process may raise itself
+//! up to the hard limit. If the hard limit is low, connections are limited so that they leave
+//! descriptors to the archive's files (`Limits::for_descriptors`).
 
 use fulgurite_terminal::exit::{Coded, Exit};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::limits::DESCRIPTORS_MIN;
 
-/// Raises the bound as far as this process may, and refuses to go on below what an archive needs.
+/// Raises the soft limit to the hard one; an error if that is too low for an archive.
 pub(crate) fn raise() -> anyhow::Result<()> {
     raise_bound();
     check(bound())
 }
 
-/// Raises the bound as far as this process may.
+/// Raises the soft limit to the hard one.
 pub(crate) fn raise_bound() {
     let before = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: before.maximum, maximum: before.maximum };
@@ -24,7 +24,7 @@ pub(crate) fn raise_bound() {
     }
 }
 
-/// The bound in effect.
+/// The limit in effect.
 pub(crate) fn bound() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,9 +1,9 @@
-//! `durability`: how likely it is that tracks, large groups and platter-sets cannot be decoded, and
-//! that a blob of a rack is lost.
+//! `durability`: the probabilities that tracks, large groups and platter-sets cannot be decoded,
+//! and that a blob of a rack is lost.
 //!
-//! A table of chances for one geometry, each with its formula and, where sectors can be drawn, with
-//! a simulation of the same; then the sizes at which the claims of Silica section 6 hold; and last
-//! what all of this leaves out. The arithmetic is in `fulgurite_codes::durability`.
+//! A table of probabilities for one geometry, each with its formula and, where sectors can be
+//! drawn, with a simulation; then the sizes at which the claims of Silica section 6 hold; and at
+//! last everything that the model leaves out. The arithmetic is in `fulgurite_codes::durability`.
 
 mod rack;
 
@@ -23,31 +23,32 @@ use crate::config::{Config, Overrides, of_process};
 /// Flags of `durability`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DurabilityArgs {
-    /// Platter profile: demo, desk or silica
+    /// Platter profile: sliver, demo, desk or silica
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Configuration file (TOML) with the geometry
     #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
     config: Option<PathBuf>,
-    /// Chance that a sector is lost
+    /// Probability that a sector is lost
     #[arg(long, value_name = "CHANCE", default_value_t = 1e-3)]
     sector_loss: f64,
-    /// Variation of that chance between tracks: standard deviation over mean
+    /// Variation of that probability between tracks: standard deviation over mean
     #[arg(long, value_name = "RATIO", default_value_t = 1.0)]
     variation: f64,
-    /// Chance that a platter cannot be read
+    /// Probability that a platter cannot be read
     #[arg(long, value_name = "CHANCE", default_value_t = 1e-3)]
     platter_loss: f64,
-    /// Share of a rack's disks that fails in a year
+    /// Annual failure rate of a rack's disks
     #[arg(long, value_name = "SHARE", default_value_t = 0.0131)]
     disk_failures: f64,
-    /// Hours in which what was on a disk of a rack is made anew, once it is known to have failed
+    /// Hours to rebuild a disk of a rack, once its failure is detected
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
     rebuild_hours: f64,
-    /// Days in which each group of a rack is verified, so that a failure while it sleeps is found
+    /// Interval in days at which each group of a rack is verified, to detect failures of spun-down
+    /// disks
     #[arg(long, value_name = "DAYS", default_value_t = 30.0)]
     verify_days: f64,
-    /// Tracks that each simulation draws; 0 for none
+    /// Tracks per simulation; 0 for none
     #[arg(
         long,
         value_name = "COUNT",
@@ -60,22 +61,22 @@ pub struct DurabilityArgs {
     seed: u64,
 }
 
-/// One chance, or one size that a claim needs.
+/// A probability, or the size that a claim needs.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     /// What is lost, or what is claimed.
     what: &'static str,
-    /// The numbers that go in.
+    /// The inputs.
     inputs: String,
     /// The formula.
     formula: &'static str,
-    /// The chance in scientific notation; below 1e-308 too.
+    /// The probability in scientific notation, even below 1e-308.
     chance: String,
     /// Its decimal logarithm.
     log10: f64,
-    /// The same from simulation, in scientific notation.
+    /// The simulated probability, in scientific notation.
     simulated: Option<String>,
-    /// Standard error of the simulation, over its result.
+    /// Relative standard error of the simulation.
     relative_error: Option<f64>,
 }
 
@@ -86,7 +87,7 @@ const GROUP_FORMULA: &str = "tracks with x > R_t lose their sectors of the codew
      hypergeometric; summed over tracks, more than R_l span of them; times the codewords";
 const SET_FORMULA: &str = "sum over x > R_p of C(n, x) u^x (1-u)^(n-x), n = I_p + R_p";
 
-/// What the numbers leave out, for the last lines.
+/// What the model leaves out, for the last lines.
 const LEFT_OUT: [&str; 6] = [
     "independent rows: every sector fails by itself; no dust grain lies over two of them",
     "varying rows: one rate for all sectors of a track, tracks independent of one another",
@@ -176,8 +177,8 @@ fn rows(
     Ok(rows)
 }
 
-/// A blob of a rack as Pelican codes it (OSDI 2014, section 3): when each failure is found at once,
-/// and when it is found as late as it may be.
+/// Computes the durability of a blob in a rack with Pelican's code (OSDI 2014, section 3): when
+/// each failure is detected at once, and when as late as possible.
 fn of_racks(args: &DurabilityArgs) -> Result<Vec<Row>, fulgurite_codes::CodeError> {
     let code @ [information, redundancy] = [15, 3];
     let rebuild_days = args.rebuild_hours / 24.0;
@@ -198,7 +199,7 @@ fn of_racks(args: &DurabilityArgs) -> Result<Vec<Row>, fulgurite_codes::CodeErro
     ])
 }
 
-/// The sizes from which on the claims of Silica section 6 hold.
+/// Computes the sizes from which on the claims of Silica section 6 hold.
 fn claims(
     args: &DurabilityArgs,
     loss: SectorLoss,
@@ -206,7 +207,7 @@ fn claims(
 ) -> Result<Vec<Row>, fulgurite_codes::CodeError> {
     let target = Chance::from_ln(1e-24f64.ln());
     let share = |redundancy, of_information| Overhead { redundancy, per: 100, of_information };
-    // A large group must stand half its overhead.
+    // A large group must tolerate losses of half its overhead.
     let residual = SectorLoss::new(1e-2, 0.0)?;
     let codes = [
         (
@@ -263,7 +264,7 @@ impl Row {
         self
     }
 
-    /// No size does.
+    /// Marks the row: no size satisfies the claim.
     fn without(mut self) -> Self {
         self.chance = "none".to_owned();
         self.log10 = 0.0;
@@ -285,7 +286,7 @@ fn of_loss(loss: SectorLoss) -> String {
     }
 }
 
-/// The generator of a seed: splitmix64.
+/// Returns a splitmix64 generator.
 fn splitmix(mut state: u64) -> impl FnMut() -> u64 {
     move || {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

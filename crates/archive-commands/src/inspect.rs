@@ -1,4 +1,4 @@
-//! `inspect PLATTER-FILE`: what a platter says of itself, without archive, catalog or keys.
+//! `inspect PLATTER-FILE`: shows the contents of a platter, without archive, catalog or keys.
 //!
 //! Names of objects are encrypted on the platter, so files are shown by id and size only.
 
@@ -29,7 +29,7 @@ pub struct InspectArgs {
     no_files: bool,
 }
 
-/// A platter in a file.
+/// A platter stored in a file.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
@@ -120,7 +120,7 @@ fn show_header(reader: &PlatterReader<FileSource>, out: &Output) -> anyhow::Resu
     ))
 }
 
-/// Shows every entry of the file list; what stops it early is returned.
+/// Shows every entry of the file list; returns the error that ended it early, if any.
 fn show_files(
     reader: &PlatterReader<FileSource>,
     buffer: &mut TrackBuffer,
@@ -168,10 +168,10 @@ fn show_entry(entry: &ListEntry, out: &Output) -> anyhow::Result<()> {
     ))
 }
 
-/// Tracks of one line of the picture.
+/// Tracks per line of the picture.
 const LINE_TRACKS: usize = 64;
 
-/// One character a track: how many of its sectors are lost, next to what it can lose.
+/// Draws one character per track, for the number of its lost sectors.
 fn picture(map: &SectorMap) -> String {
     let failed: u64 = map.tracks.iter().map(|track| u64::from(track.failed)).sum();
     let sectors: u64 = map.tracks.iter().map(|track| u64::from(track.sectors)).sum();

@@ -1,4 +1,4 @@
-//! The operator's commands: serve an archive, watch it, mend it, and look at its parts.
+//! The operator's commands: serve an archive, monitor it, repair it, and inspect its parts.
 
 pub mod admin;
 mod banner;

@@ -1,5 +1,5 @@
-//! `admin orphans`: segments that the catalog does not name. Listing them changes nothing;
-//! `--discard` is the only thing in the program that removes one.
+//! `admin orphans`: segments that the catalog does not reference. Listing them changes nothing;
+//! only `--discard` ever removes one.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -32,7 +32,7 @@ pub(crate) async fn orphans(
         note(total(&found));
         agree(&found)?;
     }
-    // Exactly those that were shown.
+    // Remove exactly those that were shown.
     for orphan in &found {
         client.discard_orphan(&orphan.file).await?;
         out.json(orphan)?;
@@ -63,7 +63,7 @@ fn agree(found: &[OrphanedSegment]) -> anyhow::Result<()> {
 fn show(orphan: &OrphanedSegment) -> String {
     let run = orphan.run.map_or_else(|| "a run not known".to_owned(), |run| format!("run {run}"));
     let content = orphan.error.clone().unwrap_or_else(|| {
-        // Of an older release nobody knows what it holds; it has no run.
+        // The contents of a segment of an older release are unknown; it has no run.
         let origin = match (orphan.records, orphan.bodies_with_keys, orphan.run) {
             (0, _, Some(_)) => " (of an upload that was cut short)",
             (1.., 0, _) => " (deleted, or never acknowledged)",

@@ -1,16 +1,16 @@
-//! What a process that keeps bytes is told before it begins: whose its files are, and, in tests of
-//! crashes, where it dies; and what its ids are made of.
+//! Setup of a process that stores bytes: file permissions, fail points for crash tests, and random
+//! bytes for ids.
 
 use fulgurite_terminal::exit::{Coded, Exit};
 
-/// What this process makes from now on is its owner's alone: an archive holds secrets.
+/// Restricts files that this process creates to its owner: an archive holds secrets.
 pub(crate) fn keep_private() {
     use rustix::fs::Mode;
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Reads `NAME:COUNT`: die at this named step, for tests of crashes; or with `:panic` behind it,
-/// have its thread panic.
+/// Parses `NAME:COUNT`: die at this named step, for crash tests; or with `:panic` after it, panic
+/// in that thread.
 pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u32)>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let (passage, how) = match text.strip_suffix(":panic") {
@@ -28,7 +28,7 @@ pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u
     })
 }
 
-/// Bytes that nobody can guess.
+/// Returns unpredictable random bytes.
 pub(crate) fn draw() -> [u8; 16] {
     let mut bytes = [0; 16];
     let drawn = getrandom::fill(&mut bytes);

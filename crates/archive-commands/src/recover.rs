@@ -1,7 +1,8 @@
-//! `recover`: a catalog out of platters, logs and keys, and of what a damaged one still says.
+//! `recover`: rebuilds a catalog from platters, logs and keys, and from what is readable of a
+//! damaged one.
 //!
-//! The archive does the work; this command finds its inputs and reports. Platters that lie
-//! elsewhere (a copy, another site) are brought into the data directory first.
+//! The archive does the work; this command finds its inputs and reports. Platters stored elsewhere
+//! (a copy, another site) are brought into the data directory first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,11 +31,11 @@ pub struct RecoverArgs {
     /// Folder of platter files to bring into the data directory first
     #[arg(long, value_name = "DIR")]
     platters: Option<PathBuf>,
-    /// Rebuild a catalog that reads well, too: what it says is kept, and the rest is looked for,
-    /// what is in doubt with it
+    /// Also rebuild an undamaged catalog: keep its contents, and search for the rest, including
+    /// unconfirmed objects
     #[arg(long)]
     salvage: bool,
-    /// Of several objects of one name show the earliest, not the last
+    /// Of several objects with one name show the earliest, not the last
     #[arg(long)]
     earliest: bool,
     /// Master key file, if it is not DATA/keys/master.key
@@ -43,10 +44,10 @@ pub struct RecoverArgs {
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
     config: Option<PathBuf>,
-    /// Rack of simulated cold disks in DATA/rack, as `serve` was told of it
+    /// Rack of simulated cold disks in DATA/rack, as given to `serve`
     #[arg(long, value_name = "SHAPE")]
     rack: Option<String>,
-    /// Tomes with simulated disks in DATA/tomes, as `serve` was told of them
+    /// Tomes with simulated disks in DATA/tomes, as given to `serve`
     #[arg(long, value_name = "COUNT")]
     tomes: Option<u32>,
 }
@@ -66,7 +67,7 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         note(format_args!("brought {}", counted(brought, "platter")));
     }
     let (rack, tomes) = (rack_of(&config, &args.data)?, tomes_of(&config, &args.data)?);
-    // Sites are asked by this runtime as long as it is there.
+    // The runtime has to live as long as the sites are used.
     let (geo, sites) = geo::to_recover(&config)?.unzip();
     let cold = ColdTiers { rack, tomes, geo };
     let mut config = archive_config(&config, &args.data, &cold)?;
@@ -93,7 +94,7 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
     show(&report, out)
 }
 
-/// The tomes that objects may lie on; the same is true of them.
+/// Opens the tomes that objects may be on; an error if tomes exist that nothing names.
 fn tomes_of(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
     if let Some(tomes) = &config.tomes {
         return tomes::open_now(tomes, data).map(Some);
@@ -110,7 +111,8 @@ fn tomes_of(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
     Err(Coded::new(Exit::Config, message).into())
 }
 
-/// The rack that objects may lie on. One that nothing names would be forgotten with all on it.
+/// Opens the rack that objects may be on. An error if a rack exists that nothing names, because its
+/// objects would not be recovered.
 fn rack_of(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
     if let Some(rack) = &config.rack {
         return rack::open(rack, data).map(Some);
@@ -197,7 +199,7 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
     verdict(report)
 }
 
-/// The exit code: what is lost is an error, what is in doubt is not.
+/// Returns the exit code: losses are an error, unconfirmed objects are not.
 fn verdict(report: &RecoverReport) -> anyhow::Result<()> {
     if report.incomplete == 0 && report.unusable.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `serve`: an archive and its gateway under one roof, from start to graceful stop.
+//! `serve`: an archive and its gateway in one process, from start to graceful stop.
 //!
 //! ```text
 //! rack, tomes -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or
@@ -59,14 +59,14 @@ pub struct ServeArgs {
     secret_key: Option<String>,
 }
 
-/// A server that answers.
+/// A running server.
 #[derive(Debug)]
 pub struct Running {
     /// The archive behind it.
     archive: Archive,
-    /// What is behind that.
+    /// The tiers behind the archive.
     cold: ColdTiers,
-    /// Where it answers.
+    /// Its endpoint.
     pub endpoint: String,
     /// Certificate to trust.
     pub certificate: Option<PathBuf>,
@@ -85,7 +85,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     let data = &args.data;
     descriptors::raise()?;
     make_folder(data)?;
-    // Before anything is announced: a signal from now on is a graceful stop.
+    // Before anything is announced: from now on a signal causes a graceful stop.
     let (mut terminate, mut interrupt) = signals()?;
     let is_first = !data.join("archive.json").exists();
     let (keys, origin) = keys(args)?;
@@ -135,7 +135,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// The keys of the server, and where they came from.
+/// Returns the keys of the server, and where they came from.
 fn keys(args: &ServeArgs) -> anyhow::Result<(KeyPair, KeyOrigin)> {
     if let (Some(access_key), Some(secret_key)) = (&args.access_key, &args.secret_key) {
         let (access_key, secret_key) = (access_key.clone(), secret_key.clone());
@@ -145,7 +145,7 @@ fn keys(args: &ServeArgs) -> anyhow::Result<(KeyPair, KeyOrigin)> {
     Ok((keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored }))
 }
 
-/// A new pair for an old archive locks everybody out who has the old one.
+/// Warns that clients with the old keys are locked out of an existing archive.
 fn warn_of_new_keys(data: &Path) {
     tracing::warn!(
         file = %credentials::credentials_path(data).display(),
@@ -154,7 +154,7 @@ fn warn_of_new_keys(data: &Path) {
     );
 }
 
-/// Makes the data directory, readable by its owner only.
+/// Creates the data directory, readable by its owner only.
 fn make_folder(data: &Path) -> anyhow::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
         Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", data.display())).into()
@@ -178,7 +178,7 @@ pub fn open<'a>(config: &'a Config, data: &'a Path, cold: &'a ColdTiers) -> Work
     Box::pin(async move { Ok(Archive::open(archive_config(config, data, cold)?).await?) })
 }
 
-/// Rack, tomes and sites first: they are tiers of the archive.
+/// Opens rack, tomes and sites first, because they are tiers of the archive.
 async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, ColdTiers)> {
     let rack = rack::to_serve(config, data).await?;
     let mut cold = ColdTiers { rack, ..ColdTiers::default() };
@@ -196,7 +196,7 @@ async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archiv
     }
 }
 
-/// Puts the disks of rack and tomes down.
+/// Spins the disks of rack and tomes down.
 pub async fn close(cold: ColdTiers) {
     if let Some(rack) = cold.rack {
         rack::close(rack).await;
@@ -206,7 +206,7 @@ pub async fn close(cold: ColdTiers) {
     }
 }
 
-/// Binds the gateway to `archive` and lets it answer.
+/// Binds the gateway to `archive` and starts it.
 pub fn listen<'a>(
     config: &'a Config,
     data: &'a Path,
@@ -258,19 +258,20 @@ async fn bind_and_serve(
     let certificate = server.certificate().filter(|_| is_self_signed).map(absolute);
     let (shutdown, stop) = oneshot::channel::<()>();
     let gateway = tokio::spawn(server.serve(Box::pin(async move {
-        // A dropped sender asks for a stop just as a message does.
+        // A dropped sender requests a stop just like a message.
         let _ = stop.await;
     })));
     Ok(Running { archive, cold, endpoint, certificate, shutdown, gateway })
 }
 
 impl Running {
-    /// Returns when the archive cannot go on, with why.
+    /// Waits until the archive cannot go on; returns why.
     async fn failed(&self) -> String {
         self.archive.failed().await
     }
 
-    /// Lets running requests finish, then the archive, then puts the disks of rack and tomes down.
+    /// Lets running requests finish, then stops the archive, then spins the disks of rack and tomes
+    /// down.
     pub fn stop(self) -> Work<'static> {
         Box::pin(self.stop_all())
     }
@@ -278,7 +279,7 @@ impl Running {
     async fn stop_all(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
-        // A body on its way to tomes may wait an hour for parities: it is staged, and goes later.
+        // A body on its way to tomes may wait an hour for parity: it is staged, and moved later.
         if let Some(tomes) = &self.cold.tomes {
             tomes.stop_waiting();
         }
@@ -288,7 +289,7 @@ impl Running {
     }
 }
 
-/// How clients on this machine reach `address`.
+/// Returns the URL of `address` for clients on this machine.
 fn endpoint_of(address: SocketAddr, is_tls: bool) -> String {
     let scheme = if is_tls { "https" } else { "http" };
     let mut address = address;
@@ -301,7 +302,7 @@ fn endpoint_of(address: SocketAddr, is_tls: bool) -> String {
     format!("{scheme}://{address}")
 }
 
-/// What an operator should know who lets other machines in without TLS.
+/// Returns a warning if other machines can connect without TLS.
 fn warning_of(address: SocketAddr, is_tls: bool) -> Option<String> {
     if is_tls || address.ip().is_loopback() {
         return None;
@@ -316,7 +317,7 @@ fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The archive's part of the configuration.
+/// Returns the archive's part of the configuration.
 pub fn archive_config(
     config: &Config,
     data: &Path,
@@ -368,7 +369,7 @@ pub fn archive_config(
     })
 }
 
-/// The tiers of the configuration, rack, tomes and sites among them.
+/// Returns the tiers of the configuration, including rack, tomes and sites.
 fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
     let mut tiers = config::tiers(&config.tiers, config::of_process())
         .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?;
@@ -402,7 +403,7 @@ fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName,
     Ok(tiers)
 }
 
-/// How the medium is simulated.
+/// Returns the fidelity of the medium.
 fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
     Ok(match medium.fidelity {
         config::Fidelity::Sector => match &medium.statistics {
@@ -448,7 +449,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
     })
 }
 
-/// Reads a file of damage.
+/// Reads a file of injected damage.
 fn damage(path: &Path) -> anyhow::Result<InjectedDamage> {
     let wrong = |reason: String| {
         Coded::new(Exit::Config, format!("medium.damage {}: {reason}", path.display()))

@@ -1,7 +1,7 @@
-//! `tome`: a tome of a set in a process of its own.
+//! `tome`: a tome of a set in its own process.
 //!
-//! Which set it is, where its tomes are and whose certificates are used is in `tomes.toml`
-//! (docs/tomes-network.md). Not here: the process of the set.
+//! `tomes.toml` (docs/tomes-network.md) has the id of the set, the addresses of its tomes and the
+//! certificates. The process of the set is elsewhere.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,40 +29,40 @@ pub struct TomeCommand {
     command: TomeAction,
 }
 
-/// What can be asked.
+/// The commands.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum TomeAction {
-    /// Serve one tome to its set and to the other tomes, until it is told to stop
+    /// Serve one tome to its set and to the other tomes, until stopped
     Serve(TomeServeArgs),
 }
 
 /// `tome serve`
 #[derive(Clone, Debug, clap::Args)]
 pub struct TomeServeArgs {
-    /// File that says which set it is, where its tomes are, and whose certificates are used (TOML)
+    /// File with the id of the set, the addresses of its tomes, and the certificates (TOML)
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Number of the tome
     #[arg(long, value_name = "NUMBER")]
     tome: u32,
-    /// Directory for what the tome keeps awake, on storage that does not sleep
+    /// Directory for the tome's metadata store, on storage that does not spin down
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Where its disk has its files, if not in DATA/disk
+    /// Directory of its disk, if not DATA/disk
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Device of its disk, below /dev/disk/by-id or by-path; without one it is simulated
+    /// Device of its disk, below /dev/disk/by-id or by-path; without one the disk is simulated
     #[arg(long, value_name = "DEVICE")]
     device: Option<PathBuf>,
-    /// Where /etc/fstab mounts the device, if it is to be mounted and unmounted
+    /// Mount point of the device in /etc/fstab, if it is to be mounted and unmounted
     #[arg(long, value_name = "DIR", requires = "device")]
     mount: Option<PathBuf>,
-    /// Where to listen, if not at the tome's address in the file
+    /// Address to listen on, if not the tome's address in the file
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 }
 
-/// Runs it.
+/// Runs `tome`.
 pub fn tome<'a>(args: &'a TomeCommand, out: &'a Output) -> Work<'a> {
     Box::pin(run(args, out))
 }
@@ -110,7 +110,7 @@ async fn serve_tome(args: &TomeServeArgs, out: &Output) -> anyhow::Result<()> {
     Ok(serve(&file, options, Box::pin(stop)).await?)
 }
 
-/// What turns the disk. One that is simulated takes no time.
+/// Returns the backend of the disk. A simulated disk takes no time.
 fn backend(args: &TomeServeArgs) -> Arc<dyn Backend> {
     let place = PlaceId::new(args.tome);
     match &args.device {

@@ -1,7 +1,7 @@
-//! A first start that is killed at every step of what it makes: keys, rack, tomes, archive and
-//! certificate. The next start goes on, and makes all of it.
+//! A first start is killed at every step of what it creates: keys, rack, tomes, archive and
+//! certificate. The next start continues, and completes all of it.
 //!
-//! It runs itself as the process that is killed, so it has a `main` of its own.
+//! It runs itself as the process that is killed, so it has its own `main`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -22,10 +22,10 @@ use fulgurite_archive_commands::serve::{ServeArgs, serve};
 use fulgurite_terminal::output::Output;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The first argument of a process that serves; then come its flags.
+/// The first argument of a server process; its flags follow.
 const SERVER: &str = "server";
 const TOMES: usize = 8;
-/// Names of steps, and at which passages of them.
+/// Names of fail points, and at which passes through each.
 const POINTS: [(&str, &[u32]); 6] = [
     ("rack-index-made", &[0]),
     ("rack-disk-named", &[0, 3]),
@@ -34,7 +34,7 @@ const POINTS: [(&str, &[u32]); 6] = [
     ("tomes-set-made", &[0]),
     ("tomes-disk-named", &[0, 5]),
 ];
-/// What a start makes, in its order: it is killed as soon as it is there.
+/// The files that a start creates, in order: it is killed as soon as one exists.
 const PATHS: [&str; 24] = [
     "credentials.part",
     "credentials.toml",
@@ -63,7 +63,7 @@ const PATHS: [&str; 24] = [
 ];
 const START_WITHIN: Duration = Duration::from_secs(120);
 
-/// The settings of a process that serves.
+/// The flags of a server process.
 #[derive(Debug, Parser)]
 struct Flags {
     #[command(flatten)]
@@ -80,12 +80,12 @@ fn main() {
         }
         return;
     }
-    // As a harness does: a filter with another name runs none of these.
+    // Like the test harness: a filter with another name runs none of these.
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     if filter.is_some_and(|filter| !"making".contains(filter.as_str())) {
         return;
     }
-    // Those that serve get it from here, and are to make nothing that others may read all the same.
+    // Servers inherit this umask, and must still create nothing that others may read.
     rustix::process::umask(rustix::fs::Mode::empty());
     for (point, passages) in POINTS {
         for passage in passages {
@@ -100,7 +100,7 @@ fn main() {
     for path in PATHS {
         check(&format!("killed when there was {path}"), |data| kill_at(data, path));
     }
-    // Killed at one after the other, in one folder.
+    // Killed at one after the other, in the same folder.
     check("killed at every step", |data| {
         for path in PATHS {
             kill_at(data, path);
@@ -109,8 +109,8 @@ fn main() {
     disks_of_a_lost_index_are_not_taken();
 }
 
-/// An index that says of no rack is what a start that was killed leaves, and what is left of one
-/// that was emptied: the disks tell these apart.
+/// An index without a rack id is left by a killed start, but also when an index was emptied: the
+/// disks tell these apart.
 fn disks_of_a_lost_index_are_not_taken() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -127,12 +127,12 @@ fn disks_of_a_lost_index_are_not_taken() {
     assert_eq!(texts(&data, "fulgurite-disk.json"), before);
 }
 
-/// Has a start cut short, and holds the next one to what a first start is to make.
+/// Interrupts a start, and checks that the next one creates everything that a first start does.
 fn check(context: &str, cut_short: impl FnOnce(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     cut_short(&data);
-    // What a server that was killed has left is no sign of the next.
+    // The file of the killed server must not be mistaken for that of the next.
     let _ = std::fs::remove_file(data.join("server.json"));
     let mut server = start(&data, None);
     let mut line = String::new();
@@ -174,12 +174,12 @@ fn start(data: &Path, point: Option<&str>) -> Child {
     command.spawn().unwrap()
 }
 
-/// Starts, and kills as soon as there is a path.
+/// Starts, and kills the server as soon as a path exists.
 fn kill_at(data: &Path, path: &str) {
     let _ = std::fs::remove_file(data.join("server.json"));
     let mut server = start(data, None);
     let began = Instant::now();
-    // What is there for a moment only may be missed: then it is killed at the end of the start.
+    // A short-lived path may be missed: then it is killed at the end of the start.
     while !data.join(path).exists() && !data.join("server.json").exists() {
         if let Some(status) = server.try_wait().unwrap() {
             panic!("{path}: it ended ({status}): {}", said(&mut server));
@@ -199,7 +199,7 @@ fn said(server: &mut Child) -> String {
     text
 }
 
-/// What others than the owner can do anything with, in a folder and below it.
+/// Returns the paths in and below a folder that others than the owner can access.
 fn open_to_others(path: &Path) -> Vec<PathBuf> {
     let found = std::fs::symlink_metadata(path).unwrap();
     let mut open = Vec::new();
@@ -213,7 +213,7 @@ fn open_to_others(path: &Path) -> Vec<PathBuf> {
     open
 }
 
-/// Files of a name, anywhere below a folder, and what is in them.
+/// Returns files of a name, anywhere below a folder, with their contents.
 fn texts(folder: &Path, name: &str) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {

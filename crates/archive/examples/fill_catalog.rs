@@ -1,4 +1,4 @@
-//! Makes a data directory whose catalog holds many objects, for measuring how long a start takes.
+//! Creates a data directory whose catalog holds many objects, to measure how long startup takes.
 //!
 //! `fill_catalog DATA_DIR ROWS`
 

@@ -1,5 +1,5 @@
-//! Makes a data directory of staged objects without a catalog, and measures how long the scan of
-//! its log and a recovery take: a line of JSON for each time.
+//! Creates a data directory of staged objects without a catalog, and measures the scan of its log
+//! and a recovery: one line of JSON per run.
 //!
 //! `recover_staged DATA_DIR OBJECTS BYTES REPEATS`
 
@@ -29,11 +29,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Seconds that all threads of this process had a processor.
+/// Returns the CPU seconds that all threads of this process have used.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program is in parentheses; user and system time are the 12th and 13th
-    // number behind it, in hundredths of a second.
+    // The program name is in parentheses. User and system time are the 12th and 13th number after
+    // it, in hundredths of a second.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

@@ -1,8 +1,8 @@
-//! What a bench needs and nobody else: a catalog as full as one wants it, without the platters, and
-//! (`staged`) logs as full as one wants them, without the catalog.
+//! Benchmark fixtures: a catalog of any size without the platters, and (`staged`) logs of any size
+//! without the catalog.
 //!
-//! The objects of [`fill`] say that they are on glass, and their keys are real, but no platter file
-//! exists: such an archive starts, lists and shows objects, and cannot restore any.
+//! The objects of [`fill`] claim to be on glass, and their keys are real, but no platter file
+//! exists. Such an archive starts, lists and shows objects, and cannot restore any.
 
 mod staged;
 
@@ -29,11 +29,11 @@ use crate::rows::{self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow,
 use crate::{ArchiveError, Result, clock};
 
 const BUCKET: &str = "bench";
-/// Objects of each set: about a platter's worth of small files on each platter.
+/// Objects per set: about a platter's worth of small files on each platter.
 const OBJECTS_PER_SET: u64 = 50_000;
 const BODY_BYTES: u64 = 20_000;
 
-/// The configuration of an archive in `data` that a bench fills. Tests vary it.
+/// Returns the configuration of an archive in `data` for a benchmark. Tests vary it.
 ///
 /// # Errors
 /// When the demo profile is not known.
@@ -62,7 +62,7 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
         shared: None,
         far_libraries: Vec::new(),
         log_capacity: ByteCount::gib(64),
-        // No file of 64 MiB for each fill, or test.
+        // Avoids a reserve file of 64 MiB for each benchmark or test.
         space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
         master_key: None,
         key_tables: Vec::new(),

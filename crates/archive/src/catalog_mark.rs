@@ -1,8 +1,8 @@
-//! How old a catalog is, and what shows that it was newer once.
+//! High-water marks of the catalog: how old it is, and evidence that it was newer before.
 //!
-//! A catalog from a backup, or one that lost the end of its journal, looks like any other. Served,
-//! it would deny what was acknowledged. So what was durable in the catalog is written down outside
-//! of it as well, afterwards, and a start that finds the catalog below that refuses.
+//! A catalog from a backup, or one that lost the end of its journal, looks like any other. Serving
+//! it would deny that acknowledged objects exist. So the durable state of the catalog is also
+//! recorded outside of it, afterwards, and a start refuses a catalog that is below that.
 //!
 //! ```text
 //! in every batch           meta/commits: the run, and how many batches it has written
@@ -14,9 +14,9 @@
 //!   second of work
 //! ```
 //!
-//! What is written down was durable before, so no crash leaves a catalog below it. The other way
-//! round nothing is proved: what was committed after the last mark is missed by nobody but its
-//! client. It is no journal, and never more than two numbers.
+//! Everything recorded was durable before, so no crash leaves a catalog below it. The converse does
+//! not hold: a commit after the last mark may be lost without a trace except at its client. This is
+//! no write-ahead log, and never more than two numbers.
 
 mod file;
 
@@ -41,18 +41,18 @@ use crate::limits::MARK_LOOK_BYTES;
 use crate::rows::{self, CatalogAge, META};
 use crate::{ArchiveError, Result};
 
-/// The catalog with each batch counted in the batch itself.
+/// A catalog that counts each batch inside the batch itself.
 #[derive(Debug)]
 pub(crate) struct Counted {
     catalog: Arc<FjallStore>,
     run: u64,
-    /// Batches that were handed over, durable or not: one that failed may be there all the same.
+    /// Batches submitted, durable or not: a failed one may have been written all the same.
     tried: AtomicU64,
     durable: Arc<Commits>,
 }
 
 impl Counted {
-    /// The catalog as run `run` writes to it.
+    /// Wraps the catalog for writes of run `run`.
     pub(crate) fn new(catalog: Arc<FjallStore>, run: u64, durable: Arc<Commits>) -> Self {
         Self { catalog, run, tried: AtomicU64::new(0), durable }
     }
@@ -104,10 +104,10 @@ impl KeyValue for Counted {
     }
 }
 
-/// Refuses a catalog that was newer once.
+/// Refuses a catalog that was newer before.
 ///
 /// # Errors
-/// `Unusable` with what shows it, and the two ways on.
+/// `Unusable` with the evidence and the two ways to proceed.
 pub(crate) fn refuse_older(paths: &Paths, archive: ArchiveId, view: &dyn ReadView) -> Result<()> {
     let found = rows::catalog_age(view)?;
     let Some((age, witness)) = newer(paths, archive, found)? else { return Ok(()) };
@@ -126,14 +126,14 @@ pub(crate) fn refuse_older(paths: &Paths, archive: ArchiveId, view: &dyn ReadVie
     })
 }
 
-/// The latest run that segments or the mark name: no later one may have its number.
+/// Returns the latest run in segments or the mark; no later run may reuse its number.
 pub(crate) fn last_run(paths: &Paths, archive: ArchiveId) -> Result<u64> {
     let mark = file::read(paths, archive).map_or(0, |mark| mark.age.run);
     let runs = segments(paths, archive)?.into_iter().map(|(header, _)| header.run);
     Ok(runs.fold(mark, u64::max))
 }
 
-/// What shows that the catalog was newer than `found`, if anything does.
+/// Returns evidence that the catalog was newer than `found`, if there is any.
 fn newer(
     paths: &Paths,
     archive: ArchiveId,
@@ -146,7 +146,7 @@ fn newer(
     let mut last: BTreeMap<LogKind, (SegmentHeader, PathBuf)> = BTreeMap::new();
     for (header, path) in segments(paths, archive)? {
         if header.run > found.run {
-            // The run's first batch was durable before it made a segment.
+            // A run's first batch is durable before it creates a segment.
             return Ok(Some((CatalogAge { run: header.run, commits: 1 }, path)));
         }
         let is_later = |(known, _): &(SegmentHeader, PathBuf)| known.number < header.number;
@@ -157,7 +157,7 @@ fn newer(
             last.insert(header.kind, (header, path));
         }
     }
-    // A run that ended in order left its last number in the mark.
+    // After a clean shutdown the mark has the run's final count.
     if mark.is_some_and(|mark| mark.age.run == found.run && mark.is_last) {
         return Ok(None);
     }
@@ -169,8 +169,8 @@ fn newer(
     Ok(None)
 }
 
-/// Every segment of the archive whose header can be read, in its log or set aside. One that cannot
-/// be read shows nothing.
+/// Returns every segment of the archive with a readable header, in its log or among the orphans.
+/// One that cannot be read proves nothing.
 fn segments(paths: &Paths, archive: ArchiveId) -> Result<Vec<(SegmentHeader, PathBuf)>> {
     let mut found = Vec::new();
     for kind in LogKind::ALL {
@@ -188,7 +188,8 @@ fn segments(paths: &Paths, archive: ArchiveId) -> Result<Vec<(SegmentHeader, Pat
     Ok(found.into_iter().filter_map(with_header).collect())
 }
 
-/// The first number of durable batches above `known` that a record at the end of the segment names.
+/// Returns the first count of durable batches above `known` in the records at the end of the
+/// segment.
 fn commits_above(segment: &SegmentHeader, path: &Path, known: u64) -> Option<u64> {
     let mut scan = SegmentScan::open(path, segment.kind, segment.number).ok()?;
     scan.skip_to_last(MARK_LOOK_BYTES);

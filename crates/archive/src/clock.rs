@@ -1,11 +1,11 @@
-//! The system's clock, read here and nowhere else; all others are handed a clock.
+//! The system clock, read here and nowhere else; all other code is passed a clock.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fulgurite_units::{Clock, UnixTime};
 
-/// The system's clock: the time of day in milliseconds, zero when it is before 1970, and the
-/// time that passed since this call.
+/// Returns the system clock: wall-clock time in milliseconds, zero when it is before 1970, and the
+/// time since this call.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is where the system's clock is read")]
 pub fn system() -> Clock {

@@ -1,8 +1,9 @@
-//! How many batches of this run are durable in the catalog: counted by it, written to the logs.
+//! How many batches of this run are durable in the catalog: the catalog counts them, and logs
+//! record the count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Batches of this run that are durable in the catalog.
+/// Number of batches of this run that are durable in the catalog.
 #[derive(Debug, Default)]
 pub(crate) struct Commits(AtomicU64);
 
@@ -11,12 +12,13 @@ impl Commits {
         self.0.load(Ordering::Acquire)
     }
 
-    /// So many are durable now.
+    /// Sets the number of durable batches.
     pub(crate) fn set(&self, count: u64) {
         self.0.store(count, Ordering::Release);
     }
 
-    /// The count for the field of a record, which has 32 bits: less than it was proves less.
+    /// Returns the count for the 32-bit field of a record; saturating is safe, because a lower
+    /// count proves less.
     pub(crate) fn for_record(&self) -> u32 {
         u32::try_from(self.count()).unwrap_or(u32::MAX)
     }

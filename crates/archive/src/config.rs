@@ -1,4 +1,4 @@
-//! What an archive is told when it is opened.
+//! Configuration of an archive, passed when it is opened.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub use fulgurite_platters::config::{
 };
 use fulgurite_units::{ByteCount, Duration};
 
-/// When staged bodies are packed into a platter-set without being asked.
+/// When staged bodies are packed into a platter-set without an order.
 #[derive(Clone, Copy, Debug)]
 pub struct SealPolicy {
     /// As soon as this much is staged.
@@ -25,7 +25,7 @@ pub struct SealPolicy {
     pub age: Duration,
 }
 
-/// What a restore of retrieval Expedited does for `DEEP_ARCHIVE`.
+/// How Expedited restores of `DEEP_ARCHIVE` objects are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpeditedPolicy {
     /// Refuse it, as AWS does.
@@ -41,37 +41,37 @@ pub struct ArchiveConfig {
     pub data: PathBuf,
     /// The glass tier.
     pub glass: GlassConfig,
-    /// Seal policy.
+    /// When staged bodies are sealed.
     pub seal: SealPolicy,
     /// Which tier the objects of a class go to.
     pub classes: Classes,
     /// Tiers of objects, by name.
     pub tiers: BTreeMap<TierName, TierOptions>,
-    /// The tier in which a copy of what is staged lies before its put is acknowledged, until it is
-    /// in its home; `None` acknowledges what is staged.
+    /// The tier that gets a copy of staged bodies before their put is acknowledged, until they are
+    /// in their home; `None` acknowledges when they are staged.
     pub acknowledged_at: Option<TierName>,
-    /// Tiers that are far libraries: they keep redundancy platters, as many of each set as
-    /// `glass.far_redundancy` says.
+    /// Tiers that are far libraries: they keep redundancy platters, `glass.far_redundancy` of each
+    /// set.
     pub far_libraries: Vec<TierName>,
-    /// Buckets that this archive shares with others; none without.
+    /// Buckets shared with other archives, if any.
     pub shared: Option<SharedOptions>,
-    /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.
+    /// Maximum bytes in the staging, online and restored logs together; more is refused with
+    /// `Full`.
     pub log_capacity: ByteCount,
-    /// What is kept free on the disk, and how soon deleted names are forgotten.
+    /// Free space to keep on the disk, and how soon deleted names are purged.
     pub space: SpaceOptions,
-    /// Master key file; `None` is `DATA/keys/master.key`, made on first use.
+    /// Master key file; `None` is `DATA/keys/master.key`, created on first use.
     pub master_key: Option<PathBuf>,
-    /// Files of the key table, all of which hold the same; none given means `DATA/keys/table` and
+    /// Files of the key table, all with the same content; empty means `DATA/keys/table` and
     /// `DATA/keys/table.copy`.
     pub key_tables: Vec<PathBuf>,
-    /// Expedited on `DEEP_ARCHIVE`.
+    /// How Expedited restores of `DEEP_ARCHIVE` are handled.
     pub expedited: ExpeditedPolicy,
-    /// Where what the controller of restores is told and decides is written down, to be played
-    /// again; nowhere without a path. A log of an earlier start goes to the same path with `.1`
-    /// behind.
+    /// Event log of the restore controller, for replay; `None` writes none. The log of the previous
+    /// start is renamed to the same path with `.1` appended.
     pub restore_log: Option<PathBuf>,
-    /// Length of a restore day; shorter only for tests, shown as such by status.
+    /// Length of a restore day. Only tests shorten it; the status shows that.
     pub day: Duration,
-    /// Name of a fail point, and how many passages it lets through before the process is killed.
+    /// Name of a fail point, and how many passages succeed before the process is killed.
     pub fail_point: Option<(String, u32)>,
 }

@@ -1,6 +1,6 @@
-//! The data directory: what is where in it, whose it is, and how a small file of it is written.
+//! The data directory: its layout, its identity, and how its small files are written.
 //!
-//! Not here: what its files hold. Who reads one knows that.
+//! Not here: the content of its files, which belongs to their readers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,23 +38,23 @@ impl Paths {
     pub(crate) fn catalog(&self) -> PathBuf {
         self.root.join("catalog")
     }
-    /// What is known outside of the catalog of how far it has come.
+    /// The high-water mark of the catalog, stored outside of it.
     pub(crate) fn catalog_mark(&self) -> PathBuf {
         self.root.join("catalog.mark")
     }
     pub(crate) fn key_table_copy(&self) -> PathBuf {
         self.keys().join("table.copy")
     }
-    /// Where a recovery builds a catalog before it is whole.
+    /// Where a recovery builds a catalog until it is complete.
     pub(crate) fn catalog_part(&self) -> PathBuf {
         self.root.join("catalog.part")
     }
-    /// A recovered catalog that is whole, while the one before it makes room.
+    /// A complete recovered catalog, before it replaces the previous one.
     pub(crate) fn catalog_recovered(&self) -> PathBuf {
         self.root.join("catalog.recovered")
     }
-    /// Finishes what a crash left of giving a recovered catalog its name. Beside another catalog it
-    /// is scrap: that one was not moved away yet, and can be recovered again.
+    /// Finishes the rename of a recovered catalog after a crash. If the previous catalog is still
+    /// in place, the recovered one is deleted and a new recovery can be run.
     pub(crate) fn settle_recovered_catalog(&self) -> Result<()> {
         let (from, to) = (self.catalog_recovered(), self.catalog());
         if !from.exists() {
@@ -70,7 +70,7 @@ impl Paths {
         std::fs::rename(&from, &to).map_err(ArchiveError::io("rename", &from))?;
         sync_dir(&self.root)
     }
-    /// What starts found in doubt; there need not be such a file.
+    /// The list of unconfirmed bodies, if there is one.
     pub(crate) fn doubts(&self) -> PathBuf {
         self.root.join("doubts")
     }
@@ -85,18 +85,18 @@ impl Paths {
     }
 }
 
-/// Identity of a data directory, written once.
+/// Identity of a data directory; written once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Identity {
-    /// Version of the data directory's layout.
+    /// Version of the directory layout.
     pub(crate) format: u32,
     pub(crate) archive: ArchiveId,
 }
 
 const FORMAT: u32 = 1;
 
-/// Takes the data directory for this process alone.
+/// Locks the data directory for this process.
 pub(crate) fn lock_directory(data: &Path) -> Result<File> {
     let path = Paths::new(data).lock();
     let file = File::options()
@@ -111,12 +111,12 @@ pub(crate) fn lock_directory(data: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The error of a directory that cannot be used, or of a file in it.
+/// Returns the error for a directory, or a file in it, that cannot be used.
 pub(crate) fn unusable(data: &Path, reason: impl Into<String>) -> ArchiveError {
     ArchiveError::Unusable { path: data.display().to_string(), reason: reason.into() }
 }
 
-/// Reads the identity; none if there is no file.
+/// Reads the identity; `None` if there is no file.
 pub(crate) fn read_identity(data: &Path) -> Result<Option<Identity>> {
     let path = Paths::new(data).identity();
     let bytes = match std::fs::read(&path) {
@@ -143,7 +143,7 @@ pub(crate) fn write_identity(data: &Path, archive: ArchiveId) -> Result<Identity
     Ok(identity)
 }
 
-/// Writes a small file so that it is there whole or not at all.
+/// Writes a small file atomically and durably.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -162,7 +162,7 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> Result<()> 
     path.parent().map_or(Ok(()), sync_dir)
 }
 
-/// The master key: read from `path`, or made there when `may_create`.
+/// Reads the master key from `path`, or creates it there when `may_create`.
 pub(crate) fn master_key(path: &Path, may_create: bool) -> Result<SecretKey> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => zeroize::Zeroizing::new(text),
@@ -190,7 +190,7 @@ fn parse_key(path: &Path, text: &str, reason: &str) -> Result<SecretKey> {
     Ok(SecretKey::from_bytes(key))
 }
 
-/// Reads the key of buckets that several archives share. It is never made here: all of them have
+/// Reads the key of buckets that several archives share. It is never created here: all of them use
 /// the same one.
 pub(crate) fn shared_key(path: &Path) -> Result<SecretKey> {
     let text = match std::fs::read_to_string(path) {
@@ -207,7 +207,7 @@ pub(crate) fn shared_key(path: &Path) -> Result<SecretKey> {
     parse_key(path, &text, "a key of shared buckets is 64 hexadecimal digits")
 }
 
-/// The path of the master key that `config` names.
+/// Returns the path of the master key, as configured or by default.
 pub(crate) fn master_key_path(config: &ArchiveConfig) -> PathBuf {
     let default = || Paths::new(&config.data).keys().join("master.key");
     config.master_key.clone().unwrap_or_else(default)
@@ -217,13 +217,14 @@ pub(crate) fn make_dir(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(ArchiveError::io("create", path))
 }
 
-/// Makes a directory, and those above it, whose names are on stable storage then. One that may not
-/// be read, or whose file system cannot sync directories (a read-only image), was not made here.
+/// Creates a directory with its ancestors and makes their names durable. Stops at an ancestor that
+/// cannot be opened, or whose file system cannot sync directories (a read-only image): that one
+/// already existed.
 pub(crate) fn make_whole_path(path: &Path) -> Result<()> {
     use std::io::ErrorKind::{InvalidInput, PermissionDenied};
     make_dir(path)?;
     for above in path.ancestors().skip(1) {
-        // A path of one name has its parent where the process is.
+        // The parent of a relative path with one component is the working directory.
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         match sync_dir(above) {
             Err(ArchiveError::Io { source, .. })
@@ -242,7 +243,7 @@ pub(crate) fn is_empty_dir(dir: &Path) -> bool {
     std::fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none())
 }
 
-/// Makes a new or renamed entry of `dir` durable.
+/// Makes new and renamed entries of `dir` durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
     let file = File::open(dir).map_err(ArchiveError::io("open", dir))?;
     file.sync_all().map_err(ArchiveError::io("sync", dir))

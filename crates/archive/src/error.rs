@@ -1,4 +1,4 @@
-//! What can go wrong in an archive, with the ids a caller needs to act.
+//! Errors of an archive, with the ids that a caller needs to act.
 
 use fulgurite_catalog::CatalogError;
 use fulgurite_platters::PlattersError;
@@ -108,7 +108,7 @@ pub enum ArchiveError {
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 
 impl ArchiveError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -163,7 +163,7 @@ impl ArchiveError {
         }
     }
 
-    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    /// Returns an I/O error with its path; a full disk becomes `Full`.
     pub(crate) fn io(
         action: &'static str,
         path: &std::path::Path,
@@ -179,15 +179,15 @@ impl ArchiveError {
     }
 }
 
-/// What is wrong with rows is an error of its own, as platters have it; of the store it is the
-/// catalog's.
+/// Converts as platters do: errors in rows become variants of their own, errors of the store stay
+/// catalog errors.
 impl From<CatalogError> for ArchiveError {
     fn from(error: CatalogError) -> Self {
         PlattersError::from(error).into()
     }
 }
 
-/// What platters meet is the archive's own error, under the same name.
+/// Converts each error of platters to the variant of the same name.
 impl From<PlattersError> for ArchiveError {
     fn from(error: PlattersError) -> Self {
         use PlattersError as P;
@@ -205,7 +205,7 @@ impl From<PlattersError> for ArchiveError {
             P::Catalog(error) => Self::Catalog(error),
             P::Io { action, path, source } => Self::Io { action, path, source },
             P::Internal { what } => Self::Internal { what },
-            // These two keep shards from coming: shown with their restores, returned by nothing.
+            // These two delay shards: they are shown with the restores, but no call returns them.
             P::SetMissing { platter } => {
                 let reason = "it and every other of its set are missing".to_owned();
                 Self::PlatterOutOfReach { platter, reason }
@@ -217,8 +217,8 @@ impl From<PlattersError> for ArchiveError {
     }
 }
 
-/// What the archive meets while it answers platters is theirs, under the same name. What platters
-/// never meet is told by its words.
+/// Converts errors that the archive returns to platters to the variant of the same name. Errors
+/// that platters never handle become text.
 impl From<ArchiveError> for PlattersError {
     fn from(error: ArchiveError) -> Self {
         use ArchiveError as A;

@@ -1,4 +1,4 @@
-//! Restored copies whose time is over.
+//! Removes expired restored copies.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{Retired, find_object, rows_in};
 use crate::rows::{self, EXPIRIES, ExpiryRow};
 
-/// Drops every restored copy that expired by now; `begins` is told when there are such. Blocks.
+/// Drops every expired restored copy; calls `begins` if there are any. Blocks.
 pub(crate) fn expire_due(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
     let until = ground.now();
     loop {
@@ -23,7 +23,8 @@ pub(crate) fn expire_due(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Resu
             return Ok(());
         }
         begins();
-        // All are handed in before the first answer is waited for, so that they share syncs.
+        // All are submitted before the first result is awaited, so that they share syncs (group
+        // commit).
         let mut waiting = Vec::new();
         for (key, row) in found {
             let commit = move |tx: &mut Transaction<'_>| expire(tx, key, &row);

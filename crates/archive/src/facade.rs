@@ -1,4 +1,4 @@
-//! The archive as its front ends see it.
+//! The archive's API for its front ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ pub struct Archive {
     is_ready: Arc<AtomicBool>,
 }
 
-/// Runs blocking work without holding up the async threads.
+/// Runs blocking work without blocking the async threads.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -51,8 +51,8 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Archive {
-    /// Opens or creates the archive in `config.data`, finishes what a crash cut short and starts
-    /// the background work.
+    /// Opens or creates the archive in `config.data`, completes what a crash interrupted and starts
+    /// the background jobs.
     ///
     /// # Errors
     /// When the directory is in use, damaged, or the master key is wrong.
@@ -60,8 +60,8 @@ impl Archive {
         Box::pin(async move { Self::open_with_clock(config, clock::system()).await })
     }
 
-    /// The same, with another clock than the system's: it says when copies expire, when jobs look
-    /// and how long they rest. Only what goes on inside the library has a clock of its own.
+    /// The same with a given clock, which controls when copies expire, when jobs run and how long
+    /// they back off. Only the library's internals have a clock of their own.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -83,7 +83,7 @@ impl Archive {
         })
     }
 
-    /// Stops the background work at its next safe point and waits for it.
+    /// Stops the background jobs at their next safe point and waits for them.
     ///
     /// # Errors
     /// When a worker died.
@@ -104,8 +104,8 @@ impl Archive {
         })
     }
 
-    /// Returns when the archive has failed for good and its process should end: a sync of the key
-    /// table failed, so that nobody knows which keys the disk holds. Says why.
+    /// Waits until the archive has failed for good, so that its process should exit, and returns
+    /// the reason: an fsync of the key table failed, so the keys on the disk are unknown.
     pub fn failed(&self) -> BoxFuture<'_, String> {
         Box::pin(async move { self.ground.keys.failed().await })
     }
@@ -116,20 +116,20 @@ impl Archive {
         self.is_ready.load(Ordering::SeqCst)
     }
 
-    /// Why nothing can be written at present; nothing when it can. Reads go on.
+    /// Returns why nothing can be written now; `None` when it can. Reads continue.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
         self.ground.committer.refusal()
     }
 
-    /// Whether damage of the catalog was met since the start. What it needs is a recovery: what
-    /// is asked for may be in the damaged part.
+    /// Whether catalog damage was found since the start. It requires a recovery, because requested
+    /// data may be in the damaged part.
     #[must_use]
     pub fn is_catalog_damaged(&self) -> bool {
         self.ground.kv.damage().is_some()
     }
 
-    /// Makes a bucket.
+    /// Creates a bucket.
     ///
     /// # Errors
     /// `BucketAlreadyOwnedByYou` when it exists.
@@ -140,10 +140,10 @@ impl Archive {
         Box::pin(async move { list::create_bucket(&self.ground, bucket).await })
     }
 
-    /// Removes an empty bucket.
+    /// Deletes an empty bucket.
     ///
     /// # Errors
-    /// `BucketNotEmpty` when objects or uploads are in it.
+    /// `BucketNotEmpty` when it has objects or uploads.
     pub fn delete_bucket<'a>(&'a self, bucket: &'a BucketName) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             if !self.shared.is_forgotten(bucket) {
@@ -156,7 +156,7 @@ impl Archive {
         })
     }
 
-    /// Looks a bucket up.
+    /// Returns a bucket.
     ///
     /// # Errors
     /// `NoSuchBucket`.
@@ -168,7 +168,7 @@ impl Archive {
         })
     }
 
-    /// All buckets by name.
+    /// Lists all buckets by name.
     ///
     /// # Errors
     /// When the catalog fails.
@@ -176,7 +176,8 @@ impl Archive {
         Box::pin(async move { list::list_buckets(&self.ground) })
     }
 
-    /// Begins a PUT; bucket, metadata, length and conditions are checked before any byte is taken.
+    /// Starts a PUT; bucket, metadata, length and conditions are checked before any byte is
+    /// accepted.
     ///
     /// # Errors
     /// When one of them does not hold, or the archive is full.
@@ -194,7 +195,7 @@ impl Archive {
         })
     }
 
-    /// What is known of an object.
+    /// Returns an object's metadata.
     ///
     /// # Errors
     /// `NoSuchKey`, `NoSuchBucket`.
@@ -230,7 +231,7 @@ impl Archive {
         })
     }
 
-    /// Opens one part of an object for reading: from 1 on, in the order of the object.
+    /// Opens one part of an object for reading. Parts count from 1, in object order.
     ///
     /// # Errors
     /// `InvalidPartNumber`, `PartsNotKept`, and as for the object.
@@ -248,7 +249,7 @@ impl Archive {
         })
     }
 
-    /// An object with its parts after number `after`, at most `limit`.
+    /// Returns an object with its parts after number `after`, at most `limit`.
     ///
     /// # Errors
     /// `NoSuchKey`, `NoSuchBucket`, `PartsNotKept`.
@@ -270,7 +271,7 @@ impl Archive {
         })
     }
 
-    /// One page of a bucket's objects.
+    /// Returns one page of a bucket's objects.
     ///
     /// # Errors
     /// `NoSuchBucket`.
@@ -288,7 +289,8 @@ impl Archive {
         })
     }
 
-    /// Deletes an object and destroys its keys. A missing object is no error: `false`.
+    /// Deletes an object and destroys its keys. Returns `false` for a missing object, which is no
+    /// error.
     ///
     /// # Errors
     /// `NoSuchBucket`, or when the key table cannot be written.
@@ -305,7 +307,7 @@ impl Archive {
         })
     }
 
-    /// CopyObject: a new body under a new key. `options.meta` is used as given.
+    /// CopyObject: writes a new body under a new key. `options.meta` is used as given.
     ///
     /// # Errors
     /// As for reading the source and writing the target.
@@ -329,13 +331,13 @@ impl Archive {
             }
             let info = writer.finish(None).await?;
             let Some(shared) = shared else { return Ok(info) };
-            // When it was written is known where it is.
+            // Only the shared bucket's store knows when the object was written.
             let there = shared.head(to.1).await;
             Ok(there.ok().filter(|there| there.object_id == info.object_id).unwrap_or(info))
         })
     }
 
-    /// RestoreObject. On return the request is on stable storage.
+    /// RestoreObject. On return the request is durable.
     ///
     /// # Errors
     /// `NotArchived`, `RestoreAlreadyInProgress`, `ExpeditedNotAvailable`.
@@ -354,7 +356,7 @@ impl Archive {
         })
     }
 
-    /// Begins a multipart upload.
+    /// Starts a multipart upload.
     ///
     /// # Errors
     /// `NoSuchBucket`, `MetadataTooLarge`.
@@ -372,7 +374,7 @@ impl Archive {
         })
     }
 
-    /// Begins a part.
+    /// Starts a part.
     ///
     /// # Errors
     /// `NoSuchUpload`, `InvalidArgument` for a number outside 1 to 10,000.
@@ -389,7 +391,7 @@ impl Archive {
         })
     }
 
-    /// UploadPartCopy from a readable object.
+    /// UploadPartCopy: copies from a readable object.
     ///
     /// # Errors
     /// As for reading the source and writing the part.
@@ -409,7 +411,7 @@ impl Archive {
         })
     }
 
-    /// Joins parts to an object. Asked again after it was done, it answers the same.
+    /// Joins parts to an object. Idempotent: a repeated call returns the same result.
     ///
     /// # Errors
     /// `InvalidPart`, `InvalidPartOrder`, `EntityTooSmall`, `BadDigest`, `PreconditionFailed`.
@@ -432,7 +434,7 @@ impl Archive {
         })
     }
 
-    /// Drops an upload and its parts.
+    /// Aborts an upload and drops its parts.
     ///
     /// # Errors
     /// `NoSuchUpload`.
@@ -445,8 +447,8 @@ impl Archive {
         Box::pin(async move { multipart::abort(&self.ground, name(bucket, key, upload)).await })
     }
 
-    /// Uploads in progress, ordered by key and id, after the marker pair, at most `limit`; `true`
-    /// when more follow.
+    /// Lists uploads in progress, ordered by key and id, after the marker pair, at most `limit`;
+    /// `true` when more follow.
     ///
     /// # Errors
     /// `NoSuchBucket`.
@@ -460,7 +462,7 @@ impl Archive {
         Box::pin(async move { multipart::list_uploads(&self.ground, bucket, prefix, after, limit) })
     }
 
-    /// Parts of an upload after number `after`, at most `limit`; `true` when more follow.
+    /// Lists parts of an upload after number `after`, at most `limit`; `true` when more follow.
     ///
     /// # Errors
     /// `NoSuchUpload`.
@@ -477,8 +479,8 @@ impl Archive {
         })
     }
 
-    /// Seals everything staged now: returns when it is written, verified, stored and released. What
-    /// waits for tiers of objects begins to be brought there, and is not waited for.
+    /// Seals everything staged now. Returns when it is written, verified, stored and released.
+    /// Starts moving bodies that wait for tiers of objects, but does not wait for them.
     ///
     /// # Errors
     /// When a set cannot be written or read back.
@@ -486,8 +488,8 @@ impl Archive {
         Box::pin(async move { self.workers.seal().await })
     }
 
-    /// Returns when all that waits for tiers of objects now is there, deleted, or set aside because
-    /// its staged bytes are damaged. A tier that does not answer is waited for.
+    /// Waits until every body that waits for a tier of objects now is there, deleted, or set aside
+    /// because its staged bytes are damaged. Waits for tiers that do not answer.
     ///
     /// # Errors
     /// When the catalog fails, or the archive stops.
@@ -495,18 +497,17 @@ impl Archive {
         Box::pin(async move { self.workers.until_moved().await })
     }
 
-    /// How far the sealing is that is under way, whoever asked for it.
+    /// Returns the progress of the sealing in progress, whoever ordered it.
     #[must_use]
     pub fn seal_progress(&self) -> Arc<Progress> {
         Arc::clone(self.ground.platters.sealing())
     }
 
-    /// Reads platters whole again, one or all; with all of them the restored copies, of which
-    /// those that are damaged go, and what is in tiers of objects. `progress` says meanwhile how
-    /// far it is.
+    /// Verifies one platter or all by reading them whole. For all, also verifies restored copies,
+    /// dropping damaged ones, and bodies in tiers of objects. Updates `progress` meanwhile.
     ///
     /// # Errors
-    /// When a platter is not known. What cannot be read is in the report.
+    /// When a platter is not known. Unreadable data is in the report.
     pub fn verify<'a>(
         &'a self,
         platter: Option<PlatterId>,
@@ -515,13 +516,13 @@ impl Archive {
         Box::pin(async move { self.workers.verify(platter, progress).await })
     }
 
-    /// Gives objects of a bucket another class: each is copied onto itself, and goes where objects
-    /// of that class go. `progress` says meanwhile how far it is.
+    /// Changes the storage class of objects in a bucket: each is copied onto itself, and goes to
+    /// the home of that class. Updates `progress` meanwhile.
     ///
     /// # Errors
-    /// When there is no such object or class, or something is in the way of all that is left; given
-    /// again it goes on. What cannot be read, as what is archived without a restored copy, is in
-    /// the report.
+    /// When there is no such object or class, or a failure blocks all remaining objects; a repeated
+    /// call continues. Objects that cannot be read, such as archived ones without a restored copy,
+    /// are in the report.
     pub fn reclassify<'a>(
         &'a self,
         bucket: &'a BucketName,
@@ -536,7 +537,8 @@ impl Archive {
         })
     }
 
-    /// What the last verification of a platter found, sector by sector; nothing if there was none.
+    /// Returns the result of a platter's last verification, sector by sector; `None` if there was
+    /// none.
     ///
     /// # Errors
     /// When the catalog fails.
@@ -547,10 +549,10 @@ impl Archive {
         })
     }
 
-    /// Segments that the catalog does not name, with what is in them.
+    /// Lists segments that the catalog does not name, with their content.
     ///
     /// # Errors
-    /// When they cannot be listed. One that cannot be read is in the list.
+    /// When they cannot be listed. Unreadable ones are in the list.
     pub fn orphans(&self) -> BoxFuture<'_, Result<Vec<OrphanedSegment>>> {
         Box::pin(async move {
             let ground = Arc::clone(&self.ground);
@@ -558,7 +560,7 @@ impl Archive {
         })
     }
 
-    /// Removes the orphaned segment in the file `name`. Nothing brings it back.
+    /// Deletes the orphaned segment in the file `name` for good.
     ///
     /// # Errors
     /// `InvalidArgument` when there is none of that name.
@@ -569,7 +571,7 @@ impl Archive {
         })
     }
 
-    /// Counts and states for operators.
+    /// Returns counts and states for operators.
     ///
     /// # Errors
     /// When the catalog fails.
@@ -585,21 +587,21 @@ impl Archive {
         })
     }
 
-    /// What does not go as it should though requests are served, a line each; nothing in good
-    /// times.
+    /// Returns what is degraded while requests are still served, one line each; empty in normal
+    /// operation.
     #[must_use]
     pub fn degraded(&self) -> Vec<String> {
         self.workers.degraded()
     }
 
-    /// The kinds of that, for clients without a signature: no path, platter, tier or object is
-    /// named.
+    /// Returns the kinds of degradation, for unauthenticated clients: no path, platter, tier or
+    /// object is named.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<String> {
         self.workers.degraded_kinds()
     }
 
-    /// Shows what the library is told and decides, from now on.
+    /// Subscribes to the library's events and commands from now on.
     ///
     /// # Errors
     /// When the archive is stopping.
@@ -610,14 +612,14 @@ impl Archive {
         })
     }
 
-    /// Shows each restore that is given up from now on.
+    /// Subscribes to restores that are given up from now on.
     #[must_use]
     pub fn watch_restores(&self) -> RestoreWatch {
         RestoreWatch::new(self.ground.given_up.subscribe())
     }
 
-    /// Lets an emulated machine of the library break: it stops where it is until it is repaired.
-    /// For trials; requests that need it end, and reads go to other platters of their sets.
+    /// Breaks an emulated machine of the library: it stops where it is until it is repaired. For
+    /// trials. Requests that need it fail, and reads go to other platters of their sets.
     ///
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
@@ -625,7 +627,7 @@ impl Archive {
         Ok(self.ground.platters.broke(machine)?)
     }
 
-    /// Repairs a machine that broke.
+    /// Repairs a broken machine.
     ///
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
@@ -633,7 +635,7 @@ impl Archive {
         Ok(self.ground.platters.repaired(machine)?)
     }
 
-    /// Where an object's bytes are.
+    /// Returns where an object's bytes are.
     ///
     /// # Errors
     /// `NoSuchKey`.

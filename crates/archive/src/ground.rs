@@ -1,4 +1,4 @@
-//! The ground that every step of an object's life stands on: catalog, key table, logs and settings.
+//! The state of an open archive that every operation uses: catalog, key table, logs and settings.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -40,7 +40,7 @@ use crate::space::Space;
 use crate::tiers::{Tiers, far_libraries};
 use crate::{ArchiveError, Result};
 
-/// What to do about a catalog of which a part cannot be read.
+/// Advice for a catalog that is partly unreadable.
 pub(crate) const DAMAGED_CATALOG_REMEDY: &str = "run `fulgurite recover`, which keeps all that \
     can be read of it and takes the rest from platters and logs";
 
@@ -62,33 +62,33 @@ pub(crate) struct Ground {
     pub(crate) mark: MarkFile,
     pub(crate) fail: Arc<FailPoints>,
     pub(crate) panics: Arc<Panics>,
-    /// Restored copies since start that were damaged, to be restored again.
+    /// Damaged restored copies dropped since the start; they have to be restored again.
     pub(crate) copies_dropped: AtomicU64,
     /// The glass tier.
     pub(crate) platters: Platters,
-    /// Number of this server run; the key table names it in every key it makes.
+    /// Number of this server run; every key created in it carries this number.
     pub(crate) run: u64,
     pub(crate) bells: Bells,
-    /// The other ends of the bells, until the workers take them.
+    /// The receiving ends of `bells`, until the workers take them.
     pub(crate) inboxes: Mutex<Option<Inboxes>>,
     pub(crate) tiers: Tiers,
-    /// Told whenever the job of a tier has looked for what waits, and when it never will again.
+    /// Notified whenever the job of a tier has processed its queue, and when it never will again.
     pub(crate) moves_looked: tokio::sync::Notify,
-    /// Sends each restore that is given up.
+    /// Broadcasts each restore that is given up.
     pub(crate) given_up: tokio::sync::broadcast::Sender<FailedRestore>,
     pub(crate) completing: Completing,
-    /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the
-    /// sweep of this start met them: parts of uploads.
+    /// Bodies with a key and an entry in a log that no row names, not even as unconfirmed, as found
+    /// by the sweep of this start: parts of uploads.
     pub(crate) parts_in_doubt: AtomicU64,
-    /// Set when keys that rows say are to be destroyed could not be.
+    /// Set when keys that rows mark for destruction could not be destroyed.
     pub(crate) has_failed_shreds: AtomicBool,
-    /// Set when long work shall end at its next safe point.
+    /// Set when long work is to end at its next safe point.
     pub(crate) stopping: Arc<AtomicBool>,
     _lock: File,
 }
 
-/// Reads the identity, makes it again from the key table, or makes one in a directory that holds
-/// no archive yet.
+/// Reads the identity, rebuilds it from the key table, or creates one in a directory without an
+/// archive.
 fn identity(config: &ArchiveConfig) -> Result<Identity> {
     if let Some(identity) = read_identity(&config.data)? {
         return Ok(identity);
@@ -141,9 +141,10 @@ impl Ground {
         }
         private::secure(&config)?;
         let space = Arc::new(Space::open(&config.data, &config.space)?);
-        // On a full disk the catalog opens and deletes in what the reserve gives up.
+        // On a full disk this frees the reserve, so that the catalog can open and process deletes.
         space.make_room(false);
-        // The identity is written last, so that a first start cut short is a first start again.
+        // The identity is written last, so that an interrupted first start is repeated as a first
+        // start.
         let may_create_key = !key_files::exist(&config) && is_new;
         let master = master_key(&master_key_path(&config), may_create_key)?;
         let identity = identity(&config)?;
@@ -166,7 +167,7 @@ impl Ground {
             .map_err(|what| ArchiveError::InvalidArgument { what })?;
         let room = Arc::clone(&space);
         let before_reopen = move |error: &CatalogError| room.make_room(error.is_lack_of_room());
-        // Before anything is changed: with an older key table nothing may be.
+        // First of all changes: with an older key table this fails, and nothing may be changed.
         let catalog_run = rows::totals(&*kv)?.run;
         let run = keys.begin_run(catalog_run)?;
         let commits = Arc::<Commits>::default();
@@ -184,7 +185,7 @@ impl Ground {
         let (staging, online) = (log(LogKind::Staging)?, log(LogKind::Online)?);
         let restored = log(LogKind::Restored)?;
         sync_dir(&config.data)?;
-        // Only now: segments are judged by the run that the catalog knew before.
+        // Not before now: the logs compare segments with the run that the catalog knew before.
         note_run(&committer, run)?;
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.note_or_warn(false);
@@ -244,44 +245,44 @@ impl Ground {
         }
     }
 
-    /// Ends the segments that are appended to, so that none that is empty is left behind.
+    /// Closes the active segments, so that no empty one is left behind.
     pub(crate) fn close_logs(&self) {
         LogKind::ALL.into_iter().for_each(|kind| self.log(kind).close_active());
     }
 
-    /// Segments that the catalog does not name and that are kept all the same.
+    /// Returns the orphans: segments that the catalog does not name and that are kept all the same.
     pub(crate) fn orphans(&self) -> Orphans {
         Orphans::new(&self.config.data)
     }
 
-    /// The time of day.
+    /// Returns wall-clock time.
     pub(crate) fn now(&self) -> UnixTime {
         self.clock.now()
     }
 
-    /// The one clock of the archive.
+    /// Returns the one clock of the archive.
     pub(crate) const fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Bytes of restored copies that there is room for, on the disk and in the logs' budget.
+    /// Returns the bytes of restored copies that fit on the disk and in the logs' budget.
     pub(crate) fn room_for_copies(&self) -> Result<u64> {
         let in_budget = self.budget.max().saturating_sub(self.budget.used());
         Ok(self.space.room()?.min(in_budget))
     }
 
-    /// How often the catalog was opened anew behind a failure. Each time it may have rows of which
-    /// whoever wrote them was told that they came to nothing: whoever goes by rows has to look.
+    /// Returns how often the catalog was reopened after a failure. After each reopen it may contain
+    /// rows whose writers got an error, so jobs that work from rows must check again.
     pub(crate) fn catalog_mended(&self) -> u64 {
         self.committer.metrics().counts().mended
     }
 
-    /// Destroys and gives back what a committed transaction retired. On return the keys are gone
-    /// from stable storage.
+    /// Destroys the keys and frees the extents that a committed transaction retired. On return the
+    /// keys are durably gone.
     pub(crate) async fn finish_retired(&self, retired: Retired) -> Result<()> {
         if !retired.keys.is_empty() {
             if let Err(error) = self.keys.destroy(&retired.keys).await {
-                // Who deleted is told; the keys go when the cause is gone.
+                // The client gets the error; the keys are destroyed when its cause is gone.
                 self.has_failed_shreds.store(true, Ordering::SeqCst);
                 self.free(&retired.extents);
                 return Err(error);
@@ -289,7 +290,7 @@ impl Ground {
             self.fail.pass("delete-shredded");
             self.mark.note_unsynced();
             let done = retired.keys.iter().map(|&(_, body)| body).collect();
-            // Not awaited: shredding a second time after a crash does no harm.
+            // Not awaited: shredding again after a crash is idempotent.
             drop(self.committer.submit(move |tx| forget_shreds(tx, done)).await);
         }
         self.free(&retired.extents);
@@ -298,14 +299,14 @@ impl Ground {
         Ok(())
     }
 
-    /// Gives extents back that no row names any more.
+    /// Frees extents that no row names any more.
     pub(crate) fn free(&self, extents: &[(LogKind, Extent)]) {
         for (kind, extent) in extents {
             self.log(*kind).free(std::slice::from_ref(extent));
         }
     }
 
-    /// Has the catalog know from which segments on commits may not have ended, if that has changed.
+    /// Stores in the catalog from which segments on commits may be incomplete, if that has changed.
     /// Blocks.
     pub(crate) fn note_settled(&self) -> Result<()> {
         let now = SettledRow {
@@ -315,18 +316,18 @@ impl Ground {
         if now == rows::settled(&*self.kv)? {
             return Ok(());
         }
-        // The keys of uploads that were refused are zeros on stable storage first.
+        // The zeroed keys of rejected uploads must be durable first.
         self.keys.sync_blocking()?;
         self.committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::set_settled(tx, now))
     }
 
-    /// `Stopping` when the archive is being stopped; asked between the steps of long work.
+    /// Returns `Stopping` when the archive is being stopped; called between the steps of long work.
     pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(ArchiveError::Stopping) } else { Ok(()) }
     }
 }
 
-/// Notes that a run has begun.
+/// Records that a run has begun.
 fn note_run(committer: &Committer, run: u64) -> Result<()> {
     committer.commit_blocking(move |tx: &mut Transaction<'_>| {
         rows::set_settled(tx, SettledRow::default())?;
@@ -334,7 +335,7 @@ fn note_run(committer: &Committer, run: u64) -> Result<()> {
     })
 }
 
-/// Opens the catalog if `accept` agrees to it, at the price of the reserve if it must be.
+/// Opens the catalog if `accept` agrees, giving up the reserve if that is necessary.
 fn open_catalog(
     path: &Path,
     space: &Space,

@@ -1,8 +1,8 @@
-//! Parsers of outside bytes that nobody else can reach: key slots, rows, sealed entries. Each
-//! function says what must hold of them whatever the bytes.
+//! Fuzzing entry points for parsers of outside bytes that no public API reaches: key slots, rows,
+//! sealed entries. Each function asserts what must hold for any bytes.
 //!
-//! Fuzz targets call these with what the fuzzer finds, and the tests here with seeded bytes. It is
-//! no interface for anything else.
+//! Fuzz targets call these with the fuzzer's input, and the tests here with seeded bytes. Not an
+//! interface for anything else.
 
 use fulgurite_platters::outside::glass_row;
 use fulgurite_units::ObjectId;
@@ -21,10 +21,11 @@ const KEY: [u8; 32] = [7; 32];
 /// The body of the samples.
 const BODY: [u8; 16] = [5; 16];
 
-/// Any slot of the key table: a key only if the cipher says so, mended or not.
+/// Checks any slot of the key table: it yields a key only if the cipher authenticates it, repaired
+/// or not.
 ///
 /// # Panics
-/// When something does not hold.
+/// When a property does not hold.
 pub fn key_slot(input: &[u8]) {
     let mut slot: Slot = [0; SLOT_BYTES];
     let bytes = input.len().min(SLOT_BYTES);
@@ -40,10 +41,11 @@ pub fn key_slot(input: &[u8]) {
     }
 }
 
-/// Any row of any space: the row that these bytes mean, or an error. The first byte says which.
+/// Checks any row of any space: it decodes to a row that survives a round trip, or is an error. The
+/// first byte selects the space.
 ///
 /// # Panics
-/// When something does not hold.
+/// When a property does not hold.
 pub fn row(input: &[u8]) {
     let Some((which, bytes)) = input.split_first() else { return };
     match which % 19 {
@@ -64,7 +66,7 @@ pub fn row(input: &[u8]) {
     }
 }
 
-/// A row that was read is written as a row that is read again.
+/// Checks that a decoded row survives encoding and decoding.
 fn returns<T: Row + PartialEq + std::fmt::Debug>(space: fulgurite_catalog::Space, bytes: &[u8]) {
     if let Ok(row) = rows::decode::<T>(space, bytes) {
         let again = rows::encode(&row).expect("what was read can be written");
@@ -72,7 +74,8 @@ fn returns<T: Row + PartialEq + std::fmt::Debug>(space: fulgurite_catalog::Space
     }
 }
 
-/// A key that was read is the key that is written.
+/// Checks that parsed keys encode again: object keys to the same length, expiry keys to the same
+/// bytes.
 fn keys(bytes: &[u8]) {
     if let Ok((bucket, key)) = rows::parse_object_key(bytes) {
         assert_eq!(rows::object_key(&bucket, &key).len(), bytes.len());
@@ -84,10 +87,11 @@ fn keys(bytes: &[u8]) {
     let _ = rows::parse_segment_key(bytes);
 }
 
-/// Any bytes under the seal of an entry: an entry of the length that was planned, or an error.
+/// Checks any bytes sealed as an entry: they decode to an entry that survives a round trip, or are
+/// an error.
 ///
 /// # Panics
-/// When something does not hold.
+/// When a property does not hold.
 pub fn sealed_entry(input: &[u8]) {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
     assert!(Entry::open(&key, body, input).is_err(), "nobody sealed this");

@@ -1,4 +1,4 @@
-//! When staged bodies are sealed without being asked.
+//! When staged bodies are sealed without an order.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use crate::ground::Ground;
 use crate::objects::commit::rows_in;
 use crate::rows::{self, QUEUE, QueueRow};
 
-/// Whether the policy, or a set that was begun and does not wait, asks for sealing now.
+/// Whether the policy, or an unfinished set that does not wait, requires sealing now.
 pub(crate) fn is_due(ground: &Ground) -> Result<bool> {
     let under_way = ground.platters.under_way()?;
     if under_way.is_ready || under_way.is_full {
@@ -26,7 +26,7 @@ pub(crate) fn is_due(ground: &Ground) -> Result<bool> {
     Ok(oldest.is_some_and(|arrived| ground.now().since(arrived) >= policy.age))
 }
 
-/// When the first staged body came that is not left alone.
+/// Returns the arrival of the oldest staged body that is not excluded.
 fn oldest_but(ground: &Ground, excluded: &Excluded) -> Result<Option<UnixTime>> {
     let all = KeyRange::prefix(b"");
     if excluded.is_empty() {

@@ -1,8 +1,8 @@
-//! Modes of what holds secrets: nobody but the owner reads the data directory, the key table and
-//! the master key.
+//! File permissions of secrets: only the owner may read the data directory, the key table and the
+//! master key.
 //!
-//! What lies in the data directory is mended, with a line in the log. A master key elsewhere is the
-//! operator's own file: if anybody may read it, the archive does not open.
+//! Inside the data directory they are fixed, with a line in the log. A master key elsewhere is the
+//! operator's own file: if everyone may read it, the archive does not open.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -17,10 +17,10 @@ const NOT_OWNER: u32 = 0o077;
 /// Mode bits of others.
 const OTHERS: u32 = 0o007;
 
-/// Takes away what others may do with the data directory and its keys.
+/// Removes the permissions of group and others on the data directory and its keys.
 ///
 /// # Errors
-/// `Unusable` when something is open to others and cannot be mended.
+/// `Unusable` when something is open to others and cannot be fixed.
 pub(crate) fn secure(config: &ArchiveConfig) -> Result<()> {
     let paths = Paths::new(&config.data);
     mend(&config.data)?;

@@ -1,15 +1,16 @@
-//! Recovery: a catalog out of platters, logs and keys, and of what a damaged catalog still says.
+//! Recovery: rebuilds the catalog from platters, logs and keys, and from the readable rows of a
+//! damaged catalog.
 //!
 //! ```text
-//! damaged catalog --salvaged--> rows that read           evidence, and what nothing else knows
+//! damaged catalog --salvaged--> readable rows            evidence, and data found nowhere else
 //! every *.glass   --lists-----> bodies on glass
 //! every *.seg     --records---> bodies in logs
-//! bodies whose keys are there --> objects all of whose bodies are there --> rows of a new catalog
+//! bodies with keys --> objects with all their bodies --> rows of a new catalog
 //! ```
 //!
-//! A body without a key was deleted, and stays so. Nothing but the new catalog is written, and it
-//! gets its name when it is whole; segments of bodies that it does not name are set aside first, so
-//! that no start takes them for scrap. What did not come back is in the report.
+//! A body without a key was deleted, and stays deleted. Only the new catalog is written, and it is
+//! renamed into place when it is complete. Before that, segments that it does not name are moved to
+//! the orphans, so that no start unlinks them. The report lists what was not recovered.
 
 pub(crate) mod found;
 mod glass;
@@ -46,76 +47,76 @@ use crate::directory::{Paths, is_empty_dir};
 use crate::rows::{BodyRow, BucketRow};
 use crate::{ArchiveError, Result, clock};
 
-/// How far a recovery has come.
+/// Progress of a recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct RecoverProgress {
     /// Platters whose file lists were read.
     pub platters: u64,
-    /// Platters there are to read.
+    /// Platters to read.
     pub platters_total: u64,
-    /// Entries found on glass, or bodies found in all.
+    /// Entries found on glass, or bodies found in total.
     pub entries: u64,
 }
 
-/// What a recovery found.
+/// The result of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RecoverReport {
     /// Platters read.
     pub platters: u64,
-    /// Platters of known sets that are missing, and whose lists came from their sets.
+    /// Missing platters of known sets whose lists were reconstructed from their sets.
     pub platters_rebuilt: u64,
     /// Platter-sets.
     pub sets: u64,
-    /// Segments of logs read, those that were set aside among them.
+    /// Log segments read, including orphans.
     pub segments: u64,
     /// Buckets.
     pub buckets: u64,
-    /// Objects that are whole again.
+    /// Complete objects.
     pub objects: u64,
     /// Of those, objects that wait for glass.
     pub staged: u64,
     /// Of those, objects of class `STANDARD`.
     pub online: u64,
-    /// Plain bytes of those objects.
+    /// Plaintext bytes of those objects.
     pub bytes: u64,
-    /// Bodies on glass without a key: deleted or overwritten, and so they stay.
+    /// Bodies on glass without a key: deleted or overwritten, and they stay deleted.
     pub shredded: u64,
-    /// Multipart uploads that can go on.
+    /// Multipart uploads that can continue.
     pub uploads: u64,
-    /// Parts of uploads that cannot: they have to be sent again.
+    /// Parts of uploads that were lost and have to be sent again.
     pub parts_lost: u64,
-    /// Objects of which a later one has the name. They are among `doubted`.
+    /// Objects whose name a later one has. They are among `doubted`.
     pub overwritten: u64,
-    /// Objects that are whole and are not shown, for nobody knows whether they should be: a start
-    /// found them in doubt, or a later one has the name. Bytes and keys stay until their names are
-    /// put or deleted.
+    /// Complete objects that are not shown because it is unknown whether they should be: a start
+    /// found them unconfirmed, or a later one has the name. Bytes and keys stay until their names
+    /// are put or deleted.
     pub in_doubt: u64,
-    /// Those objects by name, and those in doubt of which a body is not there.
+    /// Names of those objects, and of unconfirmed ones with a missing body.
     pub doubted: Vec<String>,
-    /// Objects of which some body is nowhere, or damaged.
+    /// Objects with a body that is missing or damaged.
     pub incomplete: u64,
-    /// Those objects by name.
+    /// Names of those objects.
     pub lost: Vec<String>,
-    /// Keys of bodies of which nothing was found: uploads that a crash cut short, or platters and
-    /// segments that are not here.
+    /// Keys of bodies of which nothing was found: interrupted uploads, or platters and segments
+    /// that are not here.
     pub keys_unexplained: u64,
-    /// Segments set aside because they hold bodies that did not come back.
+    /// Segments moved to the orphans because they hold bodies that were not recovered.
     pub set_aside: u64,
-    /// Rows that were read of a damaged catalog.
+    /// Rows read from a damaged catalog.
     pub rows_salvaged: u64,
-    /// What was damaged in it.
+    /// Damage found in it.
     pub catalog_damages: Vec<String>,
-    /// Where it is kept.
+    /// Where it was moved.
     pub catalog_kept: Option<String>,
     /// Platter files, entries and records that could not be used, each with its reason.
     pub unusable: Vec<String>,
-    /// Wall seconds.
+    /// Wall-clock seconds.
     pub seconds: f64,
-    /// Of those, seconds of each step.
+    /// Of those, the seconds of each step.
     pub steps: RecoverSteps,
 }
 
-/// Wall seconds that the steps of a recovery took.
+/// Wall-clock seconds of the steps of a recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RecoverSteps {
     /// Reading a damaged catalog.
@@ -126,19 +127,19 @@ pub struct RecoverSteps {
     pub glass: f64,
     /// Scanning logs, and opening the entries in them.
     pub logs: f64,
-    /// Putting objects together.
+    /// Assembling objects.
     pub objects: f64,
     /// Writing the rows of the new catalog.
     pub rows: f64,
-    /// Making it the catalog.
+    /// Renaming it into place.
     pub publish: f64,
 }
 
-/// Measures step after step.
+/// Measures consecutive steps.
 struct Stopwatch<'a>(&'a Clock, Instant);
 
 impl Stopwatch<'_> {
-    /// Seconds since the step before.
+    /// Returns the seconds since the previous step.
     fn lap(&mut self) -> f64 {
         let now = self.0.passed();
         let seconds = now.since(self.1).as_secs_f64();
@@ -147,21 +148,21 @@ impl Stopwatch<'_> {
     }
 }
 
-/// What a recovery is asked for beside what is certain.
+/// Options of a recovery beyond what is certain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoverOptions {
-    /// Rebuild a catalog that is whole, too, and show what starts found in doubt.
+    /// Rebuild even an undamaged catalog, and show unconfirmed objects.
     pub salvage: bool,
-    /// Of several objects of one name show the earliest, not the last.
+    /// Of several objects of one name show the earliest instead of the last.
     pub earliest: bool,
 }
 
-/// Rebuilds the catalog of `config.data`. The directory must not be in use. A catalog that is there
-/// is read as far as it can be; one that is whole is left alone, unless it is to be salvaged.
+/// Rebuilds the catalog of `config.data`. The directory must not be in use. An existing catalog is
+/// read as far as possible; an undamaged one is left alone, unless it is to be salvaged.
 ///
 /// # Errors
-/// When a whole catalog is there, the keys are missing, nothing at all is found although logs hold
-/// something, or the disk fails. What cannot be used is in the report.
+/// When the catalog is undamaged, the keys are missing, nothing is found although logs are not
+/// empty, or the disk fails. What cannot be used is in the report.
 pub fn recover(
     config: ArchiveConfig,
     options: RecoverOptions,
@@ -225,7 +226,7 @@ pub fn recover(
     Ok(report)
 }
 
-/// Reads the catalog that is there, if one is.
+/// Reads the existing catalog, if there is one.
 fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> Result<Salvaged> {
     if is_empty_dir(&paths.catalog()) {
         return Ok(Salvaged::default());
@@ -289,7 +290,8 @@ fn scan_logs(
     told
 }
 
-/// A part whose upload was being completed when a crash came is a part, and its upload goes on.
+/// Treats a body with only a part's entry as a part: if a crash interrupted the completion, the
+/// upload continues.
 fn leave_parts(bodies: &mut Bodies, told: &Told) {
     for body in told.parts.keys() {
         if let Some(found) = bodies.get_mut(body) {
@@ -298,8 +300,8 @@ fn leave_parts(bodies: &mut Bodies, told: &Told) {
     }
 }
 
-/// Writes down what is in doubt beside the new catalog, before that gets its name: what it shows
-/// is in doubt no more.
+/// Writes the list of unconfirmed bodies, before the new catalog is renamed into place. Objects
+/// that the catalog shows are removed from it.
 fn write_doubts(opened: &Opened, listed: &DoubtList, sums: &Sums) -> Result<()> {
     let has_doubts = listed.iter().next().is_some();
     let shown: BTreeSet<ObjectId> = sums.objects.iter().copied().filter(|_| has_doubts).collect();
@@ -310,7 +312,7 @@ fn write_doubts(opened: &Opened, listed: &DoubtList, sums: &Sums) -> Result<()> 
     doubts.write(&opened.paths)
 }
 
-/// Parts of uploads that are not complete, all of whose bytes are in a log.
+/// Returns parts of incomplete uploads whose bytes are all in a log.
 fn take_parts(opened: &Opened, bodies: &Bodies, told: &Told) -> Vec<(PartEntry, BodyRow)> {
     let mut parts = Vec::new();
     for (&body_id, part) in &told.parts {
@@ -343,7 +345,7 @@ fn count_unexplained(opened: &Opened, bodies: &Bodies, salvaged: &Salvaged) -> u
     unexplained.count() as u64
 }
 
-/// Refuses to make an empty catalog beside logs that hold something.
+/// Refuses to create an empty catalog while logs hold data.
 fn refuse_nothing(opened: &Opened, has_none: bool, glass: &Recovered, told: &Told) -> Result<()> {
     let held: Vec<&Segment> = told.segments.iter().filter(|segment| segment.may_hold()).collect();
     let is_nothing = has_none && glass.sets() == 0;
@@ -371,7 +373,7 @@ fn write_rows(
     places: &Places<'_>,
     report: &mut RecoverReport,
 ) -> Result<Sums> {
-    // An upload goes on in its bucket, also where that has nothing else.
+    // An upload needs its bucket, even if the bucket has nothing else.
     for (part, _) in &parts {
         let bucket = BucketRow { created: part.bucket_created };
         salvaged.buckets.entry(part.bucket.clone()).or_insert(bucket);
@@ -411,8 +413,8 @@ fn write_rows(
     Ok(sums)
 }
 
-/// Sets segments aside that hold bodies whose keys are there and that the new catalog does not
-/// name: the next start would take them for older than it.
+/// Moves segments to the orphans if they hold bodies with keys and the new catalog does not name
+/// them: the next start would consider them older than the catalog and unlink them.
 fn set_aside(opened: &Opened, segments: &[Segment], sums: &Sums) -> Result<u64> {
     let mut count = 0;
     for segment in segments {

@@ -8,13 +8,12 @@
 //!                                '--- Came, Failed, Committed, Lost
 //! ```
 //!
-//! What is fetched when is decided by the controller (design note 0020); here it is driven, from
-//! the rows, which alone say what is wanted. All shards that are fetched of one platter together
-//! are read in one mount, each track once. A track that its own platter cannot give back is
-//! recovered from the platter's set. A restore that fails stays requested: its row says why, and it
-//! is tried again. One that is given up is not requested any more: damaged bytes do not get better
-//! by being read again, and what is out of reach for hours somebody has to look at. Whoever asks
-//! again has it tried again.
+//! The controller decides what is fetched when (design note 0020); this module drives it from the
+//! rows, which alone define what is wanted. All shards fetched together from one platter are read
+//! in one mount, each track once. A track that its own platter cannot return is reconstructed from
+//! the platter's set. A failed restore stays requested: its row has the reason, and it is retried.
+//! One that is given up is not requested any more: damaged bytes do not get better by rereading,
+//! and data that is unreachable for hours needs an operator. A new request tries it again.
 
 mod bench;
 mod committing;
@@ -44,7 +43,7 @@ use crate::objects::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageC
 use crate::rows::{self, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow};
 use crate::{ArchiveError, Result};
 
-/// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next
+/// Returns the expiry of a copy: `days` days of length `day` after `from`, rounded up to the next
 /// midnight UTC.
 pub(crate) fn expiry(from: UnixTime, days: u32, day: fulgurite_units::Duration) -> UnixTime {
     let day_ms = (day.as_nanos() / 1_000_000).max(1);
@@ -89,7 +88,7 @@ pub(crate) async fn request(
         ground.space.check(cipher_bytes(current.bytes))?;
     }
     let now = ground.now();
-    // A copy is not promised for longer before somebody looked at it.
+    // An existing copy is checked before its expiry is extended.
     if current.restore.is_some_and(|mark| mark.expiry.is_some()) {
         let (ground, bucket, key) = (Arc::clone(ground), bucket.clone(), key.clone());
         let look = move || copies::look_before_extending(&ground, &bucket, &key);
@@ -104,10 +103,11 @@ pub(crate) async fn request(
         accept(tx, &shared.config.classes, (&bucket, &key), mark, expiry(now, mark.days, day))
     };
     let told = Arc::clone(ground);
-    // In a task of its own: with a client that goes away the row would be there, and nobody told.
+    // A separate task: if the client disconnected, the row would be committed and the restoring job
+    // not notified.
     let accepted = tokio::spawn(async move {
         let outcome = told.committer.commit(commit).await;
-        // A row in doubt is found when the catalog was opened anew.
+        // After a commit with unknown outcome, the job finds the row when the catalog is reopened.
         if let Ok((RestoreOutcome::Accepted, object)) = &outcome {
             told.fail.pass("restore-accepted");
             told.ask_restore(*object);
@@ -144,7 +144,7 @@ fn accept(
             return Ok((RestoreOutcome::Extended, object.object_id));
         }
         Some(RestoreMark { expiry: Some(old), .. }) => {
-            // Expired but not yet swept: what is left of the copy is used again.
+            // Expired but not yet removed: what is left of the copy is reused.
             tx.delete(EXPIRIES, rows::expiry_key(old, object.object_id))?;
             rows::with_totals(tx, |totals| {
                 totals.restored -= 1;

@@ -1,4 +1,4 @@
-//! Rows of the catalog: what is written under which key, and how.
+//! Rows of the catalog: their spaces, keys and contents.
 //!
 //! ```text
 //! space       key                                   row
@@ -11,22 +11,22 @@
 //! uploads     bucket, key, upload id                UploadRow
 //! parts       upload id, number                     PartRow
 //! shreds      body id                               key slot still to be destroyed
-//! doubts      bucket, key, body id                  DoubtRow: whole in a log, and not named
-//! segments    log, segment                          bytes that rows name in it
+//! doubts      bucket, key, body id                  DoubtRow: whole in a log, unconfirmed
+//! segments    log, segment                          live bytes of the segment
 //! restores    object id                             RestoreRow: a restore not yet done
 //! failed      object id                             RestoreRow: a restore that was given up
-//! expiries    time, object id                       where the restored copy's object is
+//! expiries    time, object id                       name of the restored copy's object
 //! moves       tier, sequence                        QueueRow: a staged body waiting for a tier
 //! removals    tier, body id                         key slot of a body to be removed from a tier
 //! copies      body id                               tier with a copy of a staged body
 //! checksums   object id, index                      Checksum of a part of the object
 //! ```
 //!
-//! Rows of sets and platters are the glass tier's.
+//! Rows of sets and platters belong to the glass tier.
 //!
-//! The key of an object ends in zeros: here is the current version of each key, whatever its id, so
-//! that a listing meets one row for each key it shows. Docs/formats/rows.md has the bytes, design
-//! note 0018 where other versions of a key will be.
+//! An object's row key ends in zeros: it is the current version of the key, whatever its id, so
+//! that a listing reads one row for each key that it shows. Docs/formats/rows.md has the bytes,
+//! design note 0018 where other versions of a key will be stored.
 
 mod coding;
 mod version1;
@@ -71,13 +71,13 @@ pub(crate) const REMOVALS: Space = Space::new("removals");
 pub(crate) const COPIES: Space = Space::new("copies");
 pub(crate) const CHECKSUMS: Space = Space::new("checksums");
 
-/// Spaces of rows that are here.
+/// Spaces of this crate's rows.
 const OWN_SPACES: [Space; 18] = [
     META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS,
     RESTORES, FAILED, EXPIRIES, MOVES, REMOVALS, COPIES, CHECKSUMS,
 ];
 
-/// Every space, as the store is opened with: those of the glass tier, too.
+/// All spaces to open the store with, including those of the glass tier.
 pub(crate) const SPACES: [Space; OWN_SPACES.len() + GLASS_SPACES.len()] = {
     let mut all = [META; OWN_SPACES.len() + GLASS_SPACES.len()];
     let (own, glass) = all.split_at_mut(OWN_SPACES.len());
@@ -97,7 +97,7 @@ pub(crate) struct RestoreMark {
     pub(crate) days: u32,
     pub(crate) retrieval: Retrieval,
     pub(crate) requested: UnixTime,
-    /// Set when the copy is there.
+    /// Set when the copy is readable.
     pub(crate) expiry: Option<UnixTime>,
 }
 
@@ -112,9 +112,9 @@ pub(crate) struct ObjectRow {
     pub(crate) checksum: Option<Checksum>,
     pub(crate) part_count: Option<u32>,
     pub(crate) body_count: u32,
-    /// Bodies not yet wholly at home; zero for those online.
+    /// Bodies not yet wholly in their home; zero for online objects.
     pub(crate) bodies_staged: u32,
-    /// The multipart upload it came from, so that completing it twice is the same as once.
+    /// The multipart upload that it came from, so that completing is idempotent.
     pub(crate) upload_id: Option<UploadId>,
     pub(crate) restore: Option<RestoreMark>,
     pub(crate) version: VersionId,
@@ -160,27 +160,27 @@ impl ObjectRow {
 pub(crate) struct BodyRow {
     pub(crate) body_id: ObjectId,
     pub(crate) key_slot: u32,
-    /// Plain bytes.
+    /// Plaintext bytes.
     pub(crate) bytes: u64,
     /// CRC-64/NVME of the ciphertext.
     pub(crate) digest: u64,
-    /// Staging or online log, while the bytes are there.
+    /// Extents in the staging or online log, while the bytes are there.
     pub(crate) log: Option<(LogKind, Vec<Extent>)>,
-    /// Place in the queue for glass, or for a tier.
+    /// Sequence number in the queue for glass or for a tier.
     pub(crate) queued: Option<u64>,
     /// Shards on verified, stored platters, in body order.
     pub(crate) shards: Vec<Shard>,
     /// Restored copy.
     pub(crate) restored: Option<Vec<Extent>>,
-    /// Headers, pads and entries in the log, beside the ciphertext; none for a body that came
-    /// before logs had them.
+    /// Headers, padding and entries in the log, beside the ciphertext; empty for a body from before
+    /// logs had them.
     pub(crate) framing: Vec<Extent>,
-    /// The tier of objects that it goes to, and is in when it is not queued any more.
+    /// The tier of objects that it goes to; it is there once it is not queued any more.
     pub(crate) tier: Option<TierName>,
 }
 
 impl BodyRow {
-    /// All that the body takes in its staging or online log; neighbors are joined.
+    /// Returns all extents of the body in its staging or online log; adjacent ones are merged.
     pub(crate) fn in_log(&self) -> Option<(LogKind, Vec<Extent>)> {
         let (kind, extents) = self.log.as_ref()?;
         let mut all: Vec<Extent> = extents.iter().chain(&self.framing).copied().collect();
@@ -193,7 +193,7 @@ impl BodyRow {
         Some((*kind, all))
     }
 
-    /// Takes the body out of its log; says what it took there.
+    /// Removes the body from its log and returns its extents there.
     pub(crate) fn leave_log(&mut self) -> Option<(LogKind, Vec<Extent>)> {
         let left = self.in_log();
         self.log = None;
@@ -218,7 +218,7 @@ pub(crate) struct UploadRow {
     pub(crate) meta: ObjectMeta,
     pub(crate) algorithm: Option<ChecksumAlgorithm>,
     pub(crate) full_object: bool,
-    /// Where its object goes; its parts are in the log for that.
+    /// Home of the future object; it determines the log of its parts.
     pub(crate) home: Home,
 }
 
@@ -230,13 +230,13 @@ pub(crate) struct PartRow {
     pub(crate) checksum: Option<Checksum>,
 }
 
-/// A body whose bytes, key and entry are there, and of which nobody knows whether it was
-/// acknowledged (design note 0010). Whoever puts or deletes its name ends it.
+/// An unconfirmed body: bytes, key and entry exist, and it is unknown whether it was acknowledged
+/// (design note 0010). A put or delete of its name resolves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DoubtRow {
-    /// The object that its entry says it is of.
+    /// The object according to its entry.
     pub(crate) object_id: ObjectId,
-    /// The version that it is of, of the key that the row's key names.
+    /// Its version of the key in the row's key.
     pub(crate) version: VersionId,
     pub(crate) body: BodyRow,
 }
@@ -245,18 +245,18 @@ pub(crate) struct DoubtRow {
 pub(crate) struct RestoreRow {
     pub(crate) name: ObjectName,
     pub(crate) mark: RestoreMark,
-    /// Times it failed, and why the last time.
+    /// Number of failures, and the last error.
     pub(crate) failures: u32,
     pub(crate) error: Option<String>,
 }
 
-/// Where an expiring copy's object is.
+/// Names the object of an expiring copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExpiryRow {
     pub(crate) name: ObjectName,
 }
 
-/// Totals kept in step with the rows.
+/// Totals that are updated together with the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Totals {
     pub(crate) objects_online: u64,
@@ -268,12 +268,12 @@ pub(crate) struct Totals {
     pub(crate) sequence: u64,
     pub(crate) run: u64,
     pub(crate) objects_in_tiers: u64,
-    /// Plain bytes of bodies that wait for a tier.
+    /// Plaintext bytes of bodies that wait for a tier.
     pub(crate) moving_bytes: u64,
 }
 
 impl Totals {
-    /// The count that an object of this residence is in.
+    /// Returns the count of objects with this residence.
     pub(crate) const fn objects(&mut self, residence: Residence) -> &mut u64 {
         match residence {
             Residence::Online => &mut self.objects_online,
@@ -284,7 +284,7 @@ impl Totals {
     }
 }
 
-/// The row under `key`.
+/// Reads the row under `key`.
 pub(crate) fn get<T: Row>(view: &dyn ReadView, space: Space, key: &[u8]) -> Result<Option<T>> {
     Ok(row::get(view, space, key)?)
 }
@@ -299,30 +299,30 @@ pub(crate) fn put<T: Row>(
     Ok(row::put(tx, space, key, row)?)
 }
 
-/// The row in these bytes.
+/// Decodes a row.
 pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
     Ok(row::decode(space, bytes)?)
 }
 
-/// The same of bytes that `view` gave, which is notified when they are no row.
+/// The same for bytes read from `view`, which is notified when they do not decode.
 pub(crate) fn decode_of<T: Row>(view: &dyn ReadView, space: Space, bytes: &[u8]) -> Result<T> {
     Ok(row::decode_of(view, space, bytes)?)
 }
 
-/// The bytes of a row.
+/// Encodes a row.
 pub(crate) fn encode<T: Row>(row: &T) -> Result<Vec<u8>> {
     Ok(row::encode(row)?)
 }
 
 pub(crate) const KEY_SLOTS_KEY: &[u8] = b"key-slots";
 
-/// Slots that the key table has at the least: one more than the highest that a row ever named.
-/// `None` in a catalog that does not count them yet.
+/// Returns the minimum number of slots in the key table: one more than the highest that a row ever
+/// named. `None` in a catalog that does not count them yet.
 pub(crate) fn key_slots(view: &dyn ReadView) -> Result<Option<u32>> {
     get(view, META, KEY_SLOTS_KEY)
 }
 
-/// Counts the slots that these bodies name.
+/// Raises that number if these rows name higher slots.
 pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()> {
     if key_slots(tx)?.is_some_and(|known| known >= slots) {
         return Ok(());
@@ -332,17 +332,17 @@ pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()
 
 pub(crate) const DOUBT_COUNT_KEY: &[u8] = b"doubts";
 
-/// Rows of the space of doubts.
+/// Returns the number of rows in the space `doubts`.
 pub(crate) fn doubt_count(view: &dyn ReadView) -> Result<u64> {
     Ok(get(view, META, DOUBT_COUNT_KEY)?.unwrap_or(0))
 }
 
-/// Writes how many rows the space of doubts has.
+/// Stores the number of rows in the space `doubts`.
 pub(crate) fn set_doubt_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
     put(tx, META, DOUBT_COUNT_KEY.to_vec(), &count)
 }
 
-/// The checksum of the part that a body of the object is.
+/// Returns the checksum of a part, given the index of its body in the object.
 pub(crate) fn part_checksum(
     view: &dyn ReadView,
     object: &ObjectRow,
@@ -356,18 +356,18 @@ pub(crate) fn part_checksum(
 
 const FAILED_COUNT_KEY: &[u8] = b"failed";
 
-/// Rows of the space of restores that were given up.
+/// Returns the number of restores that were given up.
 pub(crate) fn failed_count(view: &dyn ReadView) -> Result<u64> {
     Ok(get(view, META, FAILED_COUNT_KEY)?.unwrap_or(0))
 }
 
-/// Writes how many rows that space has.
+/// Stores the number of restores that were given up.
 pub(crate) fn set_failed_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
     put(tx, META, FAILED_COUNT_KEY.to_vec(), &count)
 }
 
 /// The first segment of each log that may hold an entry whose commit had not ended when this was
-/// noted. Of the last run that the catalog counts; of every run before it all is known.
+/// written. It concerns the last run in the catalog; all earlier runs are settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettledRow {
     pub(crate) staging: u32,
@@ -375,7 +375,7 @@ pub(crate) struct SettledRow {
 }
 
 impl SettledRow {
-    /// The segment of this log.
+    /// Returns the segment of this log.
     pub(crate) const fn of(&self, kind: LogKind) -> u32 {
         match kind {
             LogKind::Staging => self.staging,
@@ -403,8 +403,8 @@ pub(crate) fn totals(view: &dyn ReadView) -> Result<Totals> {
 
 pub(crate) const COMMITS_KEY: &[u8] = b"commits";
 
-/// How far a catalog has come: the run of the archive, and the batches it has written. Every batch
-/// holds it.
+/// The age of a catalog: the run of the archive, and the batches that it has written. Every batch
+/// contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct CatalogAge {
     pub(crate) run: u64,
@@ -417,8 +417,8 @@ impl std::fmt::Display for CatalogAge {
     }
 }
 
-/// The age of a catalog. A run that counted no batches, as those of older programs and recoveries,
-/// has none; one that was cut short while it started has some before the totals count it.
+/// Returns the age of a catalog. A run of an older program or a recovery counts no batches; a start
+/// that was interrupted has counted batches before the totals have its run.
 pub(crate) fn catalog_age(view: &dyn ReadView) -> Result<CatalogAge> {
     let counted = CatalogAge { run: totals(view)?.run, commits: 0 };
     Ok(get::<CatalogAge>(view, META, COMMITS_KEY)?.map_or(counted, |age| age.max(counted)))
@@ -426,12 +426,12 @@ pub(crate) fn catalog_age(view: &dyn ReadView) -> Result<CatalogAge> {
 
 const FORGETTING_KEY: &[u8] = b"forgetting";
 
-/// What was deleted and what of it has left the files: `forget`.
+/// Deletions, and how many of them have left the files: see `forget`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ForgettingRow {
-    /// Raised by every transaction step that takes a name out.
+    /// Incremented by every step of a transaction that removes a name.
     pub(crate) marked: u64,
-    /// What `marked` was when everything marked had left the files.
+    /// The value of `marked` when the files were last free of all marked names.
     pub(crate) forgotten: u64,
     pub(crate) tries: u64,
 }
@@ -446,7 +446,7 @@ pub(crate) fn forgetting(view: &dyn ReadView) -> Result<ForgettingRow> {
     Ok(get(view, META, FORGETTING_KEY)?.unwrap_or_default())
 }
 
-/// Changes what is noted of forgetting and returns what `change` returns.
+/// Changes the state of forgetting and returns what `change` returns.
 pub(crate) fn with_forgetting<T>(
     tx: &mut Transaction<'_>,
     change: impl FnOnce(&mut ForgettingRow) -> T,
@@ -457,7 +457,7 @@ pub(crate) fn with_forgetting<T>(
     Ok(answer)
 }
 
-/// Notes that a name was taken out, so that it leaves the files in its time.
+/// Records that a name was removed, so that it is purged from the files in time.
 pub(crate) fn mark_to_forget(tx: &mut Transaction<'_>) -> Result<()> {
     with_forgetting(tx, |row| row.marked += 1)
 }
@@ -477,19 +477,19 @@ pub(crate) fn bucket_key(bucket: &str) -> Vec<u8> {
     bucket.as_bytes().to_vec()
 }
 
-/// End of the key of an object's row.
+/// End of an object row's key.
 const CURRENT: [u8; 16] = [0; 16];
 
 pub(crate) fn object_key(bucket: &str, key: &str) -> Vec<u8> {
     KeyWriter::new().string(bucket).string(key).fixed(&CURRENT).finish()
 }
 
-/// The key of the row of a name's object, as long as that is the current version.
+/// Returns the row key of an object, provided it is the current version.
 pub(crate) fn object_key_of(name: &ObjectName) -> Vec<u8> {
     object_key(name.bucket.as_str(), name.key.as_str())
 }
 
-/// Bucket and key of an object row's key.
+/// Parses bucket and key from an object row's key.
 pub(crate) fn parse_object_key(bytes: &[u8]) -> Result<(String, String)> {
     let mut reader = KeyReader::new(bytes);
     let bucket = reader.string()?;
@@ -507,12 +507,12 @@ pub(crate) fn doubt_key(name: &ObjectName, body: ObjectId) -> Vec<u8> {
     names.fixed(&body.to_bytes()).finish()
 }
 
-/// What is in doubt of one name.
+/// Returns the range of unconfirmed bodies of one name.
 pub(crate) fn doubts_of(bucket: &str, key: &str) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().string(bucket).string(key).finish())
 }
 
-/// Bucket, key and body of a doubt's row key.
+/// Parses bucket, key and body from an unconfirmed body's row key.
 pub(crate) fn parse_doubt_key(bytes: &[u8]) -> Result<(String, String, ObjectId)> {
     let mut reader = KeyReader::new(bytes);
     let (bucket, key) = (reader.string()?, reader.string()?);
@@ -521,7 +521,7 @@ pub(crate) fn parse_doubt_key(bytes: &[u8]) -> Result<(String, String, ObjectId)
     Ok((bucket, key, body))
 }
 
-/// Object keys of a bucket that begin with `prefix`.
+/// Returns the range of a bucket's object keys that begin with `prefix`.
 pub(crate) fn object_prefix(bucket: &str, prefix: &str) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().string(bucket).string_prefix(prefix.as_bytes()).finish())
 }
@@ -538,22 +538,22 @@ pub(crate) fn sequence_key(sequence: u64) -> Vec<u8> {
     KeyWriter::new().u64(sequence).finish()
 }
 
-/// Whether a tier of this name was this archive's before.
+/// Whether a tier of this name belonged to this archive before.
 pub(crate) fn is_tier_taken(view: &dyn ReadView, tier: &TierName) -> Result<bool> {
     Ok(get::<u64>(view, META, &tier_key(tier))?.is_some())
 }
 
-/// Notes that a tier is this archive's.
+/// Records that a tier belongs to this archive.
 pub(crate) fn note_tier_taken(tx: &mut Transaction<'_>, tier: &TierName) -> Result<()> {
     put(tx, META, tier_key(tier), &1u64)
 }
 
-/// The last run that a tier was used by; 0 when that is not known.
+/// Returns the last run that used a tier; 0 when unknown.
 pub(crate) fn tier_run(view: &dyn ReadView, tier: &TierName) -> Result<u64> {
     Ok(get::<u64>(view, META, &tier_run_key(tier))?.unwrap_or(0))
 }
 
-/// Notes that a tier is used by a run.
+/// Records that a run uses a tier.
 pub(crate) fn note_tier_run(tx: &mut Transaction<'_>, tier: &TierName, run: u64) -> Result<()> {
     put(tx, META, tier_run_key(tier), &run)
 }
@@ -562,17 +562,17 @@ fn tier_run_key(tier: &TierName) -> Vec<u8> {
     KeyWriter::new().string("tier-run").string(tier.as_str()).finish()
 }
 
-/// Key of the note that a tier is this archive's.
+/// Returns the key of the record that a tier belongs to this archive.
 pub(crate) fn tier_key(tier: &TierName) -> Vec<u8> {
     KeyWriter::new().string("tier").string(tier.as_str()).finish()
 }
 
-/// Notes that a bucket is shared with other archives.
+/// Records that a bucket is shared with other archives.
 pub(crate) fn note_shared(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
     put(tx, META, shared_key(bucket), &1u64)
 }
 
-/// Forgets that a bucket is, or does nothing.
+/// Removes that record, if there is one.
 pub(crate) fn forget_shared(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
     Ok(tx.delete(META, shared_key(bucket))?)
 }
@@ -581,29 +581,29 @@ fn shared_key(bucket: &BucketName) -> Vec<u8> {
     KeyWriter::new().string("shared").string(bucket.as_str()).finish()
 }
 
-/// Notes of shared buckets.
+/// Returns the range of records of shared buckets.
 pub(crate) fn shared_buckets() -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().string("shared").finish())
 }
 
-/// The bucket that such a note is of.
+/// Parses the bucket from the key of such a record.
 pub(crate) fn parse_shared_key(key: &[u8]) -> Result<BucketName> {
     let mut reader = KeyReader::new(key);
     reader.string()?;
     BucketName::new(&reader.string()?)
 }
 
-/// Key of a body that waits for a tier.
+/// Returns the key of a body that waits for a tier.
 pub(crate) fn move_key(tier: &TierName, sequence: u64) -> Vec<u8> {
     KeyWriter::new().string(tier.as_str()).u64(sequence).finish()
 }
 
-/// What waits for a tier.
+/// Returns the range of bodies that wait for a tier.
 pub(crate) fn moves_of(tier: &TierName) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().string(tier.as_str()).finish())
 }
 
-/// Sequence of a move's key.
+/// Parses the sequence number from a move's key.
 pub(crate) fn parse_move_key(bytes: &[u8]) -> Result<u64> {
     let mut reader = KeyReader::new(bytes);
     reader.string()?;
@@ -612,22 +612,22 @@ pub(crate) fn parse_move_key(bytes: &[u8]) -> Result<u64> {
     Ok(sequence)
 }
 
-/// Key of a body that is to be removed from a tier.
+/// Returns the key of a body to be removed from a tier.
 pub(crate) fn removal_key(tier: &TierName, body: ObjectId) -> Vec<u8> {
     KeyWriter::new().string(tier.as_str()).fixed(&body.to_bytes()).finish()
 }
 
-/// Key of the copy of a staged body.
+/// Returns the key of a staged body's copy.
 pub(crate) fn copy_key(body: ObjectId) -> Vec<u8> {
     body.to_bytes().to_vec()
 }
 
-/// What is to be removed from a tier.
+/// Returns the range of bodies to be removed from a tier.
 pub(crate) fn removals_of(tier: &TierName) -> KeyRange {
     moves_of(tier)
 }
 
-/// Body of a removal's key.
+/// Parses the body from a removal's key.
 pub(crate) fn parse_removal_key(bytes: &[u8]) -> Result<ObjectId> {
     let mut reader = KeyReader::new(bytes);
     reader.string()?;
@@ -640,7 +640,7 @@ pub(crate) fn upload_key(bucket: &str, key: &str, upload: UploadId) -> Vec<u8> {
     KeyWriter::new().string(bucket).string(key).fixed(&upload.to_bytes()).finish()
 }
 
-/// Key and upload id of an upload row's key.
+/// Parses object key and upload id from an upload row's key.
 pub(crate) fn parse_upload_key(bytes: &[u8]) -> Result<(String, UploadId)> {
     let mut reader = KeyReader::new(bytes);
     reader.string()?;
@@ -662,7 +662,7 @@ pub(crate) fn expiry_key(expiry: UnixTime, object: ObjectId) -> Vec<u8> {
     KeyWriter::new().u64(expiry.as_millis()).fixed(&object.to_bytes()).finish()
 }
 
-/// Time and object of an expiry row's key.
+/// Parses time and object from an expiry row's key.
 pub(crate) fn parse_expiry_key(bytes: &[u8]) -> Result<(UnixTime, ObjectId)> {
     let mut reader = KeyReader::new(bytes);
     let expiry = UnixTime::from_millis(reader.u64()?);
@@ -671,7 +671,7 @@ pub(crate) fn parse_expiry_key(bytes: &[u8]) -> Result<(UnixTime, ObjectId)> {
     Ok((expiry, object))
 }
 
-/// Number of a segment row's key, and its log's code.
+/// Parses the log's code and the segment number from a segment row's key.
 pub(crate) fn parse_segment_key(bytes: &[u8]) -> Result<(u8, u32)> {
     let mut reader = KeyReader::new(bytes);
     let code = reader.u8()?;

@@ -1,17 +1,17 @@
-//! Buckets that several archives share: what one of them puts, lists or deletes, the others see at
-//! once. Their objects have no rows in a catalog; they lie in a store that all of these archives
-//! have, which says itself what the last version of each is.
+//! Buckets shared by several archives: what one of them puts, lists or deletes, the others see
+//! immediately. Their objects have no rows in a catalog; they are in a store common to these
+//! archives, which itself decides what the latest version of each object is.
 //!
 //! ```text
-//! PUT --> encrypted, digested --> the store, with a sealed note --> the client is told
+//! PUT --> encrypted, digested --> the store, with a sealed note --> the client is answered
 //! GET --> which version, its note, its bytes: the store         --> verified frame by frame
 //! parts of uploads: staged at the archive that has the upload, joined into the store when it is
 //!                   completed
 //! ```
 //!
-//! A name in the store is `shared/BUCKET/` and the key in letters that keep its order. Bodies and
-//! notes are encrypted with a key that these archives have in common, names are not. Nothing of a
-//! shared bucket is ever on glass or in a tier. Design note 0036.
+//! A name in the store is `shared/BUCKET/` and the encoded key, which keeps the order of keys.
+//! Bodies and notes are encrypted with a key that these archives share; names are not. Objects of a
+//! shared bucket are never on glass or in a tier. Design note 0036.
 
 mod buckets;
 mod completing;
@@ -38,56 +38,56 @@ pub(crate) use self::put::SharedWriter;
 pub(crate) use self::read::SharedReader;
 use crate::BucketName;
 
-/// Buckets that several archives share, as the configuration has them.
+/// Configuration of buckets that several archives share.
 #[derive(Clone, Debug)]
 pub struct SharedOptions {
-    /// What the store is called in messages.
+    /// Name of the store in messages.
     pub place: String,
     /// The store.
     pub store: Arc<dyn SharedStore>,
     /// The buckets.
     pub buckets: Vec<BucketName>,
-    /// File of the key that all archives have which share them: 64 hexadecimal digits.
+    /// File with the key common to all archives that share them: 64 hexadecimal digits.
     pub key: PathBuf,
 }
 
 /// An object of the store, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFound {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Which version it is: each write has a larger number.
+    /// Version number; each write has a larger one.
     pub version: u64,
-    /// Bytes that are stored.
+    /// Stored bytes.
     pub bytes: u64,
-    /// When it was written.
+    /// Time of the write.
     pub time: UnixTime,
-    /// What its writer noted; none of what no archive wrote.
+    /// The writer's note; `None` if no archive wrote the object.
     pub note: Option<String>,
 }
 
-/// On what condition an object is put.
+/// The precondition of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedCondition {
-    /// On none.
+    /// None.
     Always,
-    /// That there is none of this name.
+    /// No object of this name exists.
     Absent,
-    /// That this version is the last one.
+    /// This is the latest version.
     Is(u64),
 }
 
-/// An object on its way to the store.
+/// An object to put into the store.
 pub struct SharedPut {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Bytes that will come. If fewer do, nothing is put.
+    /// Length of the body. If fewer bytes arrive, nothing is put.
     pub bytes: u64,
-    /// The bytes.
+    /// The body.
     pub body: BoxStream<'static, Bytes>,
-    /// What is noted of it, when all bytes have come; without a note nothing is put.
+    /// The note, sent after the whole body; without a note nothing is put.
     pub note: BoxFuture<'static, Option<String>>,
-    /// On what condition.
+    /// Precondition.
     pub condition: SharedCondition,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Debug for SharedPut {
     }
 }
 
-/// What can go wrong with a store that archives share.
+/// Errors of a store that archives share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each message says what the fields are")]
 pub enum SharedError {
@@ -111,31 +111,31 @@ pub enum SharedError {
     Other { what: String },
 }
 
-/// Bytes of an object on their way out of the store.
+/// Bytes of an object read from the store.
 pub type SharedBytes = BoxStream<'static, Result<Bytes, SharedError>>;
 
-/// A store that several archives share. Each name is linearizable for itself: who reads after a
-/// write was acknowledged to anybody reads that write, or a later one.
+/// A store that several archives share. Each name is linearizable: a read that starts after a write
+/// was acknowledged, to any client, returns that write or a later one.
 #[async_trait]
 pub trait SharedStore: fmt::Debug + Send + Sync {
-    /// Puts an object. When it returns the object outlives whatever the store promises.
+    /// Puts an object. On return it is as durable as the store promises.
     async fn put(&self, put: SharedPut) -> Result<(), SharedError>;
 
-    /// The last version of what is under a name.
+    /// Returns the latest version of a name.
     async fn find(&self, name: &str) -> Result<Option<SharedFound>, SharedError>;
 
-    /// The same with its bytes from `range`, as far as there are so many.
+    /// The same with its bytes in `range`, as far as they exist.
     async fn get(
         &self,
         name: &str,
         range: std::ops::Range<u64>,
     ) -> Result<Option<(SharedFound, SharedBytes)>, SharedError>;
 
-    /// Removes what is under a name; whether there was anything.
+    /// Removes an object; returns whether it existed.
     async fn delete(&self, name: &str) -> Result<bool, SharedError>;
 
-    /// Objects below a folder in the order of their names, those behind `after`. Names are made of
-    /// letters, digits, `-`, `_` and `/`.
+    /// Lists objects below a folder by name, starting after `after`. Names consist of letters,
+    /// digits, `-`, `_` and `/`.
     fn list(
         &self,
         folder: &str,

@@ -1,5 +1,4 @@
-//! Room on the disk of the data directory: what may still be taken in, and a reserve for the day
-//! when there is none.
+//! Space on the disk of the data directory: admission control, and a reserve for a full disk.
 //!
 //! ```text
 //!   |<------------------------------ disk ------------------------------>|
@@ -7,16 +6,16 @@
 //!                                                    ^ a body is admitted if it fits here
 //! ```
 //!
-//! Bodies are admitted before a byte of them is read, so that a client learns at once and nothing
-//! is torn. What is below `free_min` is for the catalog, the keys and deletions, which are never
-//! refused. Other programs know nothing of that floor and may fill the disk to its last block: for
-//! that day there is the reserve, a file of real blocks which is given up when the catalog can be
-//! neither opened nor written without them, and made again when there is room.
+//! Bodies are admitted before a byte of them is read, so that a client gets the error at once and
+//! nothing is torn. The last `free_min` bytes are for the catalog, the keys and deletions, which
+//! are never refused. Other programs do not respect that minimum and may fill the disk to its last
+//! block. For that case there is the reserve, a file of allocated blocks. It is deleted when the
+//! catalog can be neither opened nor written without them, and created again when there is space.
 //!
-//! A disk that failed while a body came is tried from time to time, so that whoever watches is told
-//! whether it works without anything being put.
+//! A disk that failed during an upload is probed from time to time, so that monitoring shows
+//! whether it works even without uploads.
 //!
-//! It does not count what the logs hold; that is the log's budget.
+//! It does not count the content of the logs; the logs' budget does.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,14 +29,14 @@ use crate::directory::sync_dir;
 use crate::limits::{FREE_MIN_BYTES_MAX, RESERVE_BYTES_MAX, SPACE_SHARE};
 use crate::{ArchiveError, Result};
 
-/// What is kept free, and how soon a deleted name is forgotten.
+/// Space to keep free, and how soon deleted names are purged.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceOptions {
-    /// Free bytes that no body may take; without it a sixteenth of the disk, at most 1 GiB.
+    /// Free bytes that no body may take; by default a sixteenth of the disk, at most 1 GiB.
     pub free_min: Option<ByteCount>,
-    /// Bytes of the reserve; without it a sixteenth of the disk, at most 64 MiB. Zero is none.
+    /// Bytes of the reserve; by default a sixteenth of the disk, at most 64 MiB. Zero disables it.
     pub reserve: Option<ByteCount>,
-    /// Time in which names and metadata of a deleted object leave every file.
+    /// Time within which names and metadata of a deleted object are purged from every file.
     pub forget_within: Duration,
 }
 
@@ -47,22 +46,22 @@ impl Default for SpaceOptions {
     }
 }
 
-/// The room of one data directory.
+/// The disk space of one data directory.
 #[derive(Debug)]
 pub(crate) struct Space {
     data: PathBuf,
     free_min: u64,
     reserve_wanted: u64,
-    /// Bytes promised to bodies that are not written yet.
+    /// Bytes admitted for bodies that are not written yet.
     admitted: AtomicU64,
-    /// Bytes of the reserve that are really there.
+    /// Bytes actually allocated for the reserve.
     reserve: Mutex<u64>,
-    /// Whether something could not be written, and nothing was since.
+    /// Set after a failed write, until a probe of the disk succeeds.
     is_suspect: AtomicBool,
 }
 
 impl Space {
-    /// Looks at the disk that `data` is on.
+    /// Examines the disk that `data` is on.
     pub(crate) fn open(data: &Path, options: &SpaceOptions) -> Result<Self> {
         let disk = rustix::fs::statvfs(data).map_err(std::io::Error::from);
         let disk = disk.map_err(ArchiveError::io("look at the disk of", data))?;
@@ -91,7 +90,7 @@ impl Space {
         self.data.join("reserve")
     }
 
-    /// Bytes free on the disk now.
+    /// Returns the free bytes of the disk.
     pub(crate) fn free(&self) -> Result<u64> {
         let disk = rustix::fs::statvfs(&self.data).map_err(std::io::Error::from);
         let disk = disk.map_err(ArchiveError::io("look at the disk of", &self.data))?;
@@ -102,18 +101,18 @@ impl Space {
         self.free_min
     }
 
-    /// Bytes the reserve holds, and bytes it should.
+    /// Returns the actual and the configured bytes of the reserve.
     pub(crate) fn reserve(&self) -> (u64, u64) {
         (*self.lock(), self.reserve_wanted)
     }
 
-    /// Bytes that could be admitted now.
+    /// Returns how many bytes could be admitted now.
     pub(crate) fn room(&self) -> Result<u64> {
         let taken = self.admitted.load(Ordering::Relaxed).saturating_add(self.free_min);
         Ok(self.free()?.saturating_sub(taken))
     }
 
-    /// `Full` unless there is room for `bytes` more, beside all that was admitted.
+    /// Returns `Full` unless `bytes` more fit beside everything admitted.
     pub(crate) fn check(&self, bytes: u64) -> Result<()> {
         self.fits(bytes, self.free()?, self.admitted.load(Ordering::Relaxed))
     }
@@ -135,7 +134,7 @@ impl Space {
         })
     }
 
-    /// Promises room for `bytes`.
+    /// Admits `bytes`.
     pub(crate) fn admit(self: &Arc<Self>, bytes: u64) -> Result<Admission> {
         self.promise(bytes)?;
         Ok(Admission { space: Arc::clone(self), left: bytes })
@@ -159,8 +158,9 @@ impl Space {
         }
     }
 
-    /// Whether the catalog may be opened: there is room for the tables of its journal. Gives the
-    /// reserve up if there is not. `is_sure` says that lack of room was the failure.
+    /// Returns whether there is space for the tables of the catalog's journal, so that it can be
+    /// opened. Gives up the reserve if there is not. `is_sure` means that lack of space was the
+    /// failure.
     pub(crate) fn make_room(&self, is_sure: bool) -> bool {
         if is_sure || self.lacks_room() {
             self.give_up_reserve();
@@ -168,12 +168,12 @@ impl Space {
         !self.lacks_room()
     }
 
-    /// Whether there is less room than the catalog may need to be opened.
+    /// Whether there is less space than the catalog may need to be opened.
     pub(crate) fn lacks_room(&self) -> bool {
         !self.free().is_ok_and(|free| free >= self.reserve_wanted / 2)
     }
 
-    /// Unlinks the reserve; `false` when there was none.
+    /// Deletes the reserve; `false` when there was none.
     pub(crate) fn give_up_reserve(&self) -> bool {
         let mut held = self.lock();
         if *held == 0 {
@@ -189,14 +189,15 @@ impl Space {
         true
     }
 
-    /// Notes that a body was not taken; whether its disk is why, [`Self::check_disk`] finds out.
+    /// Records that a body could not be stored; [`Self::check_disk`] finds out whether its disk is
+    /// the cause.
     pub(crate) fn note_failure(&self, error: &ArchiveError) {
         if error.kind() == ErrorKind::Internal {
             self.is_suspect.store(true, Ordering::Relaxed);
         }
     }
 
-    /// After a failure: writes a file, syncs and removes it, and so finds whether the disk works.
+    /// After a failure, probes the disk by writing, syncing and removing a file.
     pub(crate) fn check_disk(&self) -> Result<()> {
         if !self.is_suspect.load(Ordering::Relaxed) {
             return Ok(());
@@ -209,7 +210,7 @@ impl Space {
         Ok(())
     }
 
-    /// Makes the reserve when it is not there and its making leaves the floor free.
+    /// Creates the reserve if it is missing and the minimum free space allows it.
     pub(crate) fn keep_reserve(&self) -> Result<()> {
         let mut held = self.lock();
         if *held >= self.reserve_wanted {
@@ -223,7 +224,7 @@ impl Space {
         let made = allocate(&path, self.reserve_wanted);
         *held = allocated(&path);
         if made.is_err() {
-            // Half a reserve would look like a whole one that another program shortened.
+            // A partial reserve would look like a complete one that another program truncated.
             let _ = std::fs::remove_file(&path);
             *held = 0;
         }
@@ -234,7 +235,7 @@ impl Space {
     }
 }
 
-/// Bytes of the disk that a file has, not the length it shows; none if it is not there.
+/// Returns the allocated bytes of a file, not its apparent length; 0 if it does not exist.
 fn allocated(path: &Path) -> u64 {
     std::fs::symlink_metadata(path).map_or(0, |file| file.len().min(file.blocks() * 512))
 }
@@ -246,7 +247,7 @@ fn write_probe(path: &Path) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a file of `bytes` real bytes.
+/// Creates a file with `bytes` allocated bytes.
 fn allocate(path: &Path, bytes: u64) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -254,7 +255,7 @@ fn allocate(path: &Path, bytes: u64) -> std::io::Result<()> {
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     let asked = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes);
     if asked.is_err() || allocated(path) < bytes {
-        // A file system that cannot, or compresses: bytes that are as long as they are.
+        // The file system does not support fallocate, or compresses: write incompressible bytes.
         let mut noise = Seed::new(bytes).stream();
         let mut buffer = vec![0; 1 << 20];
         let mut left = bytes;
@@ -268,7 +269,7 @@ fn allocate(path: &Path, bytes: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Room that a body was promised. What is left of it is given back when it is dropped.
+/// Space admitted for a body. The unused part is released on drop.
 #[derive(Debug)]
 pub(crate) struct Admission {
     space: Arc<Space>,
@@ -276,7 +277,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Promises room for `bytes` in all, of which what is left is a part.
+    /// Extends the admission to `bytes` not yet written, if it is less.
     pub(crate) fn cover(&mut self, bytes: u64) -> Result<()> {
         if let Some(more) = bytes.checked_sub(self.left).filter(|&more| more > 0) {
             self.space.promise(more)?;
@@ -285,7 +286,7 @@ impl Admission {
         Ok(())
     }
 
-    /// These bytes take their room on the disk from now on, and need no promise any more.
+    /// Releases the admission of bytes that now occupy space on the disk.
     pub(crate) fn written(&mut self, bytes: u64) {
         let bytes = bytes.min(self.left);
         self.left -= bytes;

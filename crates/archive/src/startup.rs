@@ -1,5 +1,5 @@
-//! What a start finishes before it serves: keys whose destruction a crash cut short, and keys of
-//! uploads that never got a row.
+//! Cleanup at startup: keys whose destruction a crash interrupted, and keys of uploads that never
+//! got a row.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::recover::logs::with_entries;
 use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PartRow, SHREDS};
 use crate::{ArchiveError, Result};
 
-/// Destroys every key that a committed delete or overwrite left to be destroyed. Blocks.
+/// Destroys every key that a committed delete or overwrite marked for destruction. Blocks.
 pub(crate) fn finish_shreds(ground: &Arc<Ground>) -> Result<()> {
     loop {
         let all = KeyRange::prefix(b"");
@@ -40,7 +40,7 @@ pub(crate) fn finish_shreds(ground: &Arc<Ground>) -> Result<()> {
     }
 }
 
-/// The same for destructions that failed since the start; `begins` is told if any did.
+/// The same for destructions that failed since the start; calls `begins` if any did.
 pub(crate) fn finish_failed_shreds(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
     if !ground.has_failed_shreds.swap(false, Ordering::SeqCst) {
         return Ok(());
@@ -53,7 +53,7 @@ pub(crate) fn finish_failed_shreds(ground: &Arc<Ground>, begins: &mut dyn FnMut(
     finished
 }
 
-/// Those of `orphans` that have an entry in a log of `run`; they are counted.
+/// Returns and counts the bodies of `orphans` that have an entry in a log of `run`.
 fn in_doubt(
     ground: &Ground,
     orphans: &BTreeSet<(u32, ObjectId)>,
@@ -73,7 +73,7 @@ fn in_doubt(
     Ok(in_doubt)
 }
 
-/// Names the platters that are stored, as far as the catalog says, and have no file. Blocks.
+/// Logs how many platters the catalog has as stored without a file. Blocks.
 pub(crate) fn name_missing_platters(ground: &Ground) -> Result<()> {
     let missing = ground.platters.missing_count()?;
     if missing > 0 {
@@ -86,10 +86,11 @@ pub(crate) fn name_missing_platters(ground: &Ground) -> Result<()> {
     Ok(())
 }
 
-/// Destroys the keys that the run before this one made for uploads it never committed. Keys of
-/// older or newer runs are left alone: there the catalog may be the side that is behind. So are
-/// keys of bodies with an entry in a log, which may have been acknowledged: the catalog may be a
-/// copy from the middle of that run, or have lost its last batch. Those are counted. Blocks.
+/// Destroys the keys that the previous run created for uploads it never committed. Keys of older or
+/// newer runs are left alone, because there the catalog may be the one that is behind. Keys of
+/// bodies with an entry in a log are kept and counted: the bodies may have been acknowledged,
+/// because the catalog may be a copy from the middle of that run, or have lost its last batch.
+/// Blocks.
 pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
     let last_run = ground.run - 1;
     let mut orphans: BTreeSet<(u32, ObjectId)> = ground
@@ -103,7 +104,7 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
         return Ok(0);
     }
     let mut failure = None;
-    // One view for all spaces: a part that is completed meanwhile moves from one to another.
+    // One snapshot for all spaces: a part that is completed meanwhile moves between them.
     let view = ground.kv.snapshot();
     for space in [BODIES, PARTS, DOUBTS] {
         view.scan(space, &KeyRange::prefix(b""), Direction::Ascending, &mut |_, value| {

@@ -1,4 +1,4 @@
-//! What operators are shown: state of the archive, and reports of long operations.
+//! Information for operators: the state of the archive, and reports of long operations.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ pub use crate::bodies::orphan_report::OrphanedSegment;
 pub use crate::restore::watch::FailedRestore;
 pub use fulgurite_platters::{FarStatus, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 
-/// The archive at one moment.
+/// A snapshot of the archive's state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Software version.
@@ -32,9 +32,9 @@ pub struct Status {
     pub archive: String,
     /// Platter profile of new sets.
     pub profile: String,
-    /// Fidelity of the simulated medium: `sector` or `analog`.
+    /// Fidelity of the simulated medium: `sector`, `soft` or `analog`.
     pub fidelity: String,
-    /// Objects by residence: STANDARD objects on disk.
+    /// `STANDARD` objects on disk.
     pub objects_online: u64,
     /// Archived objects still staged.
     pub objects_staged: u64,
@@ -43,39 +43,39 @@ pub struct Status {
     /// Objects in tiers of objects.
     #[serde(default)]
     pub objects_in_tiers: u64,
-    /// Plain bytes of staged bodies that wait for a tier of objects.
+    /// Plaintext bytes of staged bodies that wait for a tier of objects.
     #[serde(default)]
     pub moving_bytes: u64,
-    /// Those tiers that something waits for.
+    /// Tiers that bodies wait for.
     #[serde(default)]
     pub tiers_waiting: Vec<WaitingTier>,
-    /// Plain bytes of staged bodies.
+    /// Plaintext bytes of staged bodies.
     pub staged_bytes: u64,
-    /// Staged bodies whose bytes on disk are not those ingested, and that no platter takes; the
-    /// first hundred. They are tried again after a restart.
+    /// Staged bodies whose bytes on disk differ from the ingested ones, so that they cannot be
+    /// written to platters; the first hundred. They are retried after a restart.
     pub staged_damaged: Vec<DamagedBody>,
-    /// When the oldest staged body came.
+    /// Arrival of the oldest staged body.
     pub staged_oldest: Option<UnixTime>,
-    /// Slots of the key table that hold no key that opens, in any of its files.
+    /// Key table slots that hold no key that opens, in any of its files.
     #[serde(default)]
     pub keys_lost: u64,
-    /// Bodies with a key that no object or upload has: uploads that a crash cut short, or a catalog
-    /// that is behind. They are kept until their names are put or deleted; `recover --salvage`
-    /// brings them back.
+    /// Unconfirmed bodies: they have a key, but no object or upload names them. Either a crash
+    /// interrupted the upload, or the catalog is behind. They are kept until their names are put or
+    /// deleted; `recover --salvage` brings them back.
     pub bodies_in_doubt: u64,
-    /// Those of them that would be objects; the first hundred.
+    /// The unconfirmed bodies of objects; the first hundred.
     #[serde(default)]
     pub objects_in_doubt: Vec<DoubtedBody>,
-    /// The file that keeps the torn batch which this start cut off the catalog's journal.
+    /// File with the torn batch that this start removed from the end of the catalog's journal.
     pub catalog_cut: Option<String>,
-    /// Bytes the staging, online and restored logs hold on disk.
+    /// Bytes in the staging, online and restored logs.
     pub log_bytes: u64,
-    /// Most they may hold.
+    /// Maximum of those bytes.
     pub log_bytes_max: u64,
-    /// Segments that the catalog does not name and that are kept all the same.
+    /// Orphaned segments: the catalog does not name them, and they are kept all the same.
     #[serde(default)]
     pub orphaned_segments: u64,
-    /// Bytes they take on the disk; they do not count as log bytes.
+    /// Bytes of orphaned segments on the disk; they do not count as log bytes.
     #[serde(default)]
     pub orphaned_bytes: u64,
     /// Bytes free on the disk of the data directory.
@@ -84,16 +84,16 @@ pub struct Status {
     /// Free bytes that no body may take.
     #[serde(default)]
     pub free_bytes_min: u64,
-    /// Bytes that the reserve holds for a full disk.
+    /// Allocated bytes of the reserve for a full disk.
     #[serde(default)]
     pub reserve_bytes: u64,
-    /// Bytes that it should hold.
+    /// Configured bytes of the reserve.
     #[serde(default)]
     pub reserve_bytes_wanted: u64,
-    /// Why the catalog takes no writes; nothing when it does.
+    /// Why the catalog accepts no writes; `None` when it does.
     #[serde(default)]
     pub catalog_refusal: Option<String>,
-    /// Damage of the catalog that was met since the start; `fulgurite recover` mends it.
+    /// Catalog damage found since the start; `fulgurite recover` repairs it.
     #[serde(default)]
     pub catalog_damage: Option<String>,
     /// Whether names of deleted objects are still in files.
@@ -103,96 +103,97 @@ pub struct Status {
     pub sets: Vec<SetStatus>,
     /// Platters stored.
     pub platters: u64,
-    /// Far libraries, with the platters that are there and those that are to go there.
+    /// Far libraries, with the platters that are there and those that have to go there.
     #[serde(default)]
     pub far_libraries: Vec<FarStatus>,
-    /// New platters that wait to be verified, or are being verified; until then what is on them
-    /// stays staged.
+    /// New platters that wait for verification, or are being verified; their bodies stay staged
+    /// until then.
     #[serde(default)]
     pub unverified_platters: u64,
-    /// Seconds since the oldest of them came out, or since the start if that is later; 0 without.
+    /// Seconds since the oldest of them was ejected, or since the start if that is later; 0 if
+    /// there is none.
     #[serde(default)]
     pub unverified_seconds: u64,
-    /// What is wrong when that is longer than the library's policy lets one wait.
+    /// The problem when that is longer than the library's policy allows.
     #[serde(default)]
     pub unverified_trouble: Option<String>,
     /// Restores waiting or running.
     pub restores_waiting: u64,
-    /// Restores that were given up and not asked for again.
+    /// Restores that were given up and not requested again.
     #[serde(default)]
     pub restores_failed: u64,
-    /// Restored copies held.
+    /// Restored copies on disk.
     pub restored_objects: u64,
-    /// What the background pipeline is doing: `idle`, `sealing`, or the error it waits on.
+    /// State of the background pipeline: `idle`, `sealing`, or the error that it waits on.
     pub pipeline: String,
-    /// What each job of the background is doing.
+    /// State of each background job.
     #[serde(default)]
     pub jobs: Vec<JobStatus>,
-    /// Bytes of tracks that the sealing under way has written, and read back.
+    /// Bytes of tracks that the current sealing has written and read back.
     #[serde(default)]
     pub seal_bytes_done: u64,
-    /// Those it has to write and to read back, as far as is known; none when nothing is sealed.
+    /// Bytes it has to write and read back, as far as known; 0 when nothing is sealed.
     #[serde(default)]
     pub seal_bytes_total: u64,
-    /// Sets that wait to be tried again, and bodies of sets that were given up, the oldest first.
+    /// Sets that wait for a retry, and bodies of sets that were given up, the oldest first.
     #[serde(default)]
     pub seal_troubles: Vec<SealTrouble>,
-    /// Sets given up since start: they failed by their own fault, and were planned anew.
+    /// Sets given up since start: they failed through their own fault, and their bodies were
+    /// planned again.
     #[serde(default)]
     pub sets_given_up: u64,
-    /// Panics of background threads that were caught since start; each is a bug.
+    /// Panics of background threads caught since start; each is a bug.
     #[serde(default)]
     pub panics: u64,
     /// Restored copies dropped since start because they were damaged.
     #[serde(default)]
     pub copies_dropped: u64,
-    /// Sectors that failed and were repaired since start, by layer of code.
+    /// Sectors that failed and were repaired by the track code since start.
     pub repaired_by_track: u64,
-    /// Tracks that needed the large group.
+    /// Repairs that needed the large group.
     pub repaired_by_group: u64,
-    /// Tracks that needed the platter-set.
+    /// Repairs that needed the platter-set.
     pub repaired_by_set: u64,
-    /// Restores that failed: those that were given up, then those that are tried again; the first
-    /// hundred.
+    /// Failed restores: those that were given up, then those that are retried; the first hundred.
     pub failed_restores: Vec<FailedRestore>,
-    /// The decode service, where images are decoded.
+    /// State of the decode service, if images are decoded.
     #[serde(default)]
     pub decode: Option<DecodeStatus>,
-    /// Seconds of one restore day, when it is not 86,400.
+    /// Length of a restore day in seconds, if it is not 86,400.
     pub debug_day_seconds: Option<f64>,
 }
 
-/// What the pipeline is said to do when it does nothing, and waits for nothing.
+/// The pipeline's state when it does nothing and waits for nothing.
 pub(crate) const PIPELINE_IDLE: &str = "idle";
 
 impl Status {
-    /// Whether nothing is being sealed, or waits to be tried again.
+    /// Whether nothing is being sealed or waits for a retry.
     #[must_use]
     pub fn is_pipeline_idle(&self) -> bool {
         self.pipeline == PIPELINE_IDLE
     }
 }
 
-/// What a job of the background is at.
+/// The state of a background job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// There is nothing to do for it.
+    /// It has nothing to do.
     #[default]
     Idle,
-    /// It works.
+    /// It is running.
     Running,
-    /// It could not do what there is to do, and waits to try again.
+    /// It failed, or has to wait, and is in backoff.
     Resting,
-    /// The archive stops.
+    /// The archive is stopping.
     Stopped,
 }
 
 impl JobState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Running, Self::Resting, Self::Stopped];
 
-    /// Its name.
+    /// Returns the name of the state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -207,35 +208,35 @@ impl JobState {
 /// A tier of objects that staged bodies wait for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingTier {
-    /// Its name.
+    /// Name of the tier.
     pub tier: String,
-    /// When the first of them came.
+    /// Arrival of the first of them.
     pub since: UnixTime,
 }
 
-/// A job of the background.
+/// A background job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobStatus {
-    /// What it is called.
+    /// Name of the job.
     pub name: String,
-    /// What it is at.
+    /// Its state.
     pub state: JobState,
-    /// What it works at; nothing when it does not.
+    /// What it is working on; `None` when it is not.
     pub doing: Option<String>,
-    /// What its last run failed with, or what that has to wait for.
+    /// The error of its last run, or what that run has to wait for.
     pub trouble: Option<String>,
-    /// Seconds until it tries again, while it rests.
+    /// Seconds until it retries, while in backoff.
     pub retry_seconds: Option<u64>,
-    /// Times since start that it found something to do.
+    /// Number of runs with work since start.
     pub runs: u64,
-    /// Times since start that it failed.
+    /// Number of failed runs since start.
     pub failures: u64,
-    /// When it last found something to do.
+    /// Time of the last run with work.
     pub last_run: Option<UnixTime>,
 }
 
 impl JobStatus {
-    /// Its trouble in a line, if it has one.
+    /// Returns its failure as one line, if it has one.
     #[must_use]
     pub fn told(&self) -> Option<String> {
         let trouble = self.trouble.as_ref()?;
@@ -244,40 +245,40 @@ impl JobStatus {
     }
 }
 
-/// A body of which nobody knows whether it was acknowledged.
+/// A body of which it is unknown whether it was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoubtedBody {
-    /// Bucket of the object that it would be of.
+    /// Bucket of the object that it would belong to.
     pub bucket: String,
-    /// Its key.
+    /// Key of that object.
     pub key: String,
-    /// Plain bytes of the body.
+    /// Plaintext bytes of the body.
     pub bytes: u64,
 }
 
-/// A staged body that is not what was ingested.
+/// A staged body that differs from what was ingested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamagedBody {
     /// Bucket of its object.
     pub bucket: String,
     /// Key of its object.
     pub key: String,
-    /// Plain bytes.
+    /// Plaintext bytes.
     pub bytes: u64,
 }
 
-/// What a verification read, and what is wrong with it.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyReport {
     /// Every platter that was read.
     pub platters: Vec<VerifiedPlatter>,
-    /// Restored copies that were read; none where only one platter was asked for.
+    /// Restored copies that were read; 0 if only one platter was requested.
     pub copies: u64,
-    /// Those of them that are damaged, or could not be read.
+    /// Copies that are damaged or could not be read.
     pub copies_damaged: u64,
     /// The first hundred of these.
     pub damaged_copies: Vec<DamagedCopy>,
-    /// Tiers of objects that have bodies; none where only one platter was asked for.
+    /// Tiers of objects that have bodies; empty if only one platter was requested.
     #[serde(default)]
     pub tiers: Vec<VerifiedTier>,
 }
@@ -285,77 +286,77 @@ pub struct VerifyReport {
 /// A tier of objects whose bodies were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedTier {
-    /// Its name.
+    /// Name of the tier.
     pub tier: String,
-    /// Bodies that were read, or that are not there.
+    /// Bodies that were read or are missing.
     pub bodies: u64,
-    /// Bytes of their ciphertext.
+    /// Their ciphertext bytes.
     pub bytes: u64,
-    /// Those that are not what was brought there.
+    /// Bodies that differ from what was written there.
     pub bodies_damaged: u64,
     /// The first hundred of these.
     pub damaged: Vec<DamagedInTier>,
-    /// Why not all were read.
+    /// Why not all were read, if so.
     pub error: Option<String>,
 }
 
-/// A body in a tier of objects that is not what was brought there.
+/// A body in a tier of objects that differs from what was written there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamagedInTier {
     /// Bucket of its object.
     pub bucket: String,
     /// Key of its object.
     pub key: String,
-    /// What is wrong with it.
+    /// The problem.
     pub error: String,
 }
 
-/// What became of objects that were to get another class.
+/// The result of changing the class of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveReport {
-    /// Objects that have it now.
+    /// Objects whose class was changed.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub bytes: u64,
-    /// Objects that had it, and were where it goes.
+    /// Objects that already had the class and were in its home.
     pub objects_there: u64,
-    /// Objects that stay what they were.
+    /// Objects that were not changed.
     pub objects_left: u64,
     /// The first hundred of these.
     pub left: Vec<LeftObject>,
 }
 
-/// An object that did not get another class.
+/// An object whose class was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftObject {
-    /// Its bucket.
+    /// Bucket of the object.
     pub bucket: String,
-    /// Its key.
+    /// Key of the object.
     pub key: String,
-    /// Why it did not.
+    /// The reason.
     pub error: String,
 }
 
-/// A restored copy that is not what was restored, or that could not be read.
+/// A restored copy that is damaged or could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamagedCopy {
     /// Bucket of its object.
     pub bucket: String,
     /// Key of its object.
     pub key: String,
-    /// Whether the copy was dropped, so that the object can be restored again. One that only could
-    /// not be read just now stays.
+    /// Whether the copy was dropped, so that the object can be restored again. A copy that only
+    /// could not be read right now stays.
     pub is_dropped: bool,
-    /// What is wrong with it.
+    /// The problem.
     pub error: String,
 }
 
-/// Where a piece of an object lies.
+/// The location of a piece of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardPlace {
-    /// Part of the object, from zero.
+    /// Index of its body in the object, from zero.
     pub body: u32,
-    /// Platter, or `None` for what is not on glass.
+    /// Platter, or `None` if it is not on glass.
     pub platter: Option<PlatterId>,
     /// Set of that platter.
     pub set: Option<SetId>,
@@ -363,19 +364,19 @@ pub struct ShardPlace {
     pub track_first: u32,
     /// Last information track.
     pub track_last: u32,
-    /// Bytes of ciphertext.
+    /// Ciphertext bytes.
     pub bytes: u64,
     /// `online`, `staged`, `glass`, `tier`.
     pub residence: String,
-    /// Name of the tier of objects that it is in, or waits for.
+    /// Name of the tier of objects that it is in or waits for.
     #[serde(default)]
     pub tier: Option<String>,
     /// Storage slot in the library.
     pub slot: Option<u32>,
 }
 
-/// The status of an open archive, without what its jobs say of themselves. Of one whose catalog is
-/// damaged it may be no more than that.
+/// Returns the status of an open archive, without its jobs. With a damaged catalog it may be nearly
+/// empty.
 pub(crate) fn status(ground: &Ground) -> Result<Status> {
     whole_status(ground).or_else(|error| {
         let damage = ground.kv.damage().ok_or(error)?;
@@ -394,7 +395,7 @@ fn whole_status(ground: &Ground) -> Result<Status> {
     let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
     let glass = ground.platters.snapshot()?;
     let day = ground.config.day.as_secs_f64();
-    // A disk that does not work is told by a job: all else is worth knowing.
+    // A job reports a failing disk; the rest of the status is still useful.
     let (orphaned_segments, orphaned_bytes) = orphan_totals(ground).unwrap_or_default();
     let (reserve_bytes, reserve_bytes_wanted) = ground.space.reserve();
     let (repaired_by_track, repaired_by_group, repaired_by_set) = glass.repaired;
@@ -517,10 +518,10 @@ fn add_failed(
     failure.map_or(Ok(()), Err)
 }
 
-/// A real day.
+/// Length of a real day.
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
-/// Where an object's bytes are.
+/// Returns where an object's bytes are.
 pub(crate) fn locate(
     ground: &Ground,
     bucket: &BucketName,
@@ -549,7 +550,7 @@ pub(crate) fn locate(
     Ok(places)
 }
 
-/// Where a body is in a log or in a tier of objects, if it is.
+/// Returns the location of a body in a log or in a tier of objects, if it is there.
 fn off_glass(index: u32, body: &BodyRow) -> Option<ShardPlace> {
     let residence = match (&body.log, body.queued, &body.tier) {
         (Some(_), Some(_), _) => "staged",

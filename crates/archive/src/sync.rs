@@ -1,12 +1,13 @@
-//! Group commit of files: one sync serves every caller that was waiting when it began.
+//! Group commit of files: one fsync serves every caller that was waiting when it began.
 //!
-//! A caller writes to its file first and asks for a sync after, so a sync that begins later covers
-//! the write. The thread takes all waiting requests, syncs each file named in them once, and
+//! A caller writes to its file first and requests a sync afterwards, so a sync that begins later
+//! covers the write. The thread takes all waiting requests, syncs each of their files once, and
 //! answers all.
 //!
-//! A sync that failed is final for its file. The kernel may have dropped the pages it could not
-//! write and call the next sync a success, so nothing in the file that is not yet acknowledged can
-//! be: every later write and sync of it fails at once, and its owner goes on in another file.
+//! A failed sync is final for its file. The kernel may have dropped the pages that it could not
+//! write, and report the next sync as a success. So nothing unacknowledged in the file can be
+//! acknowledged any more: every later write and sync of it fails at once, and its owner continues
+//! in another file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,13 +22,13 @@ use tokio::sync::oneshot;
 use crate::limits::SYNC_QUEUE_MAX;
 use crate::{ArchiveError, Result};
 
-/// A file that can be synced, with the number that tells it from others.
+/// A file that can be synced, with a number that identifies it.
 #[derive(Clone, Debug)]
 pub(crate) struct SyncTarget {
     pub(crate) number: u64,
     pub(crate) file: Arc<File>,
     pub(crate) path: Arc<PathBuf>,
-    /// Why nothing is written to the file any more; all clones share it.
+    /// Why the file is not written any more; shared by all clones.
     failed: Arc<OnceLock<String>>,
 }
 
@@ -45,7 +46,7 @@ impl SyncTarget {
         self.failed.get().map_or(Ok(()), |why| Err(why.clone()))
     }
 
-    /// The file takes nothing more, because of this.
+    /// Marks the file as failed: nothing more is written to it.
     pub(crate) fn fail(&self, why: String) {
         if self.failed.set(why).is_ok() {
             let why = self.failed.get().map_or("", String::as_str);
@@ -57,7 +58,7 @@ impl SyncTarget {
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.check().map_err(|what| ArchiveError::Internal { what })?;
         self.file.write_all_at(bytes, offset).map_err(|error| {
-            // A full disk is no fault of the file; room comes back.
+            // A full disk is not the file's fault; space can become free.
             if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
                 self.fail(format!("cannot write \"{}\": {error}", self.path.display()));
             }
@@ -106,20 +107,20 @@ impl GroupSync {
         Ok(answer)
     }
 
-    /// Begins a sync that nobody waits for, so that a later one has less to do; none where too many
-    /// wait already. If it fails, the file fails.
+    /// Starts an asynchronous sync, so that a later one has less to do. Does nothing if too many
+    /// are queued. If it fails, the file fails.
     pub(crate) fn begin(&self, targets: Vec<SyncTarget>) {
         let (done, _) = oneshot::channel();
         let _ = self.requests.try_send(Request { targets, done });
     }
 
-    /// Returns when everything written to `targets` before the call is on stable storage.
+    /// Waits until everything written to `targets` before the call is durable.
     pub(crate) async fn sync(&self, targets: Vec<SyncTarget>) -> Result<()> {
         let answer = self.send(targets)?.await.map_err(|_| ArchiveError::Stopping)?;
         answer.map_err(|what| ArchiveError::Internal { what })
     }
 
-    /// The same, from a thread that may block.
+    /// The same, blocking.
     pub(crate) fn sync_blocking(&self, targets: Vec<SyncTarget>) -> Result<()> {
         let answer = self.send(targets)?.blocking_recv().map_err(|_| ArchiveError::Stopping)?;
         answer.map_err(|what| ArchiveError::Internal { what })
@@ -142,7 +143,7 @@ fn run(inbox: &Receiver<Request>) {
         }
         for request in group {
             let failure = request.targets.iter().find_map(|t| failed.get(&t.number));
-            // A caller that went away needs no answer.
+            // A caller that has gone needs no answer.
             let _ = request.done.send(failure.map_or(Ok(()), |text| Err(text.clone())));
         }
     }

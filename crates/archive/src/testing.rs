@@ -1,4 +1,4 @@
-//! An open data directory without workers, for tests of single steps.
+//! An open data directory without jobs, for tests of single steps.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::rows::{BodyRow, ObjectRow};
 
 pub(crate) const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
 
-/// A directory in memory where there is such a place: these tests are not about syncs.
+/// Creates a directory in memory if possible: these tests are not about syncs.
 pub(crate) fn dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -45,17 +45,17 @@ pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::new(name).unwrap()
 }
 
-/// The name of an object of bucket "vault".
+/// Returns the name of an object in bucket "vault".
 pub(crate) fn name(key: &str) -> ObjectName {
     ObjectName::parse("vault", key, VersionId::NULL).unwrap()
 }
 
-/// A version with this id: nothing but bytes makes one yet.
+/// Creates a version with this id, by decoding it: nothing else can create one yet.
 pub(crate) fn version(id: Option<[u8; 16]>) -> VersionId {
     postcard::from_bytes(&postcard::to_extend(&id, Vec::new()).unwrap()).unwrap()
 }
 
-/// Labels of all kinds, which nothing makes yet either.
+/// Returns labels of all kinds, which nothing else creates yet.
 pub(crate) fn labels() -> Labels {
     let tags = std::collections::BTreeMap::from([("project".to_owned(), "silica".to_owned())]);
     let retention = Retention { mode: RetentionMode::Compliance, until: NOW };

@@ -2,18 +2,18 @@
 //! under their ids.
 //!
 //! ```text
-//! <url>/fulgurite-tier.json     whose tier it is: taken once, by one archive
+//! <url>/fulgurite-tier.json     the owner: claimed once, by one archive
 //! <url>/fulgurite-tier-run      the run that used it last
 //! <url>/bodies/<id>             the ciphertext of a body, as it was in the log
-//! <url>/bodies/<id>.entry       what `recover` needs to know of it (docs/formats/tier.md)
+//! <url>/bodies/<id>.entry       its metadata, for `recover` (docs/formats/tier.md)
 //! <url>/platters/<id>.glass     a platter, where the tier is a far library
 //! ```
 //!
-//! A store that can lose what is small and keep what is large, as a rack whose index is lost, is
-//! given the entry with its body as well (`TierOptions::with_entries`): then bodies say whose they
-//! are.
+//! Some stores can lose small objects and keep large ones, as a rack that loses its index. For them
+//! the entry is also stored with its body (`TierOptions::with_entries`), so that bodies are
+//! self-describing.
 //!
-//! A tier answers when it can. What asks one says which one did not answer, and comes again: an
+//! A tier need not be available. Its callers report which tier did not answer, and retry: an
 //! archive starts and serves everything else without it.
 
 mod acknowledged;
@@ -53,21 +53,22 @@ use crate::limits::TIER_THREADS;
 use crate::objects::classes::TierName;
 use crate::{ArchiveError, Result};
 
-/// The tiers of objects that the configuration names.
+/// The configured tiers of objects.
 #[derive(Debug, Default)]
 pub(crate) struct Tiers {
     by_name: BTreeMap<TierName, Arc<ObjectTier>>,
-    /// None without tiers. Given up in the background: it may be dropped where nothing may wait.
+    /// `None` without tiers. Shut down in the background, because this may be dropped in async
+    /// code, which must not block.
     runtime: Option<Runtime>,
 }
 
 impl Tiers {
-    /// Makes what asks the stores. None of them is asked yet. `was_taken` says whether a tier was
-    /// this archive's before.
+    /// Creates the clients of the tiers, without contacting any store. `was_taken` returns whether
+    /// a tier belonged to this archive before.
     ///
     /// # Errors
-    /// `InvalidArgument` when a tier cannot be as it is configured, or a class has a home that is
-    /// none of them.
+    /// `InvalidArgument` when the configuration of a tier is invalid, or the home of a class is not
+    /// among the tiers.
     pub(crate) fn open(
         config: &ArchiveConfig,
         archive: ArchiveId,
@@ -109,10 +110,10 @@ impl Tiers {
         Ok(Self { by_name, runtime: Some(runtime) })
     }
 
-    /// The tier of this name.
+    /// Returns the tier of this name.
     ///
     /// # Errors
-    /// `TierUnavailable` when the configuration has none of it: it was taken out while objects were
+    /// `TierUnavailable` when the configuration does not have it: it was removed while objects were
     /// in it.
     pub(crate) fn get(&self, name: &TierName) -> Result<&Arc<ObjectTier>> {
         self.by_name.get(name).ok_or_else(|| ArchiveError::TierUnavailable {

@@ -1,15 +1,16 @@
-//! Speed of the erasure codes, for `cargo xtask bench codes`: one line of JSON an argument.
+//! Benchmarks the erasure codes for `cargo xtask bench codes`: prints one line of JSON per
+//! argument.
 //!
 //! ```text
 //! bench_erasure SHAPE:BYTES:LOST:hot|cold ...      as 16+3:131072:3:hot, 20000+400:4096:50:hot
 //! ```
 //!
-//! GB/s (1e9 bytes) of information for encoding, and for decoding with the first LOST information
-//! shards of the small code, or LOST spread over the large one, gone; the matrix or plan of a
-//! decoding is made each time. `hot` codes one stripe again and again, `cold` goes over 256 MiB of
-//! stripes. Time is that of the thread on its processor, so that other work on the machine counts
-//! little. The programs it is compared with take the same arguments and print the same lines; this
-//! is not the comparison.
+//! Reports GB/s (1e9 bytes) of information. For decoding, the first LOST information shards of the
+//! small code, or LOST shards spread over the large one, are missing; the matrix or plan is rebuilt
+//! for each call. `hot` codes one stripe repeatedly, `cold` goes over 256 MiB of stripes. Time is
+//! the CPU time of the thread, so that other load on the machine matters little. The programs it is
+//! compared with take the same arguments and print the same lines; this program makes no
+//! comparison.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,13 +18,13 @@ use std::time::Duration;
 use fulgurite_codes::small::{SHARDS_MAX, SmallCode};
 use fulgurite_codes::{LargeCode, Method, Shard};
 
-/// Time spent on one figure; the best of [`TRIES`] counts.
+/// CPU time spent on one figure; the best of [`TRIES`] counts.
 const SPENT: Duration = Duration::from_millis(150);
 const TRIES: usize = 3;
-/// Bytes of stripes that no cache holds.
+/// Bytes of stripes, more than any cache holds.
 const COLD_BYTES: usize = 256 << 20;
 
-/// What one argument asks for.
+/// One benchmark, parsed from an argument.
 struct Task {
     shape: String,
     information: usize,
@@ -47,13 +48,13 @@ fn parse(argument: &str) -> Option<Task> {
     })
 }
 
-/// Time that this thread has had a processor.
+/// Returns the CPU time of this thread.
 fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).expect("the clock does not go backwards")
 }
 
-/// GB/s of `bytes` a call.
+/// Returns GB/s of work on `bytes` per call.
 fn speed(bytes: usize, mut work: impl FnMut(usize)) -> f64 {
     let mut best: f64 = 0.0;
     for _ in 0..TRIES {
@@ -69,7 +70,7 @@ fn speed(bytes: usize, mut work: impl FnMut(usize)) -> f64 {
     best
 }
 
-/// Stripes of information and redundancy, one after the other, from a line of the cache on.
+/// Contiguous stripes of information and redundancy, aligned to a cache line.
 struct Stripes {
     memory: Vec<u8>,
     skew: usize,
@@ -143,7 +144,7 @@ fn large(task: &Task) {
             )
             .expect("shards of one length");
     });
-    // A step prime to the count reaches each shard once.
+    // A step coprime to k reaches each shard once.
     let mut is_lost = vec![false; k];
     (0..task.lost).for_each(|n| is_lost[n * 7919 % k] = true);
     let mut out = vec![0; bytes];

@@ -1,22 +1,22 @@
-//! Speed of the large code on one thread: encoding, streaming and decoding.
+//! Benchmarks the large code on one thread: encoding, streaming and decoding.
 //!
 //! ```text
 //! bench_large [ROUNDS]                        default 5; FULGURITE_ISA forces a level
 //! ```
 //!
-//! Prints GB/s, 1e9 bytes of information a second (parity is not counted), as the median of the
-//! rounds, in processor time of the thread. Shards are 4 KiB, a group is larger than the caches;
-//! buffers are filled before. To compare with another program run both in turn and take medians of
-//! both.
+//! Prints GB/s, 1e9 bytes of information per second (parity is not counted), as the median of the
+//! rounds, in CPU time of the thread. Shards are 4 KiB, a group is larger than the caches; buffers
+//! are filled beforehand. To compare with another program, run the two alternately and take the
+//! median of each.
 
 use fulgurite_codes::{Isa, LargeCode, Method, Shard};
 
 const SHARD_BYTES: usize = 4096;
 
-/// How often the work is done for one time: Linux counts it in ticks of some milliseconds.
+/// Repetitions per measurement: Linux counts time in ticks of some milliseconds.
 const REPEATS: u32 = 10;
 
-/// Seconds of processor time that the work takes this thread, as Linux counts it.
+/// Returns the CPU time in seconds that `work` takes this thread, as Linux counts it.
 fn seconds(work: &mut dyn FnMut()) -> f64 {
     let spent = || {
         let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -63,7 +63,7 @@ fn main() {
             stream.finish();
         });
         for lost in [1, 50, shape.1] {
-            // Spread over the group: a step prime to the count reaches each shard once.
+            // Spread over the group: a step coprime to the count reaches each shard once.
             let mut is_lost = vec![false; shape.0];
             (0..lost).for_each(|i| is_lost[i * 7919 % shape.0] = true);
             let given = |i: usize| {

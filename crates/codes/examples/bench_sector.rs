@@ -1,10 +1,10 @@
-//! Sectors of 100 KiB there and back, on one thread.
+//! Benchmarks encoding and decoding of 100 KiB sectors on one thread.
 //!
 //! ```text
 //! cargo run --release -p fulgurite-codes --example bench_sector
 //! ```
 //!
-//! Prints payload bytes a second, the median over rounds, for three bits a voxel, rate 0.90 and
+//! Prints payload bytes per second, the median over rounds, for three bits per voxel, rate 0.90 and
 //! codewords of 64k bits.
 
 #![expect(
@@ -43,7 +43,7 @@ fn main() {
         codec.encode(&header, &payload, &mut symbols).unwrap();
     });
     // Readings with a symbol error rate of 1e-2: one voxel in 100 looks more like its neighbor, and
-    // all are about as sure as that.
+    // all have about the same confidence.
     let mut state = 1u64;
     let mut probabilities = Vec::new();
     for symbol in &symbols {

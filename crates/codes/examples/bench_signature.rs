@@ -1,11 +1,11 @@
-//! Signatures against the fastest CRC of 64 bits, in turn, on one thread.
+//! Benchmarks signatures against the fastest 64-bit CRC, alternately, on one thread.
 //!
 //! ```text
 //! cargo run --release -p fulgurite-codes --example bench_signature [-- --json]
 //! ```
 //!
-//! Prints GB/s (1e9 bytes), the median over rounds, for sectors of 100 KiB: the same one again and
-//! again, and one after the other through 256 MiB.
+//! Prints GB/s (1e9 bytes), the median over rounds, for sectors of 100 KiB: the same one
+//! repeatedly, and one after the other through 256 MiB.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,18 +19,18 @@ use std::time::Instant;
 use fulgurite_codes::{Isa, Signer};
 
 const SECTOR: usize = 100 << 10;
-/// A name, and what it computes of a sector.
+/// A name, and the function that computes a checksum of a sector.
 type Peer = (String, Box<dyn Fn(&[u8]) -> u64>);
 
 const ROUNDS: usize = 101;
-/// Sectors of one timed slice: 1.6 MB, some tens of microseconds.
+/// Sectors per timed slice: 1.6 MB, some tens of microseconds.
 const SLICE: usize = 16;
 
 fn main() {
     let is_json = std::env::args().any(|argument| argument == "--json");
     let bytes = (0..256u32 << 20).map(|i| (i.wrapping_mul(i) >> 11).to_le_bytes()[0]);
     let memory: Vec<u8> = bytes.collect();
-    // Sectors begin at lines of the cache, as those of the archive do.
+    // Sectors are aligned to cache lines, as in the archive.
     let memory = &memory[memory.as_ptr().align_offset(64)..];
     let signer = |isa: Isa| {
         move |bytes: &[u8]| {
@@ -51,7 +51,7 @@ fn main() {
         let mut next = 0;
         for _ in 0..ROUNDS {
             for ((_, sum), rates) in peers.iter().zip(&mut rates) {
-                // One unmeasured sector fills the caches of code and tables again.
+                // One unmeasured sector warms up the caches for code and tables.
                 black_box(sum(&memory[next * SECTOR..][..SECTOR]));
                 let start = Instant::now();
                 for _ in 0..SLICE {

@@ -1,4 +1,5 @@
-//! The instruction levels that kernels can use here, one name a line, the plainest first.
+//! Prints the instruction-set levels that kernels can use on this processor, one name per line, the
+//! simplest first.
 //!
 //! Each name is a value for the variable `FULGURITE_ISA`.
 

@@ -1,11 +1,11 @@
-//! Builds the standard LDPC codes and prints what they are worth.
+//! Builds the standard LDPC codes and prints their properties.
 //!
 //! ```text
 //! cargo run --release -p fulgurite-codes --example ldpc_construct -- DIR [NAME]
 //! ```
 //!
-//! Writes DIR/NAME.txt for each code, the tables that the crate includes, and to standard output
-//! a row for each: counts, girth, cycles and the thresholds by density evolution.
+//! Writes DIR/NAME.txt for each code (the tables that the crate includes), and to standard output a
+//! row for each: counts, girth, cycles and the thresholds by density evolution.
 #![expect(clippy::print_stdout, reason = "an example's output is its use")]
 
 use fulgurite_codes::ldpc::calibrate::UNITS;

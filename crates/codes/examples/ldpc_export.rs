@@ -1,5 +1,5 @@
-//! Writes a standard code and words as read, for decoders of others: `NAME.alist`, `NAME.soft` (an
-//! i8 for each bit of 8 words) and `NAME.bits` (the words that they decode to, packed).
+//! Exports a standard code and received words for other decoders: `NAME.alist`, `NAME.soft` (an i8
+//! for each bit of 8 words) and `NAME.bits` (the words that they decode to, packed).
 //!
 //! ```text
 //! cargo run --release -p fulgurite-codes --example ldpc_export DIR RATE

@@ -11,19 +11,19 @@ use fulgurite_codes::ldpc::decode::Effort;
 use fulgurite_codes::ldpc::simulate::sample;
 use fulgurite_codes::ldpc::{Block, Code, Decoder, Encoder, Rate, VoxelChannel};
 
-/// Runs of each measurement.
+/// Number of runs per measurement.
 const RUNS: usize = 41;
 
-/// Seconds that this thread has had a processor, so that what else runs counts less.
+/// Returns the CPU time of this thread in seconds, so that other load matters less.
 fn seconds() -> f64 {
-    // The kernel brings the count up to date when the thread gives way.
+    // The kernel updates the count when the thread yields.
     std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let ran = text.split(' ').next().and_then(|text| text.parse::<f64>().ok());
     ran.expect("nanoseconds come first") / 1e9
 }
 
-/// Median seconds of one call.
+/// Returns the median time of one call in seconds.
 fn median(calls: usize, mut call: impl FnMut(usize)) -> f64 {
     let mut times: Vec<f64> = (0..RUNS)
         .map(|_| {

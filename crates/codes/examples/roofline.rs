@@ -1,13 +1,15 @@
-//! What this processor can do at best, for the rooflines of docs/codes: one line of JSON a peak.
+//! Measures the peak rates of this processor, for the rooflines of docs/codes: prints one line of
+//! JSON per peak.
 //!
 //! ```text
 //! cargo run --release -p fulgurite-codes --example roofline
 //! ```
 //!
-//! GB/s (1e9 bytes) of one thread, the best of several tries, by time of the thread on its
-//! processor: reading and copying (bytes copied, once) from memory and in the second cache, with
-//! pages as they come; and products, bytes multiplied by a constant of GF(2^8) and added up, of
-//! shards in the first cache. The last is what our kernel reaches, not what the data sheet says.
+//! Reports GB/s (1e9 bytes) of one thread, the best of several tries, in CPU time of the thread.
+//! Reading and copying (bytes copied, counted once) are measured from memory and in the L2 cache,
+//! with pages as the system allocates them. Products are bytes multiplied by a constant of GF(2^8)
+//! and accumulated, for shards in the L1 cache; they are what our kernel reaches, not the figure of
+//! the data sheet.
 
 #![expect(clippy::print_stdout, reason = "the output of a program")]
 
@@ -18,16 +20,16 @@ use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{Isa, second_cache_bytes};
 
 const TRIES: usize = 7;
-/// Bytes that no cache holds.
+/// More bytes than any cache holds.
 const MEMORY: usize = 256 << 20;
 
-/// Time that this thread has had a processor.
+/// Returns the CPU time of this thread.
 fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).expect("the clock does not go backwards")
 }
 
-/// GB/s of work on `bytes`, done `calls` times a try.
+/// Returns the best GB/s of work on `bytes`, with `calls` calls per try.
 fn best(bytes: usize, calls: usize, mut work: impl FnMut()) -> f64 {
     let mut best: f64 = 0.0;
     for _ in 0..TRIES {
@@ -44,7 +46,7 @@ fn report(what: &str, place: &str, rate: f64) {
     println!("{{\"what\":\"{what}\",\"place\":\"{place}\",\"rate\":{rate:.1}}}");
 }
 
-/// The sum of all words, in as many sums as hide the time that one takes.
+/// XORs all words, with enough independent accumulators to hide the latency of an operation.
 fn read(memory: &[[u64; 8]]) -> u64 {
     let mut sums = [[0; 8]; 2];
     for pair in memory.as_chunks::<2>().0 {
@@ -73,14 +75,14 @@ fn main() {
             black_box(read(black_box(&from[..lines])));
         });
         report("read", place, rate);
-        // Source and copy together have the bytes.
+        // Source and copy together occupy `bytes`.
         let rate = best(bytes / 2, calls, || {
             to[..lines / 2].copy_from_slice(black_box(&from[..lines / 2]));
             black_box(&to);
         });
         report("copy", place, rate);
     }
-    // Four of eight lost: 32 products, none of them by one, of shards in the first cache.
+    // Four of eight lost: 32 products, none of them by one, of shards in the L1 cache.
     let code = SmallCode::new(8, 4).expect("a small code");
     let plan = code.plan(&[4, 5, 6, 7, 8, 9, 10, 11], &[0, 1, 2, 3]).expect("enough are given");
     let given = vec![vec![0x5A; 2048]; 8];

@@ -1,10 +1,10 @@
-//! How large the second-level cache is: found out once, or forced.
+//! Size of the L2 cache: detected once, or forced.
 //!
 //! ```text
 //! FULGURITE_SECOND_CACHE_KIB=1024     forces a size, for tests and comparisons
 //! ```
 //!
-//! Sizes of blocks come from it, never bytes: whatever it says, results are the same.
+//! The size only determines block sizes, never output bytes: results are the same for any value.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -14,23 +14,23 @@ use crate::CodeError;
 /// Name of the environment variable that forces the size, in KiB.
 pub const SECOND_CACHE_VARIABLE: &str = "FULGURITE_SECOND_CACHE_KIB";
 
-/// What is taken where the processor does not say: what small ones have.
+/// Size assumed if the processor reports none: that of small processors.
 const UNKNOWN: usize = 512 << 10;
-/// Sizes that are believed.
+/// Plausible sizes.
 const BELIEVED: RangeInclusive<usize> = 128 << 10..=64 << 20;
 
-/// Bytes of the second-level cache of a core: those forced, or what the processor says.
+/// Returns the L2 cache size of a core in bytes: the forced one, or what the processor reports.
 #[must_use]
 pub fn second_cache_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| forced_cache().ok().flatten().or_else(ask).unwrap_or(UNKNOWN))
 }
 
-/// The size that the environment forces, if it does.
+/// Returns the size that the environment forces, if any.
 ///
 /// # Errors
-/// [`CodeError::SecondCache`] when no cache is of such a size. Programs ask this when they start,
-/// because [`second_cache_bytes`] then quietly takes what the processor says.
+/// [`CodeError::SecondCache`] when no L2 cache has such a size. Programs call this at startup,
+/// because [`second_cache_bytes`] silently ignores an invalid size.
 pub fn forced_cache() -> Result<Option<usize>, CodeError> {
     #[expect(
         clippy::disallowed_methods,
@@ -41,7 +41,7 @@ pub fn forced_cache() -> Result<Option<usize>, CodeError> {
     bytes.map(Some).ok_or(CodeError::SecondCache { kib })
 }
 
-/// The product, if a second-level cache can be that large.
+/// Returns the product if it is a plausible L2 cache size.
 fn believed(count: usize, each: usize) -> Option<usize> {
     count.checked_mul(each).filter(|bytes| BELIEVED.contains(bytes))
 }
@@ -51,18 +51,18 @@ fn ask() -> Option<usize> {
     None
 }
 
-/// What the processor says of its caches: leaf 4 where Intel defined it, 0x8000001d by AMD.
+/// Reads the cache size from CPUID: leaf 4 (Intel) or 0x8000001d (AMD).
 #[cfg(target_arch = "x86_64")]
 fn ask() -> Option<usize> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     const CACHES_MAX: u32 = 8;
-    // Vendors differ in which leaf they fill; the other is zeros or not there.
+    // Vendors differ in the leaf that they fill; the other is zero or absent.
     let leaves = [(0, 4), (0x8000_0000, 0x8000_001d)];
     let there = leaves.into_iter().filter(|(first, leaf)| __cpuid(*first).eax >= *leaf);
     let caches = there.flat_map(|(_, leaf)| (0..CACHES_MAX).map(move |i| __cpuid_count(leaf, i)));
     let size = caches.filter_map(|cache| {
         let (kind, level) = (cache.eax & 31, cache.eax >> 5 & 7);
-        // Data, or all; sizes are ways, partitions, bytes of a line and sets, each less one.
+        // Data or unified caches; ways, partitions, line size and sets are each stored minus one.
         let is_second = matches!(kind, 1 | 3) && level == 2;
         let [ways, parts, line] =
             [cache.ebx >> 22, cache.ebx >> 12 & 0x3ff, cache.ebx & 0xfff].map(|less| less + 1);
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(bytes, forced_cache().unwrap().or_else(ask).unwrap_or(UNKNOWN));
     }
 
-    /// What the kernel found is another way to the same number.
+    /// The Linux kernel reports the same number by another path.
     #[test]
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     fn the_processor_says_what_the_kernel_says() {

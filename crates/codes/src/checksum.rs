@@ -1,5 +1,5 @@
-//! Checksums: BLAKE3 with 256 bits where wrong bytes must never pass, CRC32C where a short record
-//! needs a cheap check of its own. Neither authenticates: that is the cipher's task.
+//! Checksums: 256-bit BLAKE3 where wrong bytes must never pass, CRC32C where a short record needs a
+//! cheap check of its own. Neither authenticates: the cipher does that.
 
 /// Bytes of a [`Checksum`].
 pub const CHECKSUM_BYTES: usize = 32;
@@ -7,41 +7,41 @@ pub const CHECKSUM_BYTES: usize = 32;
 /// A BLAKE3 digest of 256 bits.
 pub type Checksum = [u8; CHECKSUM_BYTES];
 
-/// The checksum of a sector: BLAKE3 over its header and payload, which lie next to each other.
+/// Returns the checksum of a sector: BLAKE3 over its header and payload, which are contiguous.
 #[must_use]
 pub fn sector_checksum(header_and_payload: &[u8]) -> Checksum {
     *blake3::hash(header_and_payload).as_bytes()
 }
 
-/// CRC32C (Castagnoli) of `bytes`.
+/// Returns the CRC32C (Castagnoli) of `bytes`.
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// CRC32C of bytes whose beginning has the CRC32C `crc` and that go on with `bytes`.
+/// Extends the CRC32C `crc` of the preceding bytes by `bytes`.
 #[must_use]
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
-/// BLAKE3 over bytes that arrive in pieces.
+/// An incremental BLAKE3 checksum.
 #[derive(Clone, Debug, Default)]
 pub struct RunningChecksum(blake3::Hasher);
 
 impl RunningChecksum {
-    /// A checksum of nothing yet.
+    /// Starts an empty checksum.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the next piece.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The checksum of all pieces so far.
+    /// Returns the checksum of all bytes so far.
     #[must_use]
     pub fn finish(&self) -> Checksum {
         *self.0.finalize().as_bytes()

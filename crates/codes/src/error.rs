@@ -1,40 +1,40 @@
-//! What can go wrong with a code: a size it does not support, or too few shards left.
+//! Errors of the codes: an unsupported size, or too few shards left.
 
-/// A code could not be made, or could not bring its shards back.
+/// A code could not be created, or could not reconstruct its shards.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// The field has not enough elements, or a count is zero.
+    /// The field has too few elements, or a count is zero.
     #[error("no code has {information} information and {redundancy} redundancy shards")]
     Counts {
-        /// Information shards asked for.
+        /// Information shards requested.
         information: usize,
-        /// Redundancy shards asked for.
+        /// Redundancy shards requested.
         redundancy: usize,
     },
-    /// A shard must be a positive multiple of 64 bytes.
+    /// The shard size is not a positive multiple of 64 bytes.
     #[error("shards of {bytes} bytes are not a positive multiple of 64 bytes")]
     ShardBytes {
-        /// The size asked for.
+        /// Requested size.
         bytes: usize,
     },
-    /// A shard of a large group must be a positive multiple of 128 bytes.
+    /// The shard size of a large group is not a positive multiple of 128 bytes.
     #[error("shards of {bytes} bytes are not a positive multiple of 128 bytes")]
     ShardBlocks {
-        /// The size asked for.
+        /// Requested size.
         bytes: usize,
     },
     /// Shards of one call differ in length.
     #[error("shard {index} has {bytes} bytes where the first has {expected}")]
     UnequalShards {
-        /// The first shard that differs, in the order of the arguments.
+        /// Index of the first shard that differs, in the order of the arguments.
         index: usize,
         /// Its length.
         bytes: usize,
         /// The length of the first shard.
         expected: usize,
     },
-    /// A call names a shard twice, or one that the code does not have.
+    /// A call names a shard twice, or one that is out of range.
     #[error("shard {index} is named twice, or is not one of the code's {shards}")]
     Index {
         /// The index.
@@ -50,66 +50,66 @@ pub enum CodeError {
         /// Shards needed.
         need: usize,
     },
-    /// The environment forces instructions that do not exist, or that this processor lacks.
+    /// The environment forces an instruction set that is unknown, or that this processor lacks.
     #[error("FULGURITE_ISA names \"{name}\", which this processor or this program does not know")]
     Isa {
         /// The level named.
         name: String,
     },
-    /// The environment forces a size that no second-level cache has.
+    /// The environment forces a size that no L2 cache has.
     #[error("FULGURITE_SECOND_CACHE_KIB is \"{kib}\"; a size is 128 to 65536 KiB")]
     SecondCache {
-        /// What it is.
+        /// Value of the variable.
         kib: String,
     },
-    /// A signature can follow only bytes that are whole blocks.
+    /// A signature can be appended only after whole blocks.
     #[error("a signature cannot follow {bytes} bytes, which are not whole blocks of 256")]
     SignatureBlock {
-        /// The bytes before it.
+        /// Number of bytes before it.
         bytes: u64,
     },
-    /// A parity-check matrix cannot be read, or has not the shape that is encoded and decoded.
+    /// A parity-check matrix cannot be parsed, or is not of the supported form.
     #[error("base matrix: {reason}")]
     BaseMatrix {
-        /// What is wrong with it.
+        /// Description of the problem.
         reason: &'static str,
     },
-    /// A word of an LDPC code has not the code's length.
+    /// The length of a word is not that of the LDPC code.
     #[error("a word has {have} bits or bytes where the code has {need}")]
     WordLength {
-        /// Length given, in bytes of packed bits or in soft bits.
+        /// Length of the word, in bytes of packed bits or in soft bits.
         have: usize,
         /// Length of the code, in the same unit.
         need: usize,
     },
-    /// A symbol holds 1 to 8 bits, and each axis of it at least one.
+    /// The bits per symbol are not 1 to 8, or an axis has none.
     #[error("no symbol holds {bits} bits in this way")]
     SymbolBits {
-        /// The bits asked for, of all axes.
+        /// Bits requested, of all axes.
         bits: usize,
     },
-    /// The scale of soft bits must be a positive number.
+    /// The scale of soft bits is not a positive number.
     #[error("the scale of soft bits is not a positive number")]
     SoftScale,
-    /// Enough shards and relations are left, but some of them follow from others.
+    /// There are enough shards and relations, but they are not linearly independent.
     #[error("what is left determines only {found} of {lost} lost information shards")]
     Dependent {
         /// Information shards lost.
         lost: usize,
-        /// How many of them independent equations are left for.
+        /// Number of independent equations.
         found: usize,
     },
-    /// A chance of loss is between 0 and 1, and its variation one that a chance can have.
+    /// A loss probability is not strictly between 0 and 1, or its variation is impossible.
     #[error("no chance of loss has this mean and variation")]
     LossRate,
-    /// A sector needs a payload and rows of voxels, and not too many bytes.
+    /// A sector has no payload, no rows of voxels, or too many bytes.
     #[error("no sector has {payload} bytes of payload, {header} of header and rows of {row}")]
     SectorShape {
-        /// Bytes of payload asked for.
+        /// Payload bytes requested.
         payload: usize,
-        /// Bytes of header.
+        /// Header bytes.
         header: usize,
-        /// Voxels of a row.
+        /// Voxels per row.
         row: usize,
     },
     /// More shards are lost than the code has redundancy.
@@ -122,18 +122,18 @@ pub enum CodeError {
     },
 }
 
-/// What a caller can do about an error.
+/// Error kind, by what a caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The medium lost more than the code can bring back.
+    /// The medium lost more than the code can reconstruct.
     Corrupt,
-    /// The request itself is wrong.
+    /// The request itself is invalid.
     Invalid,
 }
 
 impl CodeError {
-    /// What a caller can do about this error.
+    /// Returns the kind of this error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,12 +1,12 @@
-//! Which instructions the kernels use: found out once, or forced.
+//! The instruction set that the kernels use: detected once, or forced.
 //!
 //! ```text
 //! FULGURITE_ISA=scalar|neon|avx2|avx2-gfni|avx512-gfni     forces a level, for tests
 //! ```
 //!
-//! Every kernel of this crate is a table of functions, one for each level that it has its own code
-//! for; a level without its own takes the one below. The bits of the processor are asked, never a
-//! "generation": there are processors with GFNI and no AVX-512, and the other way round.
+//! Every kernel of this crate is a table of functions, one for each level that it has code for; for
+//! any other level it uses the next lower one. Detection reads the processor's feature bits, never
+//! a "generation": there are processors with GFNI and no AVX-512, and the other way round.
 
 use std::sync::OnceLock;
 
@@ -15,10 +15,10 @@ use crate::CodeError;
 /// Name of the environment variable that forces a level.
 pub const ISA_VARIABLE: &str = "FULGURITE_ISA";
 
-/// A level of instructions that kernels are written for.
+/// An instruction-set level that kernels are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
-    /// Plain Rust: the twin that every other level is tested against.
+    /// Plain Rust: the reference that every other level is tested against.
     Scalar,
     /// 128-bit vectors of AArch64.
     Neon,
@@ -31,11 +31,12 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Every level, the plainest first.
+    /// Every level, the simplest first.
     pub const ALL: [Self; 5] =
         [Self::Scalar, Self::Neon, Self::Avx2, Self::Avx2Gfni, Self::Avx512Gfni];
 
-    /// The level in use: the forced one if this processor has it, or else the best it has.
+    /// Returns the level in use: the forced one if this processor supports it, or else the best
+    /// supported one.
     #[must_use]
     pub fn current() -> Self {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
@@ -45,11 +46,11 @@ impl Isa {
         })
     }
 
-    /// The level that the environment forces, if it does.
+    /// Returns the level that the environment forces, if any.
     ///
     /// # Errors
-    /// [`CodeError::Isa`] when it names none, or one that this processor lacks. Programs ask this
-    /// when they start, because [`Self::current`] then quietly takes the best.
+    /// [`CodeError::Isa`] when it is unknown, or when this processor lacks it. Programs call this
+    /// at startup, because [`Self::current`] then silently uses the best level.
     pub fn forced() -> Result<Option<Self>, CodeError> {
         #[expect(
             clippy::disallowed_methods,
@@ -62,18 +63,18 @@ impl Isa {
         }
     }
 
-    /// The best level that this processor has.
+    /// Returns the best level that this processor supports.
     #[must_use]
     pub fn best() -> Self {
         Self::ALL.into_iter().rev().find(|isa| isa.is_supported()).unwrap_or(Self::Scalar)
     }
 
-    /// The levels that this processor has, the plainest first.
+    /// Returns the levels that this processor supports, the simplest first.
     pub fn supported() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|isa| isa.is_supported())
     }
 
-    /// Whether this processor has the level.
+    /// Whether this processor supports the level.
     #[must_use]
     pub fn is_supported(self) -> bool {
         match self {
@@ -96,7 +97,7 @@ impl Isa {
         }
     }
 
-    /// The name that forces it.
+    /// Name of the level, as in the environment variable.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

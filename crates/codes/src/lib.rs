@@ -1,4 +1,4 @@
-//! Codes: everything that turns bytes into bytes that survive.
+//! Codes: everything that protects bytes against loss and errors.
 //!
 //! ```text
 //! field        GF(2^8) < GF(2^16) < GF(2^32), one tower for all below
@@ -6,15 +6,15 @@
 //! large        Reed-Solomon of up to 65,535 shards: the large groups of a platter
 //! ldpc         quasi-cyclic LDPC codes of a sector's bits, with soft decoding
 //! symbols      bits to voxels and back: Gray labels, log-likelihood ratios, interleaving
-//! signature    64-bit algebraic signatures, which go through both erasure codes
+//! signature    64-bit algebraic signatures, which commute with both erasure codes
 //! version1     the code of the first platter format, for reading
 //! checksum     BLAKE3 of a sector, CRC32C of a record
 //! simd         the vectors that the kernels of small, large and signature are written with
 //! ```
 //!
-//! Pure functions on bytes: no I/O, clock or thread, and no global but the choice of instructions
-//! ([`Isa`]). The erasure codes find no errors: a shard is either given, and then trusted, or lost.
-//! Whoever reads a medium checks the checksum first.
+//! Pure functions on bytes: no I/O, clock or thread, and no global but the choice of instruction
+//! set ([`Isa`]). The erasure codes detect no errors: a shard is either given, and then trusted, or
+//! lost. Callers that read a medium verify the checksum first.
 
 mod cache;
 mod checksum;

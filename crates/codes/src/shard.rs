@@ -1,9 +1,9 @@
-//! What a decoder knows of a shard.
+//! The state of a shard, as a decoder sees it.
 
-/// What is known of one shard.
+/// The state of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shard<'a> {
-    /// Read, and its checksum was right.
+    /// Read, and its checksum matched.
     Given(&'a [u8]),
     /// Never written: counts as zeros.
     Zero,

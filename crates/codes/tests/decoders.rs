@@ -1,4 +1,4 @@
-//! The checks of the fuzz targets with seeded bytes, so that every run of the tests makes some.
+//! Runs the checks of the fuzz targets on random bytes in every test run.
 
 #[path = "../../../fuzz/checks.rs"]
 mod checks;

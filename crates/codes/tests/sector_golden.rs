@@ -1,8 +1,8 @@
-//! One whole sector as it is written, byte for byte: whoever changes signature, framing, code,
-//! interleaver or labels cannot read the glass of before, and this test says so.
+//! One whole sector as written, byte for byte. A change of signature, framing, code, interleaver or
+//! labels makes existing glass unreadable, and fails this test.
 //!
 //! `golden/sector.txt` has a digit for each voxel: its symbol, of 8. The payload and the header are
-//! formulas that another reader can repeat.
+//! formulas that another implementation can repeat.
 
 use fulgurite_codes::ldpc::{Block, Rate};
 use fulgurite_codes::sector::{SectorCodec, SectorFormat};
@@ -27,12 +27,12 @@ fn bytes(count: usize, seed: usize) -> Vec<u8> {
     (0..count).map(|i| ((i * i * 31 + i * 7 + seed) / 5).to_le_bytes()[0]).collect()
 }
 
-/// The symbols of the golden file.
+/// Returns the symbols of the golden file.
 fn golden_symbols() -> Vec<u8> {
     GOLDEN.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect()
 }
 
-/// Soft bits of symbols.
+/// Returns the soft bits of symbols.
 fn read(symbols: &[u8]) -> Vec<i8> {
     let alphabet = Alphabet::new(Axis::Circular { bits: 3 }).expect("an alphabet of 8");
     let bits = |symbol: &u8| {

@@ -1,12 +1,12 @@
-//! How well and how fast each decoder reads a preset: a table.
+//! Prints a table of how well and how fast each decoder reads a preset.
 //!
 //! `cargo run --release -p fulgurite-decode --example decoders -- PRESET TEST TRAIN SIDE MODELS`,
-//! any number of them; without sectors to TRAIN with, only the models.
+//! any number of models; when TRAIN is 0, only the models.
 //!
-//! `MODELS` are paths of networks, each with an engine before it: `builtin:models/nominal-md.onnx`,
+//! `MODELS` are paths of networks, each prefixed with an engine: `builtin:models/nominal-md.onnx`,
 //! `onnxruntime:models/nominal-md-int8.onnx` (the variable `FULGURITE_ONNXRUNTIME` names its
-//! library), and with a longest side of tiles, if wanted: `builtin@80:..`. Speeds are of processor
-//! time, that of decoding alone: other work on the machine does not count, though it slows caches.
+//! library), and optionally with the longest side of tiles: `builtin@80:..`. Speeds are in CPU
+//! time, of decoding alone: other work on the machine does not count, though it slows caches.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -73,7 +73,7 @@ fn main() {
     let rate = voxels / (spent() - start).as_secs_f64();
     println!("the learned decoder's front end: {:.2} M voxels/s", rate / 1e6);
     for decoder in &mut decoders {
-        // Engines plan when they see the first sector.
+        // Warm up: engines plan at the first sector.
         decoder.decode(&test[0].0, shape).unwrap();
         let start = spent();
         let found: Vec<_> =
@@ -96,7 +96,7 @@ fn main() {
     }
 }
 
-/// A network, as `ENGINE:PATH` or `ENGINE@SIDE:PATH`.
+/// Loads a network given as `ENGINE:PATH` or `ENGINE@SIDE:PATH`.
 fn learned(medium: Medium, named: &str) -> Learned {
     let (engine, path) = named.split_once(':').unwrap();
     let (engine, side) = engine.split_once('@').map_or((engine, None), |(e, s)| (e, Some(s)));
@@ -114,12 +114,12 @@ fn learned(medium: Medium, named: &str) -> Learned {
     }
 }
 
-/// Processor time of this process.
+/// CPU time of this process.
 fn spent() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap()
 }
 
-/// Sectors of many drives and platters.
+/// Simulates sectors of many drives and platters.
 fn sectors(channel: &Channel, shape: SectorShape, seed: &Seed, count: u64) -> Vec<Known> {
     let most = u64::from(channel.medium.symbols());
     let one = |index: u64| {

@@ -1,4 +1,4 @@
-//! Fits the linear decoder to a preset, and writes it as JSON: how `models/*-linear.json` is made.
+//! Fits the linear decoder to a preset, and writes it as JSON: this makes `models/*-linear.json`.
 //!
 //! `cargo run --release -p fulgurite-decode --example fit_linear NAME > models/NAME-linear.json`
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "it prints, and stops at nonsense")]
@@ -9,10 +9,10 @@ use fulgurite_glass::channel::{
 };
 use fulgurite_units::Seed;
 
-/// Sectors to learn from, each of another drive and platter.
+/// Training sectors, each of a different drive and platter.
 const SECTORS: u64 = 60;
 
-/// The last of them: the scatter is learned from these, the taps from the others.
+/// The last of them: the scatter is fitted to these, the taps to the others.
 const SCATTER: u64 = 12;
 
 fn main() {

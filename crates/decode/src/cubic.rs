@@ -1,6 +1,7 @@
 //! Bicubic interpolation.
 
-/// Weights of the pixels -1, 0, 1, 2 for the value at `t` behind 0, below 1 (Keys, a = -1/2).
+/// Returns the weights of the pixels -1, 0, 1, 2 for the value at position `t`, from 0 to below 1
+/// (Keys, a = -1/2).
 #[inline(always)]
 pub(crate) fn cubic(t: f32) -> [f32; 4] {
     let (t2, t3) = (t * t, t * t * t);

@@ -1,4 +1,4 @@
-//! What every decoder can do.
+//! The trait of all decoders.
 
 use fulgurite_codes::CodeError;
 use fulgurite_codes::symbols::Demapper;
@@ -6,9 +6,9 @@ use fulgurite_glass::channel::{SectorImages, SectorShape};
 
 use crate::{DecodeError, SymbolProbabilities};
 
-/// From the images of a sector to the probabilities of its symbols.
+/// Decodes the images of a sector to the probabilities of its symbols.
 pub trait Decoder {
-    /// Its name in tables and reports.
+    /// Name in tables and reports.
     fn name(&self) -> &str;
 
     /// The model it decodes with; only learned decoders have one.
@@ -28,12 +28,12 @@ pub trait Decoder {
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError>;
 
-    /// Decodes a whole sector to the soft bits of its voxels, row by row, as the demapper makes
-    /// them of logarithms. What needs no probabilities is faster without: they are eight numbers
-    /// a voxel, written and read.
+    /// Decodes a whole sector to the soft bits of its voxels, row by row, as the demapper computes
+    /// them from log-probabilities. Faster than [`Self::decode`] for callers that need no
+    /// probabilities: those are eight numbers a voxel, written and read.
     ///
     /// # Errors
-    /// As [`Self::decode`]; [`DecodeError::Demapper`] when the demapper is of another alphabet.
+    /// As [`Self::decode`]; [`DecodeError::Demapper`] when the demapper is for another alphabet.
     fn soft_bits(
         &mut self,
         images: &SectorImages,
@@ -47,17 +47,17 @@ pub trait Decoder {
     }
 }
 
-/// Bits that so many symbols stand for.
+/// Returns the number of bits per symbol of an alphabet of `symbols`.
 pub(crate) const fn bits_of(symbols: usize) -> usize {
     symbols.ilog2() as usize
 }
 
-/// Soft bits that do not go with the demapper.
+/// Converts the error for soft bits that do not match the demapper.
 pub(crate) fn refused(error: CodeError) -> DecodeError {
     DecodeError::Demapper { reason: error.to_string() }
 }
 
-/// Checks images against the sector they should be of.
+/// Checks that images have the size and count of a sector.
 pub(crate) fn check(
     images: &SectorImages,
     shape: SectorShape,

@@ -1,4 +1,4 @@
-//! From estimates of voxels to probabilities: a Gaussian in the plane for each symbol.
+//! Demaps estimates of voxels to probabilities, with a Gaussian in the plane for each symbol.
 
 use fulgurite_codes::{CodeError, symbols};
 use fulgurite_glass::channel::Medium;
@@ -9,10 +9,10 @@ use crate::decoder::bits_of;
 use crate::probabilities::store_normalized;
 use crate::{DecodeError, SymbolProbabilities};
 
-/// Voxels whose logarithms are made before their soft bits are: few enough for the first cache.
+/// Voxels whose log-probabilities are computed before their soft bits: few enough for the L1 cache.
 const AT_ONCE: usize = 16 * LANES;
 
-/// Where the estimates of one symbol lie.
+/// The distribution of the estimates of one symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Cloud {
     mean: [f32; 2],
@@ -27,11 +27,11 @@ struct Cloud {
 #[serde(deny_unknown_fields)]
 pub struct Demapper {
     clouds: Vec<Cloud>,
-    /// What logarithms are divided by: above 1 when the Gaussians are too sure.
+    /// Divides the log-probabilities: above 1 when the Gaussians are overconfident.
     pub temperature: f32,
 }
 
-/// What a decoder should estimate for a symbol: twice its azimuth on the circle, or its level.
+/// Returns the ideal estimate of a symbol: on the circle at twice its azimuth, or its level.
 #[must_use]
 pub(crate) fn target(medium: Medium, symbol: u8) -> [f32; 2] {
     let count = f32::from(medium.symbols());
@@ -45,10 +45,10 @@ pub(crate) fn target(medium: Medium, symbol: u8) -> [f32; 2] {
 }
 
 impl Demapper {
-    /// From estimates whose symbols are known.
+    /// Fits a demapper to estimates whose symbols are known.
     ///
     /// # Errors
-    /// [`DecodeError::Fit`] when a symbol has fewer than 16 estimates, or they are not numbers.
+    /// [`DecodeError::Fit`] when a symbol has fewer than 16 estimates, or they are not finite.
     pub fn fit(
         medium: Medium,
         estimates: &[[f32; 2]],
@@ -78,10 +78,11 @@ impl Demapper {
         Ok(Self { clouds, temperature: 1.0 })
     }
 
-    /// For estimates that scatter alike in all directions with this variance in each.
+    /// Creates a demapper for estimates with isotropic scatter, with this variance in each
+    /// direction.
     ///
     /// # Errors
-    /// [`DecodeError::Fit`] when the variance is no number.
+    /// [`DecodeError::Fit`] when the variance is not finite.
     pub fn isotropic(medium: Medium, variance: f64) -> Result<Self, DecodeError> {
         let variance = variance.max(1e-9);
         let cloud = |symbol: u8| {
@@ -91,13 +92,13 @@ impl Demapper {
         Ok(Self { clouds, temperature: 1.0 })
     }
 
-    /// Symbols that it tells apart.
+    /// Size of the alphabet.
     #[must_use]
     pub const fn symbols(&self) -> usize {
         self.clouds.len()
     }
 
-    /// The probabilities of all estimates.
+    /// Computes the probabilities of all estimates.
     #[must_use]
     pub fn probabilities(&self, estimates: &[[f32; 2]]) -> SymbolProbabilities {
         match self.clouds.len() {
@@ -113,8 +114,8 @@ impl Demapper {
         }
     }
 
-    /// The soft bits of all estimates, by the demapper of an alphabet of as many symbols.
-    /// `blocks` is memory for the logarithms of some voxels.
+    /// Computes the soft bits of all estimates, by the demapper of an alphabet of the same size.
+    /// `blocks` is scratch memory for log-probabilities.
     pub(crate) fn soft_bits(
         &self,
         estimates: &[[f32; 2]],
@@ -146,7 +147,7 @@ impl Demapper {
         Ok(())
     }
 
-    /// The same of as many symbols as there are clouds, some voxels side by side.
+    /// Computes probabilities for an alphabet of `SYMBOLS`, several voxels at a time.
     fn blocks<const SYMBOLS: usize>(&self, estimates: &[[f32; 2]]) -> SymbolProbabilities {
         let mut logarithms = vec![0.0; estimates.len() * SYMBOLS];
         let voxels = logarithms.as_chunks_mut::<SYMBOLS>().0;
@@ -170,7 +171,7 @@ impl Demapper {
     }
 }
 
-/// Both parts of some estimates; zeros where there are no more.
+/// Returns both components of some estimates, zero-padded.
 #[inline(always)]
 fn side_by_side(estimates: &[[f32; 2]]) -> ([f32; LANES], [f32; LANES]) {
     let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
@@ -194,7 +195,7 @@ impl Cloud {
         Ok(Self { mean: mean.map(single), inverse, spread })
     }
 
-    /// How unlikely an estimate is: minus the logarithm of the density, but for a constant.
+    /// Returns the negative log-density of an estimate, up to a constant.
     #[inline(always)]
     fn distance(&self, x: f32, y: f32) -> f32 {
         let [dx, dy] = [x - self.mean[0], y - self.mean[1]];

@@ -1,27 +1,28 @@
-//! What can be wrong with what a decoder is given. A sector that decodes badly is not here: it is
-//! probabilities that say so.
+//! Errors about the input of a decoder. A sector that decodes badly is not an error: its
+//! probabilities say so.
 
 use std::path::PathBuf;
 
 use fulgurite_glass::GlassError;
 
-/// A decoder cannot work with what it was given.
+/// A decoder cannot work with its input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The images are not those of such a sector.
+    /// The images do not match the sector.
     #[error("the images are {found}; a sector of {rows} x {columns} voxels has {expected}")]
     Images {
-        /// What they are.
+        /// What was found.
         found: String,
-        /// What they should be.
+        /// What was expected.
         expected: String,
-        /// Voxels of the sector.
+        /// Rows of the sector, in voxels.
         rows: usize,
-        /// Voxels of the sector.
+        /// Columns of the sector, in voxels.
         columns: usize,
     },
-    /// Sectors of this size cannot be put into voxels, or what was decoded is not such a sector.
+    /// No sector of this size can be encoded in voxels, or the decoded data is not of such a
+    /// sector.
     #[error("a sector of {bytes} bytes: {reason}")]
     Frame {
         /// Bytes of the sector.
@@ -29,27 +30,27 @@ pub enum DecodeError {
         /// What is wrong.
         reason: String,
     },
-    /// Soft bits cannot be made by this demapper.
+    /// This demapper cannot compute the soft bits.
     #[error("soft bits of a sector: {reason}")]
     Demapper {
         /// Why.
         reason: String,
     },
-    /// A number of the channel is out of range.
+    /// A parameter of the channel is out of range.
     #[error("{reason}")]
     Channel {
-        /// Which, what it is and what it may be.
+        /// Which parameter, its value and its range.
         reason: String,
     },
-    /// No decoder comes with the program for this preset.
+    /// No built-in decoder for this preset.
     #[error(
         "there is no linear decoder for preset {preset}; there are nominal, easy, dense, phase"
     )]
     Preset {
-        /// The name asked for.
+        /// The requested preset.
         preset: String,
     },
-    /// Nothing can be learned from this.
+    /// The data does not allow a fit.
     #[error("cannot fit a decoder: {reason}")]
     Fit {
         /// Why.
@@ -63,7 +64,7 @@ pub enum DecodeError {
         /// Why.
         reason: String,
     },
-    /// The card beside a model is no card, or says what cannot be.
+    /// The card beside a model is not a card, or has invalid values.
     #[error("{path} is no card of a model: {reason}; export the model again")]
     ModelCard {
         /// The card.
@@ -71,27 +72,27 @@ pub enum DecodeError {
         /// Why.
         reason: String,
     },
-    /// A model is for another front end than this one's.
+    /// A model is for another version of the front end.
     #[error("{path} is a {found:?}; this is made for a {expected:?}: export the model again")]
     ModelFormat {
         /// The model or its card.
         path: PathBuf,
-        /// What it says it is.
+        /// Its declared format.
         found: String,
-        /// What it should say.
+        /// The expected format.
         expected: &'static str,
     },
-    /// A model is not the one that its card is about.
+    /// A model's hash differs from its card's.
     #[error("{path} has the hash {found}, its card says {expected}: take both from one export")]
     ModelHash {
         /// The model.
         path: PathBuf,
         /// BLAKE3 of the file.
         found: String,
-        /// What the card says.
+        /// The hash in the card.
         expected: String,
     },
-    /// A file is no ONNX graph from images to logits.
+    /// A file is not an ONNX graph from images to logits.
     #[error("{path} is no network of the lab in ONNX: {reason}; export it again")]
     NotOnnx {
         /// The file.
@@ -113,7 +114,7 @@ pub enum DecodeError {
         /// The medium.
         medium: &'static str,
     },
-    /// Weights or what is made of them are not finite.
+    /// Weights, or values computed from them, are not finite.
     #[error("the model {model} has a number that is none in {place}: it is damaged, take another")]
     ModelNumber {
         /// Name, version and hash.
@@ -126,10 +127,10 @@ pub enum DecodeError {
     ModelUnknown {
         /// The name.
         name: String,
-        /// Those that are.
+        /// The loaded models.
         known: String,
     },
-    /// An engine is not on this machine.
+    /// An engine is not available on this machine.
     #[error("no {engine}: {reason}; {remedy}")]
     EngineMissing {
         /// The engine.

@@ -1,7 +1,7 @@
-//! Learning the equalizer: normal equations of windows whose symbols are known.
+//! Fits the equalizer: solves the normal equations of windows whose symbols are known.
 //!
-//! Windows are taken at whole pixels of images resampled to the voxels' places, which is what the
-//! bank of taps computes at decoding.
+//! Windows are taken at whole pixels of images resampled to the voxels' positions, which is
+//! equivalent to what the bank of taps computes when decoding.
 
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::vectorized;
@@ -11,29 +11,29 @@ use crate::front::Front;
 use crate::linear::{BESIDE, Taps, WINDOW, fraction_weights};
 use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, Linear, SymbolProbabilities};
 
-/// What is added to the diagonal, of its mean.
+/// Regularization: the ridge added to the diagonal, relative to its mean.
 const RIDGE: f64 = 1e-4;
 
-/// Weight of the equalizer that was learned before, when it is refitted to a sector.
+/// Weight of the original equalizer when it is refitted to a sector.
 const REFIT_WEIGHT: f64 = 0.35;
 
-/// How often a sector's decisions are used to refit.
+/// Number of refits to a sector's decisions.
 const REFITS: usize = 2;
 
-/// Voxels that are added to the equations at once.
+/// Voxels added to the equations at a time.
 const BATCH: usize = 8;
 
-/// Sums of products of windows.
+/// The normal equations: sums of products of windows.
 #[derive(Clone, Debug)]
 struct Equations {
     size: usize,
-    /// Row by row, the upper half.
+    /// The upper triangle, row by row.
     products: Vec<f64>,
     targets: [Vec<f64>; 2],
     voxels: u64,
 }
 
-/// Learns an equalizer.
+/// Fits an equalizer.
 #[derive(Clone, Debug)]
 pub struct LinearFit {
     medium: Medium,
@@ -45,7 +45,7 @@ pub struct LinearFit {
 }
 
 impl LinearFit {
-    /// Of nothing yet.
+    /// Creates a fit without sectors.
     #[must_use]
     pub fn new(medium: Medium, per_pitch: usize, is_registered: bool, shape: SectorShape) -> Self {
         let size = medium.images() * WINDOW * WINDOW + 1;
@@ -65,7 +65,7 @@ impl LinearFit {
         Ok(())
     }
 
-    /// Solves for the taps, and learns from other sectors how estimates scatter.
+    /// Solves for the taps, and fits the scatter of the estimates to other sectors.
     ///
     /// # Errors
     /// [`DecodeError::Fit`] when there were too few voxels.
@@ -91,7 +91,8 @@ impl LinearFit {
     }
 }
 
-/// The equalizer refitted to each sector by its own decisions: slow, and the best linear decoder.
+/// The equalizer refitted to each sector by its own decisions (decision-directed): slow, and the
+/// best linear decoder.
 #[derive(Clone, Debug)]
 pub struct Refit {
     linear: Linear,
@@ -125,7 +126,8 @@ impl Decoder for Refit {
             let Ok(weights) = own.solve(RIDGE, Some(self.linear.taps())) else { break };
             let taps = Taps { images: medium.images(), weights };
             let found = self.linear.with_taps(taps).estimates(flat, &displacement, shape);
-            // Decisions that are too often wrong would make it worse: only what gathers is taken.
+            // Too many wrong decisions would make it worse: accept a refit only if it reduces the
+            // scatter.
             let found_spread = scatter(medium, &found);
             if found_spread < spread {
                 (best, spread) = (found, found_spread);
@@ -135,7 +137,7 @@ impl Decoder for Refit {
     }
 }
 
-/// Scales estimates to their targets, and takes their scatter for that of all directions.
+/// Scales estimates to their targets, and fits isotropic scatter to them.
 fn own_demapper(medium: Medium, estimates: &mut [[f32; 2]]) -> Result<Demapper, DecodeError> {
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
     let share = 1.0 / estimates.len() as f64;
@@ -156,7 +158,7 @@ fn own_demapper(medium: Medium, estimates: &mut [[f32; 2]]) -> Result<Demapper, 
     Demapper::isotropic(medium, variance)
 }
 
-/// The symbol whose target is nearest.
+/// Returns the symbol whose target is nearest.
 fn nearest(medium: Medium, z: [f32; 2]) -> u8 {
     let distance = |symbol: &u8| {
         let t = target(medium, *symbol);
@@ -165,7 +167,7 @@ fn nearest(medium: Medium, z: [f32; 2]) -> u8 {
     (0..medium.symbols()).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0)
 }
 
-/// How far estimates are from their nearest targets, of their own size.
+/// Returns the squared distance of estimates from their nearest targets, relative to their power.
 fn scatter(medium: Medium, estimates: &[[f32; 2]]) -> f64 {
     let (mut error, mut power) = (0.0, 1e-12);
     for z in estimates {
@@ -215,7 +217,7 @@ impl Equations {
         self.voxels += u64::try_from(voxels).unwrap_or(u64::MAX);
     }
 
-    /// Adds `weight` of other equations, as solved by `taps`.
+    /// Adds other equations, whose solution is `taps`, with this weight.
     fn lean(&mut self, prior: &Self, weight: f64, taps: &Taps) {
         for row in 0..self.size {
             for column in row..self.size {
@@ -232,8 +234,8 @@ impl Equations {
         }
     }
 
-    /// Cholesky's factors of the products with a ridge, which pulls towards `taps` if there are
-    /// any.
+    /// Solves the equations with a ridge by Cholesky decomposition. The ridge pulls towards `taps`,
+    /// if there are any, else towards zero.
     fn solve(&self, ridge: f64, taps: Option<&Taps>) -> Result<[Vec<f32>; 2], DecodeError> {
         let size = self.size;
         let diagonal = (0..size).map(|i| self.products[i * size + i]).sum::<f64>();
@@ -282,7 +284,7 @@ impl Equations {
     }
 }
 
-/// Adds the products of a batch to the upper half.
+/// Adds the products of a batch to the upper triangle.
 #[inline(always)]
 fn outer(size: usize, batch: &[[f32; BATCH]], sums: &mut [f32]) {
     for row in 0..size {
@@ -298,7 +300,7 @@ fn outer(size: usize, batch: &[[f32; BATCH]], sums: &mut [f32]) {
     }
 }
 
-/// Windows of a sector at the voxels' places.
+/// The windows of a sector, at the voxels' positions.
 struct Windows {
     shape: SectorShape,
     columns: usize,
@@ -329,7 +331,8 @@ impl Windows {
 
     fn take(&self, voxel: usize, out: &mut [f32]) {
         let at = [voxel / self.shape.columns(), voxel % self.shape.columns()];
-        // The border is as wide as the window's half: its first pixel is the middle's own index.
+        // The border is `BESIDE` pixels wide, so the center's index without border is the window's
+        // first index with it.
         let [row, column] = at.map(|at| at * self.per_pitch + self.per_pitch / 2);
         let mut lines = out.chunks_exact_mut(WINDOW);
         for image in &self.images {
@@ -346,7 +349,7 @@ impl Windows {
     }
 }
 
-/// An image at a pixel moved to the nearest eighth; borders repeat.
+/// Samples an image at a pixel displaced by the nearest eighth of a pixel; borders repeat.
 fn sample(flat: &Flat, image: usize, at: [usize; 2], by: [f32; 2]) -> f32 {
     let split = |at: usize, by: f32| {
         #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]

@@ -1,19 +1,19 @@
-//! Images with the illumination taken out, and the field that they show.
+//! Flat-field correction: images without the illumination, and the field that they show.
 //!
 //! ```text
 //! flat  = image / its mean over 4 pitches around - 1            in bytes: 128 + 160 flat
 //! field = (flat 3 - flat 1, flat 0 - flat 2), less its mean over 3 pitches around
 //! ```
 //!
-//! The difference of opposite states is proportional to the field of the glass; slow light, which
-//! is other layers and the glass itself, is taken out with the mean.
+//! The difference of opposite states is proportional to the field of the glass; subtracting the
+//! mean removes slowly varying light, which comes from other layers and from the glass itself.
 //!
-//! A sector has millions of pixels, so time goes to moving them: a pixel is four bytes, one for
-//! each state of polarization, which is what instructions for products of bytes take at once. A
-//! step of a byte is 1/160 of the mean light, finer than a camera of 8 bits, whose mean is near
-//! 95. Light beyond 0.2 and 1.8 of the mean is cut: one pixel of three million at `nominal`, of
-//! 65,000 at `dense` (measured on 40 sectors). All is made in one pass, row by row, in memory that
-//! is kept from sector to sector, and what tells where voxels are is heard in the same pass.
+//! A sector has millions of pixels, so the time goes to memory traffic: a pixel is four bytes, one
+//! for each state of polarization, which byte dot-product instructions take at once. A step of a
+//! byte is 1/160 of the mean light, finer than a camera of 8 bits, whose mean is near 95. Light
+//! beyond 0.2 and 1.8 of the mean is clipped: one pixel of three million at `nominal`, of 65,000 at
+//! `dense` (measured on 40 sectors). Everything is computed in one pass, row by row, in buffers
+//! that are reused from sector to sector; the tones that locate voxels are summed in the same pass.
 
 use fulgurite_glass::channel::SectorImages;
 use fulgurite_glass::numeric::{
@@ -22,43 +22,43 @@ use fulgurite_glass::numeric::{
 
 use crate::tones::Tones;
 
-/// Radius of the mean that is the illumination, in pitches.
+/// Radius of the mean that estimates the illumination, in pitches.
 const ILLUMINATION_PITCHES: f32 = 4.0;
 
-/// Radius of the mean that is slow light, in pitches.
+/// Radius of the mean that estimates slowly varying light, in pitches.
 const SLOW_PITCHES: f32 = 3.0;
 
-/// Pixels around images: as many as the widest window has.
+/// Border around images, in pixels: as many as the widest window needs.
 pub(crate) const BORDER: usize = 16;
 
-/// Bytes of a pixel: images of one place. Those that a medium does not have are [`MEAN`].
+/// Bytes of a pixel: one for each image. Images that a medium does not have are [`MEAN`].
 pub(crate) const STATES: usize = 4;
 
-/// The byte of light that is the mean of its surroundings.
+/// The byte for light equal to the mean of its surroundings.
 pub(crate) const MEAN: u8 = 128;
 
-/// Steps of a byte that such light is above darkness.
+/// Steps of a byte between darkness and the mean light.
 pub(crate) const STEPS: f32 = 160.0;
 
-/// Flat images of a sector: the pixels of one place together, and a border that repeats.
+/// Flat images of a sector: pixels interleaved, with a replicated border.
 #[derive(Clone, Debug, Default)]
 pub struct Flat {
     pub(crate) per_pitch: usize,
     pub(crate) images: usize,
-    /// With borders.
+    /// Including borders.
     pub(crate) rows: usize,
-    /// With borders.
+    /// Including borders.
     pub(crate) columns: usize,
     pub(crate) values: Vec<[u8; STATES]>,
-    /// Of the field's energy.
+    /// Tones of the field's energy.
     pub(crate) tones: Tones,
 }
 
 impl Flat {
-    /// Takes the illumination out.
+    /// Removes the illumination from images.
     ///
     /// # Panics
-    /// When the images are not of whole voxels, or neither one nor four.
+    /// When the images are not of whole voxels, or their number is neither one nor four.
     #[must_use]
     pub fn new(images: &SectorImages, per_pitch: usize) -> Self {
         let mut flat = Self::default();
@@ -66,7 +66,7 @@ impl Flat {
         flat
     }
 
-    /// Becomes the flat images of another sector.
+    /// Replaces the contents by the flat images of another sector.
     ///
     /// # Panics
     /// As [`Self::new`].
@@ -113,13 +113,13 @@ impl Flat {
         }
     }
 
-    /// Rows and columns of pixels, without borders.
+    /// Rows and columns in pixels, without borders.
     #[must_use]
     pub const fn size(&self) -> [usize; 2] {
         [self.rows - 2 * BORDER, self.columns - 2 * BORDER]
     }
 
-    /// A pixel of one image; beyond the images, the nearest of their borders.
+    /// Returns a pixel of one image; outside of the images, the nearest border pixel.
     ///
     /// # Panics
     /// When there is no such image.
@@ -132,7 +132,7 @@ impl Flat {
         flat_of(self.values[row * self.columns + column][image])
     }
 
-    /// Real and imaginary part of the field; of one image, that and zeros.
+    /// Returns the real and imaginary part of the field; for a single image, that image and zeros.
     #[must_use]
     pub fn field(&self) -> [Plane; 2] {
         let [rows, columns] = self.size();
@@ -167,13 +167,14 @@ impl Flat {
     }
 }
 
-/// The flat image that a byte stands for.
+/// Converts a byte to the value of the flat image.
 #[inline(always)]
 pub(crate) fn flat_of(byte: u8) -> f32 {
     (f32::from(byte) - f32::from(MEAN)) / STEPS
 }
 
-/// Real and imaginary part of the field of a pixel, with slow light in it, in steps of a byte.
+/// Returns the real and imaginary part of the field of a pixel, in steps of a byte, including
+/// slowly varying light.
 #[inline(always)]
 fn field_of(pixel: [i32; STATES], is_single: bool) -> [i32; 2] {
     let [first, second, third, fourth] = pixel;
@@ -184,8 +185,8 @@ fn field_of(pixel: [i32; STATES], is_single: bool) -> [i32; 2] {
     }
 }
 
-/// One row of pixels: each of `N` images times its gain, which lies between two lines, and the
-/// energy of the field added to sums.
+/// Flattens one row of pixels: each of `N` images times its gain, which is interpolated between two
+/// lines. Adds the energy of the field to `sums`.
 #[inline(always)]
 fn flatten<const N: usize>(
     pixels: [&[u16]; N],
@@ -208,20 +209,19 @@ fn flatten<const N: usize>(
         }
         let [a, b, c, d] = bytes.map(i32::cast_unsigned);
         out[at] = (a | b << 8 | c << 16 | d << 24).to_le_bytes();
-        // At most 255; wrapping, since checks of overflow keep loops from being vectors.
+        // At most 255; wrapping, since overflow checks prevent vectorization.
         let [real, imaginary] = field_of(bytes, N == 1);
         let energy = real.wrapping_mul(real).wrapping_add(imaginary.wrapping_mul(imaginary));
         sums[at] = sums[at].wrapping_add(energy.cast_unsigned());
     }
 }
 
-/// What an image's pixels are multiplied by, at their resolution: steps of a byte over the
-/// illumination.
+/// The gain of an image: steps of a byte over the illumination, at the pixels' resolution.
 struct Gain {
     /// At half the voxels' resolution.
     plane: Plane,
     magnifier: Magnifier,
-    /// The row of the plane that the first of `lines` is of.
+    /// The row of the plane that the first of `lines` is from.
     at: Option<isize>,
     lines: [Vec<f32>; 2],
 }
@@ -237,7 +237,7 @@ impl Gain {
         Self { plane, magnifier, at: None, lines }
     }
 
-    /// Makes the lines before and behind a row of pixels; the weight of the second.
+    /// Computes the lines above and below a row of pixels; returns the weight of the second.
     fn seek(&mut self, row: usize) -> f32 {
         let (above, weight) = self.magnifier.between(row);
         if self.at == Some(above) {
@@ -259,7 +259,7 @@ impl Gain {
     }
 }
 
-/// A row of a plane at the pixels' resolution; beyond the plane, its border.
+/// Expands a row of a plane to the pixels' resolution; outside of the plane, its border row.
 fn stretch(plane: &Plane, row: isize, magnifier: &mut Magnifier, out: &mut [f32]) {
     let last = plane.rows.cast_signed() - 1;
     let row = plane.row(row.clamp(0, last).cast_unsigned());
@@ -269,10 +269,10 @@ fn stretch(plane: &Plane, row: isize, magnifier: &mut Magnifier, out: &mut [f32]
     );
 }
 
-/// Means over the pixels of each voxel, of rows that come one by one.
+/// Means over the pixels of each voxel, from rows that arrive one by one.
 struct Means {
     per_pitch: usize,
-    /// Sums over rows of the pixels of one row of voxels.
+    /// Column sums over the pixels of one row of voxels.
     line: Vec<f32>,
     means: Plane,
 }
@@ -305,7 +305,7 @@ impl Means {
         }
     }
 
-    /// The mean over so many pitches around each two voxels.
+    /// Returns the mean with a radius of `pitches`, at every second voxel.
     fn blurred(&self, pitches: f32) -> Plane {
         #[expect(clippy::cast_possible_truncation, reason = "1.5")]
         let rest = (pitches * pitches - HALVING_VARIANCE as f32).sqrt();
@@ -313,7 +313,7 @@ impl Means {
     }
 }
 
-/// The mean of a voxel's pixels, from the sums over their rows.
+/// Computes the means of the voxels of a row from column sums.
 #[inline(always)]
 fn sums_of<const PITCH: usize>(line: &[f32], means: &mut [f32]) {
     #[expect(clippy::cast_precision_loss, reason = "at most 16")]
@@ -323,7 +323,7 @@ fn sums_of<const PITCH: usize>(line: &[f32], means: &mut [f32]) {
     }
 }
 
-/// The illumination of one image, at half the voxels' resolution.
+/// Estimates the illumination of one image, at half the voxels' resolution.
 fn illumination(images: &SectorImages, index: usize, per_pitch: usize) -> Plane {
     let mut means = Means::new(images.rows, images.columns, per_pitch);
     for (row, pixels) in images.image(index).chunks_exact(images.columns).enumerate() {

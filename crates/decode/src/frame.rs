@@ -1,16 +1,16 @@
-//! How a sector's bytes lie in its voxels.
+//! The layout of a sector's bytes in its voxels.
 //!
 //! ```text
-//! guard ring, 4 voxels wide       known symbols: the decoders see borders worse than the middle
+//! guard ring, 4 voxels wide       known symbols: decoders are worse at borders than inside
 //!   codewords, interleaved row by row over all the rest (codes::sector)
 //!   the rest of the last rows     known symbols
 //! ```
 //!
-//! The bytes are those of the platter's file, header and checksum included: what comes back is
-//! checked by the code's signature here, and by the sector's own checksum by the reader.
+//! The bytes are those of the platter's file, header and checksum included. Decoded bytes are
+//! checked by the code's signature here, and by the sector's own checksum in the reader.
 //!
-//! They are scrambled by their place: an empty sector would be voxels that are all alike, in which
-//! no decoder finds the pitch, and below the same ones.
+//! They are scrambled by their address: the voxels of an empty sector would all be alike, so no
+//! decoder could find the pitch, and the layers below would be the same.
 
 use fulgurite_codes::ldpc::{Block, Rate};
 use fulgurite_codes::sector::{Report, SectorCodec, SectorFormat};
@@ -21,16 +21,16 @@ use fulgurite_units::Seed;
 use crate::decoder::refused;
 use crate::{DecodeError, SymbolProbabilities};
 
-/// Voxels on each side of a sector that carry nothing.
+/// Voxels on each side of a sector that carry no data.
 pub const GUARD: usize = 4;
 
-/// Bytes from which on codewords are the long ones.
+/// Sectors of at least this many bytes use long codewords.
 const LONG_FROM: usize = 7200;
 
-/// Steps of a soft bit for a natural logarithm of 1.
+/// Steps of a soft bit per unit of natural logarithm.
 pub(crate) const SOFT_SCALE: f32 = 2.0;
 
-/// Gray labels of a medium's symbols.
+/// Returns the Gray labels of a medium's symbols.
 pub(crate) fn alphabet(medium: Medium) -> Alphabet {
     let axis = match medium {
         Medium::Birefringent => Axis::Circular { bits: 3 },
@@ -39,28 +39,28 @@ pub(crate) fn alphabet(medium: Medium) -> Alphabet {
     Alphabet::new(axis).expect("three bits and two are alphabets")
 }
 
-/// Turns the bytes of sectors into symbols, and probabilities of symbols into bytes.
+/// Encodes the bytes of sectors as symbols, and decodes probabilities of symbols to bytes.
 #[derive(Debug)]
 pub struct SectorFrame {
     medium: Medium,
     shape: SectorShape,
     codec: SectorCodec,
     demapper: Demapper,
-    /// Symbols of the whole sector, the known ones in place.
+    /// Symbols of the whole sector, with the known symbols in place.
     known: Vec<u8>,
     coded: Vec<u8>,
-    /// Bytes of a sector as they are written, or as they were read.
+    /// Bytes of a sector: scrambled before encoding, or descrambled after decoding.
     scrambled: Vec<u8>,
-    /// Of all voxels, and of those that carry bits.
+    /// Soft bits of all voxels, and of those that carry bits.
     all_soft: Vec<i8>,
     soft: Vec<i8>,
 }
 
 impl SectorFrame {
-    /// For sectors of so many bytes.
+    /// Creates a frame for sectors of so many bytes.
     ///
     /// # Errors
-    /// [`DecodeError::Frame`] when they are empty, or more than a sector's greatest side holds.
+    /// [`DecodeError::Frame`] when they are empty, or do not fit the largest sector.
     pub fn new(medium: Medium, rate: Rate, bytes: usize) -> Result<Self, DecodeError> {
         let block = if bytes < LONG_FROM { Block::Bits16k } else { Block::Bits64k };
         let alphabet = alphabet(medium);
@@ -75,7 +75,7 @@ impl SectorFrame {
             })
             .map_err(|error| DecodeError::Frame { bytes, reason: error.to_string() })
         };
-        // How many voxels there are does not hang on how long a row of them is.
+        // The number of voxels does not depend on the length of a row.
         let voxels = codec(1)?.voxels();
         let refuse = |reason: String| DecodeError::Frame { bytes, reason };
         let side = |inner: usize| {
@@ -124,22 +124,22 @@ impl SectorFrame {
         self.codec.voxels()
     }
 
-    /// What makes soft bits of what decoders know of symbols.
+    /// Computes soft bits from the decoders' probabilities of symbols.
     #[must_use]
     pub const fn demapper(&self) -> &Demapper {
         &self.demapper
     }
 
-    /// Bytes of a sector.
+    /// Size of a sector in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.codec.format().payload_bytes
     }
 
-    /// The symbols of the sector of a place, row by row.
+    /// Returns the symbols of the sector at an address, row by row.
     ///
     /// # Errors
-    /// [`DecodeError::Frame`] when there are not as many bytes as in a sector.
+    /// [`DecodeError::Frame`] when the bytes are not a whole sector.
     pub fn symbols(&mut self, bytes: &[u8], place: u64) -> Result<Vec<u8>, DecodeError> {
         self.coded_symbols(bytes, place)?;
         let mut symbols = self.known.clone();
@@ -151,10 +151,10 @@ impl SectorFrame {
         Ok(symbols)
     }
 
-    /// The symbols of the voxels that carry bits.
+    /// Returns the symbols of the voxels that carry bits.
     ///
     /// # Errors
-    /// [`DecodeError::Frame`] when there are not as many bytes as in a sector.
+    /// [`DecodeError::Frame`] when the bytes are not a whole sector.
     pub fn coded_symbols(&mut self, bytes: &[u8], place: u64) -> Result<&[u8], DecodeError> {
         self.scrambled.clear();
         self.scrambled.extend_from_slice(bytes);
@@ -167,7 +167,7 @@ impl SectorFrame {
         Ok(&self.coded)
     }
 
-    /// The bytes of the sector of this place, if they can be decoded, and what that took.
+    /// Decodes the sector at this address; returns a report and, if it succeeded, the bytes.
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when the probabilities are not of such a sector.
@@ -195,10 +195,10 @@ impl SectorFrame {
         Ok((report, report.failure.is_none().then_some(&self.scrambled)))
     }
 
-    /// The same from soft bits of all voxels, row by row, those that carry nothing too.
+    /// Decodes from the soft bits of all voxels, row by row, including those that carry no data.
     ///
     /// # Errors
-    /// [`DecodeError::Frame`] when there are not as many as that.
+    /// [`DecodeError::Frame`] when their number is wrong.
     pub fn bytes_of_all_soft(
         &mut self,
         soft: &[i8],
@@ -208,7 +208,7 @@ impl SectorFrame {
         Ok((report, report.failure.is_none().then_some(&self.scrambled)))
     }
 
-    /// Takes the soft bits of coded voxels out of all, and decodes them.
+    /// Extracts the soft bits of coded voxels, and decodes them.
     fn decode_all(&mut self, soft: &[i8], place: u64) -> Result<Report, DecodeError> {
         let bits = usize::from(self.medium.bits());
         let columns = self.shape.columns();
@@ -227,10 +227,10 @@ impl SectorFrame {
         report
     }
 
-    /// The bytes of the sector of this place from soft bits of its coded voxels, row by row.
+    /// Decodes the sector at this address from the soft bits of its coded voxels, row by row.
     ///
     /// # Errors
-    /// [`DecodeError::Frame`] when there are not as many as that.
+    /// [`DecodeError::Frame`] when their number is wrong.
     pub fn bytes_of_soft(
         &mut self,
         soft: &[i8],
@@ -240,7 +240,7 @@ impl SectorFrame {
         Ok((report, report.failure.is_none().then_some(&self.scrambled)))
     }
 
-    /// Leaves the bytes in `scrambled`, which then are not, if the sector was not lost.
+    /// Decodes; on success the descrambled bytes are in `scrambled`.
     fn decode(&mut self, soft: &[i8], place: u64) -> Result<Report, DecodeError> {
         let bytes = self.bytes();
         let decoded = self
@@ -257,7 +257,7 @@ impl SectorFrame {
     }
 }
 
-/// Adds a stream of random bits, which differs from place to place; twice is not at all.
+/// XORs a pseudorandom stream, which depends on the address; a second call undoes the first.
 fn scramble(bytes: &mut [u8], place: u64) {
     let mut state = place;
     for chunk in bytes.chunks_mut(8) {

@@ -1,4 +1,4 @@
-//! What all decoders begin with, in memory that is kept from sector to sector.
+//! The front end of all decoders, with buffers that are reused from sector to sector.
 
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::Plane;
@@ -6,7 +6,7 @@ use fulgurite_glass::numeric::Plane;
 use crate::decoder::check;
 use crate::{DecodeError, Displacement, Flat, resample};
 
-/// Flat images and where the voxels are, of one sector after another.
+/// The flat images and the positions of voxels, of one sector after another.
 #[derive(Clone, Debug, Default)]
 pub struct Front {
     pub(crate) flat: Flat,
@@ -19,20 +19,20 @@ pub struct Front {
 #[cfg(feature = "learned")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seen<'a> {
-    /// One by one.
+    /// One plane per image.
     Planes(&'a [Plane]),
-    /// So many side by side.
+    /// Interleaved bytes of this many images.
     Bytes { pixels: &'a resample::Pixels, states: usize, range: resample::Range },
 }
 
 impl Front {
-    /// Of no sector yet.
+    /// Creates a front end without a sector.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks at a sector, and finds its voxels if they are to be found.
+    /// Flattens the images of a sector, and finds its voxels if `is_registered`.
     pub(crate) fn look(
         &mut self,
         images: &SectorImages,
@@ -47,8 +47,8 @@ impl Front {
         Ok(found.unwrap_or_else(|| Displacement::none(shape)))
     }
 
-    /// Flat images of a sector, registered and resampled: a plane an image, with each voxel in the
-    /// middle of its own square of `per_pitch` pixels.
+    /// Returns the flat images of a sector, registered and resampled: one plane per image, with
+    /// each voxel in the center of its own square of `per_pitch` pixels.
     ///
     /// # Errors
     /// [`DecodeError::Images`] when the images do not have the sector's size or count.
@@ -64,7 +64,7 @@ impl Front {
         Ok(&mut self.registered)
     }
 
-    /// The same, in bytes of a range if there is one.
+    /// Like `registered`, but quantized to bytes if there is a range.
     #[cfg(feature = "learned")]
     pub(crate) fn see(
         &mut self,
@@ -83,7 +83,7 @@ impl Front {
     }
 }
 
-/// What [`Front::registered`] makes of one sector.
+/// Returns the result of [`Front::registered`] for one sector.
 ///
 /// # Errors
 /// As that.

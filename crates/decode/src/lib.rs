@@ -1,4 +1,4 @@
-//! Images of a sector to the probabilities of its symbols, by decoders behind one trait.
+//! Decodes images of a sector to the probabilities of its symbols, by decoders behind one trait.
 //!
 //! ```text
 //! SectorImages --> Flat (illumination taken out) --> Displacement (where each voxel really is)
@@ -12,9 +12,9 @@
 //!                                             Scores <-- SymbolProbabilities, or soft bits
 //! ```
 //!
-//! A pure function of images and a decoder's numbers: no clock, no state from read to read, and no
-//! I/O but what opens a model or an engine's library when it is asked to.
-//! What probabilities become, soft bits and code words, is the crate `codes`.
+//! A pure function of images and a decoder's parameters: no clock, no state from read to read, and
+//! no I/O except for loading a model or an engine's library on request. Probabilities become soft
+//! bits and codewords in the crate `codes`.
 
 mod cubic;
 mod decoder;

@@ -5,11 +5,11 @@
 //! estimate window . taps, which is to be exp(2 i azimuth)
 //! ```
 //!
-//! The middle of a voxel is rarely that of a pixel. Images are not resampled for that: resampling
-//! is linear, so the taps are, once for each of 8 x 8 fractions of a pixel, and a voxel takes the
-//! taps of its fraction (`bank`). The window then is 16 x 16 pixels, which are 64 bytes a row, and
-//! taps are bytes too: sums are integers, the same on every processor (`kernel`). Neighbors in a
-//! row mostly have one fraction, so taps are loaded once for several of them.
+//! The center of a voxel is rarely that of a pixel. Instead of the images, the taps are resampled,
+//! which is equivalent because resampling is linear: once for each of 8 x 8 fractions of a pixel. A
+//! voxel uses the taps for its fraction (`bank`). The window is then 16 x 16 pixels, which are 64
+//! bytes a row, and taps are bytes too: sums are integers, the same on every processor (`kernel`).
+//! Neighbors in a row mostly have the same fraction, so taps are loaded once for several of them.
 
 mod bank;
 mod kernel;
@@ -26,26 +26,26 @@ use crate::front::Front;
 use crate::places::{Places, Run, Window};
 use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, SymbolProbabilities};
 
-/// Pixels on each side of the middle of a window.
+/// Pixels on each side of the center of a window.
 pub(crate) const BESIDE: usize = 6;
 
-/// Pixels of a window's side.
+/// Side of a window in pixels.
 pub(crate) const WINDOW: usize = 2 * BESIDE + 1;
 
-/// Pixels of a side when the window may lie between pixels.
+/// Side of a window that may lie between pixels.
 const WIDE: usize = WINDOW + 3;
 
-/// Fractions of a pixel.
+/// Fractions per pixel.
 const FRACTIONS: usize = 8;
 
-/// A trained equalizer, as it is stored.
+/// The stored form of a trained equalizer.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
     medium: Medium,
     pixels_per_pitch: usize,
     is_registered: bool,
-    /// For both parts of the estimate: image by image, row by row, and the constant last.
+    /// For both components of the estimate: image by image, row by row, and the constant last.
     taps: [Vec<f32>; 2],
     demapper: Demapper,
 }
@@ -61,22 +61,22 @@ pub struct Linear {
     bank: Bank,
     front: Front,
     memory: Memory,
-    /// From estimates to probabilities.
+    /// Converts estimates to probabilities.
     pub demapper: Demapper,
 }
 
-/// What is kept from sector to sector for its room alone.
+/// Buffers that are reused from sector to sector.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     estimates: Vec<[f32; 2]>,
     blocks: Vec<f32>,
 }
 
-/// Weights of a window: image by image, row by row, for both parts of the estimate.
+/// Weights of a window: image by image, row by row, for both components of the estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Taps {
     pub(crate) images: usize,
-    /// As many as pixels in all windows, and the constant last.
+    /// One for each pixel of all windows, and the constant last.
     pub(crate) weights: [Vec<f32>; 2],
 }
 
@@ -93,7 +93,7 @@ impl Linear {
         Self { medium, per_pitch, is_registered, taps, bank, front, memory, demapper }
     }
 
-    /// The same with other taps.
+    /// Returns a copy with other taps.
     pub(crate) fn with_taps(&self, taps: Taps) -> Self {
         Self::new(self.medium, self.per_pitch, self.is_registered, taps, self.demapper.clone())
     }
@@ -106,7 +106,7 @@ impl Linear {
         self.medium
     }
 
-    /// Where the voxels of a sector are; its flat images are in `front`.
+    /// Flattens the images of a sector into `front`, and finds its voxels.
     pub(crate) fn look(
         &self,
         front: &mut Front,
@@ -116,7 +116,7 @@ impl Linear {
         front.look(images, shape, self.medium, self.per_pitch, self.is_registered)
     }
 
-    /// The estimate of each voxel.
+    /// Estimates each voxel.
     pub(crate) fn estimates(
         &self,
         flat: &Flat,
@@ -128,7 +128,7 @@ impl Linear {
         estimates
     }
 
-    /// The same in memory that is there.
+    /// Estimates each voxel, in an existing buffer.
     fn estimate(
         &self,
         flat: &Flat,
@@ -160,7 +160,7 @@ impl Linear {
         }
     }
 
-    /// What `make` makes of the estimates of a sector.
+    /// Passes the estimates of a sector to `make`, and returns its result.
     fn with_estimates<T>(
         &mut self,
         images: &SectorImages,
@@ -246,7 +246,7 @@ impl Decoder for Linear {
     }
 }
 
-/// Weights of four pixels for the value at a fraction behind the second.
+/// Returns the weights of four pixels for the value at a fraction after the second.
 pub(crate) fn fraction_weights(fraction: usize) -> [f32; 4] {
     #[expect(clippy::cast_precision_loss, reason = "at most 7")]
     let t = fraction as f32 / FRACTIONS as f32;

@@ -1,7 +1,7 @@
-//! The simplest decoder: the field at each voxel, and the nearest azimuth.
+//! The simplest decoder: samples the field at each voxel, and takes the nearest azimuth.
 //!
-//! A filter as wide as the spot would double what neighbors add (the pitch is 2.4 of its sigma), so
-//! the field is only smoothed a little before it is sampled.
+//! A filter as wide as the spot would double the interference of neighbors (the pitch is 2.4 of its
+//! sigma), so the field is only smoothed a little before it is sampled.
 
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::{Plane, blur};
@@ -12,7 +12,7 @@ use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, SymbolProbabilit
 /// Blur before sampling, in pixels.
 const SMOOTH_PIXELS: f32 = 0.45;
 
-/// The decoder that samples.
+/// The decoder that samples the field.
 #[derive(Clone, Debug)]
 pub struct Matched {
     medium: Medium,
@@ -22,7 +22,7 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// Learns how the field scatters, from sectors whose symbols are known.
+    /// Fits the scatter of the field to sectors whose symbols are known.
     ///
     /// # Errors
     /// [`DecodeError`] when images do not fit the shape, or there are too few.
@@ -66,7 +66,7 @@ impl Matched {
                 estimates.push([0, 1].map(|part| bilinear(&smooth[part], at, by)));
             }
         }
-        // The strength of the light differs from drive to drive.
+        // Normalize: the brightness differs from drive to drive.
         let square = |z: &[f32; 2]| z[0] * z[0] + z[1] * z[1];
         #[expect(clippy::cast_precision_loss, reason = "a mean")]
         let power = estimates.iter().map(square).sum::<f32>() / estimates.len() as f32;
@@ -92,7 +92,7 @@ impl Decoder for Matched {
     }
 }
 
-/// The plane at a pixel moved by a fraction; borders repeat.
+/// Interpolates a plane at a pixel displaced by a fraction; borders repeat.
 fn bilinear(plane: &Plane, [row, column]: [usize; 2], [down, right]: [f32; 2]) -> f32 {
     let split = |at: usize, by: f32, len: usize| {
         let whole = by.floor();

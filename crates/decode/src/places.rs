@@ -1,45 +1,45 @@
-//! Where the pixels of a row of voxels are, to a fraction of a pixel.
+//! Positions of a row of voxels, to a fraction of a pixel.
 //!
-//! Displacements change slowly, so neighbors mostly lie at one fraction, a pitch apart: what has
-//! the same weights is done at once.
+//! Displacements change slowly, so neighbors mostly have the same fraction, a pitch apart: voxels
+//! with the same weights are processed together.
 
 use fulgurite_glass::numeric::{round, vectorized};
 
 use crate::flat::BORDER;
 use crate::{Displacement, Flat};
 
-/// The displacements of a row of voxels, in whole fractions of a pixel.
+/// The displacements of a row of voxels, rounded to fractions of a pixel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places<const FRACTIONS: usize> {
     row: usize,
-    /// Down and to the right.
+    /// Vertical and horizontal.
     by: [Vec<i32>; 2],
 }
 
-/// The pixels that are looked at for a voxel.
+/// The pixels that are read for a voxel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// From the voxel's first pixel to the one that the window is around.
+    /// From the voxel's first pixel to the window's anchor.
     pub(crate) anchor: usize,
-    /// Pixels before that one.
+    /// Pixels of the window before the anchor.
     pub(crate) before: usize,
-    /// Pixels of a side.
+    /// Side in pixels.
     pub(crate) side: usize,
 }
 
-/// Voxels whose windows lie a pitch apart, at one fraction of a pixel.
+/// A run of voxels whose windows are a pitch apart, with the same fraction of a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Voxels.
+    /// Number of voxels.
     pub(crate) count: usize,
-    /// The first pixel of the first window, borders counted.
+    /// The first pixel of the first window, counted from the border's.
     pub(crate) first: [usize; 2],
-    /// Down and to the right.
+    /// Vertical and horizontal.
     pub(crate) fraction: [usize; 2],
 }
 
 impl<const FRACTIONS: usize> Places<FRACTIONS> {
-    /// Those of a row.
+    /// Sets the displacements to those of a row.
     pub(crate) fn set(&mut self, displacement: &Displacement, row: usize) {
         self.row = row;
         for (places, by) in self.by.iter_mut().zip(&displacement.by) {
@@ -60,7 +60,7 @@ impl<const FRACTIONS: usize> Places<FRACTIONS> {
         }
     }
 
-    /// The voxels from `column` on that are alike.
+    /// Returns the run of voxels with the same displacement that starts at `column`.
     pub(crate) fn run(&self, flat: &Flat, column: usize, window: Window) -> Run {
         let [down, right] = self.by.each_ref().map(|by| &by[column..]);
         let own = (down[0], right[0]);
@@ -74,7 +74,7 @@ impl<const FRACTIONS: usize> Places<FRACTIONS> {
         };
         let (top, below) = place(self.row, own.0);
         let (left, behind) = place(column, own.1);
-        // At borders windows are where they fit.
+        // At the borders, windows are moved inside.
         let last = [flat.rows, flat.columns].map(|length| (length - window.side).cast_signed());
         let first = [top.clamp(0, last[0]), left.clamp(0, last[1])].map(isize::cast_unsigned);
         let room = (last[1] - left).max(0).cast_unsigned() / flat.per_pitch + 1;
@@ -85,7 +85,7 @@ impl<const FRACTIONS: usize> Places<FRACTIONS> {
 
 #[cfg(test)]
 mod tests {
-    //! Runs against places one by one.
+    //! Runs against single voxels.
 
     use fulgurite_glass::channel::{SectorImages, SectorShape};
     use fulgurite_units::Seed;

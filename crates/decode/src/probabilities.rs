@@ -1,14 +1,14 @@
 //! Probabilities of the symbols of a sector's voxels.
 //!
 //! Sixteen voxels are normalized side by side, with the series of [`fulgurite_glass::numeric`] for
-//! exponential and logarithm. The platform's, one number at a time, took a sixth of a learned
-//! decoder's time; that it is slowest where a decoder is sure, for numbers too small to be normal,
-//! is likely and not proven.
+//! exponential and logarithm. The platform's functions, one number at a time, took a sixth of a
+//! learned decoder's time. They were slowest where a decoder is sure; denormal numbers are a likely
+//! cause, but this is not proven.
 
 use fulgurite_glass::numeric::{LANES, exp_negative, ln, vectorized};
 
-/// Natural logarithms of the probabilities of each symbol, voxel by voxel. Of each voxel they are
-/// normalized: their exponentials add to 1.
+/// Natural logarithms of the probabilities of each symbol, voxel by voxel. They are normalized: the
+/// exponentials of a voxel add to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolProbabilities {
     symbols: usize,
@@ -16,7 +16,7 @@ pub struct SymbolProbabilities {
 }
 
 impl SymbolProbabilities {
-    /// Of `symbols` numbers a voxel, any that say which is likelier; normalizes them.
+    /// Normalizes unnormalized log-probabilities, `symbols` numbers for each voxel.
     ///
     /// # Panics
     /// When the numbers are not a whole count of voxels.
@@ -31,16 +31,16 @@ impl SymbolProbabilities {
         Self { symbols, logarithms }
     }
 
-    /// Of logarithms that are normalized.
+    /// Wraps logarithms that are already normalized.
     pub(crate) fn of_normalized(symbols: usize, logarithms: Vec<f32>) -> Self {
         assert_eq!(logarithms.len() % symbols, 0, "a whole count of voxels");
         Self { symbols, logarithms }
     }
 
-    /// What both say, if they err independently: logarithms added.
+    /// Combines two independent observations, by adding logarithms.
     ///
     /// # Panics
-    /// When they are not of as many voxels and symbols.
+    /// When their numbers of voxels or symbols differ.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         assert_eq!((self.symbols, self.logarithms.len()), (other.symbols, other.logarithms.len()));
@@ -48,31 +48,31 @@ impl SymbolProbabilities {
         Self::normalized(self.symbols, sums)
     }
 
-    /// Symbols of a voxel.
+    /// Size of the alphabet.
     #[must_use]
     pub const fn symbols(&self) -> usize {
         self.symbols
     }
 
-    /// Voxels.
+    /// Number of voxels.
     #[must_use]
     pub fn voxels(&self) -> usize {
         self.logarithms.len() / self.symbols
     }
 
-    /// All logarithms, those of a voxel together.
+    /// All logarithms, voxel by voxel.
     #[must_use]
     pub fn logarithms(&self) -> &[f32] {
         &self.logarithms
     }
 
-    /// Those of one voxel.
+    /// The logarithms of one voxel.
     #[must_use]
     pub fn voxel(&self, index: usize) -> &[f32] {
         &self.logarithms[index * self.symbols..][..self.symbols]
     }
 
-    /// The likeliest symbol of a voxel.
+    /// Returns the likeliest symbol of a voxel.
     ///
     /// # Panics
     /// When there are more than 256 symbols.
@@ -84,10 +84,10 @@ impl SymbolProbabilities {
     }
 }
 
-/// Logarithms of some voxels side by side, symbol by symbol.
+/// Logarithms of a block of voxels, symbol by symbol.
 pub(crate) type Block<const SYMBOLS: usize> = [[f32; LANES]; SYMBOLS];
 
-/// Makes the exponentials of each voxel of a block add to 1.
+/// Normalizes each voxel of a block: the exponentials add to 1.
 #[inline(always)]
 fn normalize<const SYMBOLS: usize>(block: &mut Block<SYMBOLS>) {
     let mut most = [f32::NEG_INFINITY; LANES];
@@ -112,7 +112,7 @@ fn normalize<const SYMBOLS: usize>(block: &mut Block<SYMBOLS>) {
     }
 }
 
-/// Normalizes a block, and puts its numbers voxel by voxel, as many voxels as there is room for.
+/// Normalizes a block and stores it voxel by voxel, as many voxels as `out` has.
 #[inline(always)]
 pub(crate) fn store_normalized<const SYMBOLS: usize>(
     mut block: Block<SYMBOLS>,
@@ -153,7 +153,7 @@ fn normalize_all<const SYMBOLS: usize>(logarithms: &mut [f32]) {
     rest.iter_mut().for_each(|voxel| normalize_one(voxel));
 }
 
-/// One voxel of any number of symbols, by the same sums.
+/// Normalizes one voxel, with any alphabet, by the same sums.
 fn normalize_one(voxel: &mut [f32]) {
     let most = voxel.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = voxel.iter().map(|value| exp_negative(most - value)).sum();
@@ -165,13 +165,13 @@ fn normalize_one(voxel: &mut [f32]) {
 
 #[cfg(test)]
 mod tests {
-    //! Normalizing by series against normalizing in double precision.
+    //! Normalization by series against double precision.
 
     use fulgurite_units::Seed;
 
     use super::{SymbolProbabilities, normalize_one};
 
-    /// Logarithms far apart and close together, whatever a decoder may say of a voxel.
+    /// Logarithms of different ranges, as decoders may produce them.
     fn logarithms(symbols: usize, voxels: usize) -> Vec<f32> {
         let mut stream = Seed::new(symbols as u64).stream();
         let mut draw = |voxel: usize| {
@@ -183,7 +183,7 @@ mod tests {
         (0..voxels * symbols).map(|at| draw(at / symbols)).collect()
     }
 
-    /// Off by 1e-6 and, of logarithms that are large themselves, some of their last digits.
+    /// The error is at most 1e-6, plus some last digits where the logarithms themselves are large.
     #[test]
     fn logarithms_are_normalized_to_a_millionth() {
         for symbols in [2, 4, 5, 8, 16] {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Voxels side by side are bit for bit what they are one by one.
+    /// Blocks give the same bits as single voxels.
     #[test]
     fn blocks_are_as_single_voxels() {
         for symbols in [4, 8] {
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// What is impossible stays so; what is no number is told by the voxel alone.
+    /// An impossible symbol stays impossible; NaN affects only its own voxel.
     #[test]
     fn numbers_that_are_none_stay_in_their_voxel() {
         let mut drawn = logarithms(8, 32);

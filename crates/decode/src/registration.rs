@@ -1,13 +1,14 @@
-//! Where voxels really are: a shift for each block of 16 x 16, found without knowing any symbol.
+//! Registration: finds a shift for each block of 16 x 16 voxels, without knowing any symbol.
 //!
-//! Light is strongest at the middle of voxels, so the energy of the field has a tone with the
+//! Light is strongest at the center of voxels, so the energy of the field has a tone with the
 //! period of the pitch, and the phase of that tone is the shift (Oerder and Meyr, IEEE Trans. Comm.
-//! 36, 605, 1988, in two dimensions). It is found to half a pitch either way, at no search at all.
+//! 36, 605, 1988, in two dimensions). It finds shifts up to half a pitch in each direction, without
+//! any search.
 //!
 //! Three things were tried and cost sectors (docs/design/0007): searching for the most energy over
-//! shifts, which draws small shifts to zero; blurring the field first, which takes the tone away;
-//! and taking the phase of each block by itself, which at corners is off by a whole pitch as soon
-//! as the sector is turned or stretched by more than half of one.
+//! shifts, which is biased towards zero for small shifts; blurring the field first, which removes
+//! the tone; and taking the phase of each block by itself, which at corners is off by a whole pitch
+//! as soon as the sector is rotated or scaled by more than half of one.
 
 use fulgurite_glass::channel::SectorShape;
 use fulgurite_glass::numeric::{Plane, blur, sincos_turns};
@@ -15,26 +16,26 @@ use fulgurite_glass::numeric::{Plane, blur, sincos_turns};
 use crate::Flat;
 use crate::tones::BLOCK;
 
-/// Slopes that are tried first, in pixels from the middle of a sector to its border.
+/// Coarse search step of slopes, in pixels from the center of a sector to its border.
 const COARSE_PIXELS: f32 = 0.25;
 const COARSE_STEPS: i8 = 8;
 
-/// Those around the best of them.
+/// Fine search step around the best coarse one.
 const FINE_PIXELS: f32 = 0.05;
 const FINE_STEPS: i8 = 3;
 
-/// Blur over blocks, in blocks.
+/// Blur over neighboring blocks, in blocks.
 const HELP_BLOCKS: f32 = 1.5;
 
-/// Where the middle of each voxel is, in pixels from where it should be.
+/// The displacement of each voxel's center from its nominal position, in pixels.
 #[derive(Clone, Debug)]
 pub struct Displacement {
-    /// Down and to the right.
+    /// Vertical and horizontal.
     pub(crate) by: [Plane; 2],
 }
 
 impl Displacement {
-    /// Every voxel where it should be.
+    /// Returns zero displacement.
     #[must_use]
     pub fn none(shape: SectorShape) -> Self {
         Self { by: [0, 1].map(|_| Plane::new(shape.rows(), shape.columns())) }
@@ -47,18 +48,18 @@ impl Displacement {
         Self { by: shifts.map(|plane| between_blocks(&plane, shape)) }
     }
 
-    /// Down and to the right, for one voxel.
+    /// Returns the vertical and horizontal displacement of one voxel.
     #[must_use]
     pub fn at(&self, row: usize, column: usize) -> [f32; 2] {
         [self.by[0].row(row)[column], self.by[1].row(row)[column]]
     }
 }
 
-/// The shift in pixels that the phase of a tone is.
+/// Converts the phase of a tone to a shift in pixels.
 ///
-/// A phase says a shift but for whole pitches, and single blocks are unsure when the focus is bad.
-/// So the offset and the slopes at which all blocks agree best are found first; what is left of
-/// each block, helped by its neighbors, is far less than half a pitch.
+/// A phase determines a shift only modulo the pitch, and single blocks are unreliable out of focus.
+/// So the offset and the slopes on which all blocks agree best are found first; the residual of
+/// each block, smoothed over its neighbors, is far less than half a pitch.
 fn shift(tone: [Plane; 2], per_pitch: usize) -> Plane {
     #[expect(clippy::cast_precision_loss, reason = "at most 4")]
     let pitch = per_pitch as f32;
@@ -81,17 +82,17 @@ fn shift(tone: [Plane; 2], per_pitch: usize) -> Plane {
     shifts
 }
 
-/// What a sector's shifts would be if it were moved, turned and stretched only.
+/// The shifts of a sector that is only moved, rotated and scaled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trend {
-    /// In the middle, in pixels.
+    /// In the center, in pixels.
     offset: f32,
-    /// From the middle to the border, down and to the right.
+    /// From the center to the border, vertical and horizontal.
     slopes: [f32; 2],
 }
 
 impl Trend {
-    /// The trend at which the tones of all blocks add up best.
+    /// Finds the trend at which the tones of all blocks add up best.
     fn of(tone: &[Plane; 2], pitch: f32) -> Self {
         let mut best = (0.0, Self::default());
         for (step, steps) in [(COARSE_PIXELS, COARSE_STEPS), (FINE_PIXELS, FINE_STEPS)] {
@@ -119,14 +120,14 @@ impl Trend {
     }
 }
 
-/// Where a block lies between the borders, which are -1 and 1.
+/// Returns the position of a block between the borders at -1 and 1.
 fn place(block: usize, blocks: usize) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "hundreds of blocks")]
     let (block, blocks) = (block as f32, blocks as f32);
     (2.0 * block + 1.0) / blocks - 1.0
 }
 
-/// Sums over each row of blocks, each turned by a multiple of its place.
+/// Sums each row of blocks, with each block's phase rotated in proportion to its position.
 fn turned(tone: &[Plane; 2], turns: f32) -> Vec<[f32; 2]> {
     let [real, imaginary] = tone;
     let factors: Vec<(f32, f32)> =
@@ -143,7 +144,7 @@ fn turned(tone: &[Plane; 2], turns: f32) -> Vec<[f32; 2]> {
     (0..real.rows).map(sum).collect()
 }
 
-/// The sum of rows of blocks, each turned by a multiple of its place.
+/// Sums rows of blocks, with each row's phase rotated in proportion to its position.
 fn sum_turned(rows: &[[f32; 2]], turns: f32) -> [f32; 2] {
     let mut sum = [0.0; 2];
     for (row, [re, im]) in rows.iter().enumerate() {
@@ -154,7 +155,7 @@ fn sum_turned(rows: &[[f32; 2]], turns: f32) -> [f32; 2] {
     sum
 }
 
-/// From blocks to voxels, linearly; beyond the middles of the outer blocks it stays.
+/// Interpolates linearly from blocks to voxels; constant beyond the centers of the outer blocks.
 fn between_blocks(blocks: &Plane, shape: SectorShape) -> Plane {
     let mut out = Plane::new(shape.rows(), shape.columns());
     let split = |voxel: usize, blocks: usize| {
@@ -174,7 +175,7 @@ fn between_blocks(blocks: &Plane, shape: SectorShape) -> Plane {
             *value = a + weight * (b - a);
         }
         let out = out.row_mut(row);
-        // From the middle of a block to that of the next; before the first one it stays.
+        // From the center of a block to that of the next; constant before the first one.
         let (start, rest) = out.split_at_mut((BLOCK / 2).min(out.len()));
         start.fill(line[0]);
         let weights = weights[start.len()..].chunks(BLOCK);

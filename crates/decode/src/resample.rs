@@ -1,11 +1,11 @@
-//! Flat images put on the grid of voxels: what a network sees.
+//! Resamples flat images to the grid of voxels: the input of a network.
 //!
-//! A network may learn to find voxels by itself; but what lay more than half a pitch from its
-//! place it took for its neighbor, and much of it was spent on finding voxels at all.
+//! A network may learn to find voxels by itself. But it took what lay more than half a pitch from
+//! its position for a neighbor, and spent much of its capacity on finding voxels at all.
 //!
-//! Each voxel's pixels are moved by its displacement, bicubically, to the nearest 1/32 of a pixel:
-//! a tenth of what stages leave, and so that neighbors mostly have the same weights and are moved
-//! at once, in rows of pixels of all states side by side.
+//! Each voxel's pixels are shifted by its displacement, bicubically, to the nearest 1/32 of a
+//! pixel: a tenth of the stages' residual error, and coarse enough that neighbors mostly have the
+//! same weights and are shifted together, in rows of pixels with all states interleaved.
 
 use fulgurite_glass::channel::SectorShape;
 #[cfg(feature = "learned")]
@@ -17,23 +17,23 @@ use crate::flat::{MEAN, STATES, STEPS};
 use crate::places::{Places, Run, Window};
 use crate::{Displacement, Flat};
 
-/// Fractions of a pixel.
+/// Fractions per pixel.
 const FRACTIONS: usize = 32;
 
-/// Pixels that a moved one is made of, in each direction.
+/// Pixels that a resampled one is computed from, in each dimension.
 const TAPS: usize = 4;
 
-/// Real numbers as bytes: `(byte - zero) * scale`.
+/// Quantization of real numbers to bytes: `(byte - zero) * scale`.
 #[cfg(feature = "learned")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// A step.
+    /// The value of a step.
     pub scale: f32,
-    /// The byte of 0.
+    /// The zero point.
     pub zero: u8,
 }
 
-/// Registered images in bytes: states side by side, as in flat images.
+/// Registered images in bytes, with states interleaved as in flat images.
 #[cfg(feature = "learned")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pixels {
@@ -42,7 +42,7 @@ pub(crate) struct Pixels {
     pub(crate) values: Vec<[u8; STATES]>,
 }
 
-/// Moves each voxel of flat images to its place; `out` becomes a plane an image.
+/// Shifts each voxel of flat images to its nominal position; `out` becomes one plane per image.
 pub(crate) fn planes(
     flat: &Flat,
     displacement: &Displacement,
@@ -68,7 +68,7 @@ pub(crate) fn planes(
     });
 }
 
-/// The same in the bytes of a range.
+/// Like `planes`, but quantized to bytes of a range.
 #[cfg(feature = "learned")]
 pub(crate) fn bytes(
     flat: &Flat,
@@ -96,14 +96,14 @@ pub(crate) fn bytes(
     });
 }
 
-/// The nearest of 0 to 255, to even; 0 for what is no number.
+/// Rounds to the nearest of 0 to 255, ties to even; 0 for NaN.
 #[cfg(feature = "learned")]
 #[inline(always)]
 pub(crate) fn nearest_byte(value: f32) -> u8 {
     to_u16(value.clamp(0.0, 255.0)).to_le_bytes()[0]
 }
 
-/// Moves voxels, and gives the rows of pixels one by one, in steps of a byte.
+/// Shifts voxels, and passes on the rows of pixels one by one, in steps of a byte.
 fn rows(
     flat: &Flat,
     displacement: &Displacement,
@@ -139,7 +139,7 @@ fn rows(
     }
 }
 
-/// A row of pixels that are moved alike: down first, then to the right.
+/// Computes a row of pixels with the same shift: vertically first, then horizontally.
 #[inline(always)]
 fn pixel_row(
     pixels: &[[u8; STATES]],
@@ -164,7 +164,7 @@ fn pixel_row(
     }
 }
 
-/// Weights of four pixels for the value at a fraction behind the second.
+/// Returns the weights of four pixels for the value at a fraction after the second.
 fn fraction_weights(fraction: usize) -> [f32; TAPS] {
     #[expect(clippy::cast_precision_loss, reason = "below 32")]
     let t = fraction as f32 / FRACTIONS as f32;

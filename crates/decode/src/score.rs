@@ -1,10 +1,10 @@
-//! How good a decoder is: symbol errors, bit errors, mutual information, and their spread over
-//! sectors.
+//! Measures how good a decoder is: symbol errors, bit errors, mutual information, and their spread
+//! over sectors.
 //!
-//! Mutual information is that of bits decoded one by one (BICM): bits of a voxel less what is lost,
-//! the mean over voxels of -log2 P(bit as written), summed over the bits of the label. It is what a
-//! code over these bits can reach; an LDPC code word lies in one sector, so the worst sectors set
-//! the rate.
+//! Mutual information is that of bits decoded one by one (BICM): the bits of a voxel minus the
+//! loss, which is the mean over voxels of -log2 P(bit as written), summed over the bits of the
+//! label. It is what a code over these bits can reach; an LDPC codeword lies in one sector, so the
+//! worst sectors set the rate.
 
 use fulgurite_glass::channel::{Medium, SectorShape};
 use serde::Serialize;
@@ -12,13 +12,13 @@ use serde::Serialize;
 use crate::SymbolProbabilities;
 use crate::frame::alphabet;
 
-/// Voxels at each side that are not scored: neighboring tiles and sectors overlap there.
+/// Voxels on each side that are not scored: neighboring tiles and sectors overlap there.
 const BORDER: usize = 4;
 
-/// One sector's score.
+/// The score of one sector.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Score {
-    /// Voxels scored.
+    /// Number of scored voxels.
     pub voxels: usize,
     /// Share of symbols that are not the likeliest.
     pub symbol_error_rate: f64,
@@ -29,7 +29,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// Holds probabilities against what was written. Borders of four voxels are left out.
+    /// Compares probabilities with the written symbols. Borders of four voxels are left out.
     ///
     /// # Panics
     /// When there are not as many voxels as in the shape.
@@ -82,7 +82,7 @@ impl Score {
 pub struct Scores(pub Vec<Score>);
 
 impl Scores {
-    /// Mean of a figure and its standard error.
+    /// Returns the mean of a figure and its standard error.
     #[must_use]
     pub fn mean(&self, of: impl Fn(&Score) -> f64) -> (f64, f64) {
         #[expect(clippy::cast_precision_loss, reason = "a count of sectors")]
@@ -92,7 +92,8 @@ impl Scores {
         (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
     }
 
-    /// The value below which this share of the sectors lies (linear between sectors).
+    /// Returns the quantile of a figure: the value below which this share of the sectors lies
+    /// (linear between sectors).
     #[must_use]
     pub fn quantile(&self, share: f64, of: impl Fn(&Score) -> f64) -> f64 {
         let mut values: Vec<f64> = self.0.iter().map(of).collect();

@@ -9,11 +9,11 @@
 //!                                              bytes as read <--frame, LDPC'
 //! ```
 //!
-//! A sector's quality decides which bin of sectors, from the worst to the best, its voxels are
-//! drawn from; that keeps the spread of sectors, which is what makes codewords fail. What is lost
-//! is where in the sector errors are: voxels are drawn independently. The interleaver spreads each
-//! codeword over the sector, so that matters little; `fulgurite glass compare` says how little.
-//! Fidelity `sector` draws the outcome of a whole sector from the same bins.
+//! A sector's quality selects the bin of sectors, from the worst to the best, that its voxels are
+//! drawn from; this preserves the spread of sectors, which is what makes codewords fail. The
+//! positions of errors within a sector are lost: voxels are drawn independently. The interleaver
+//! spreads each codeword over the sector, so that matters little; `fulgurite glass compare`
+//! measures how little. Fidelity `sector` draws the outcome of a whole sector from the same bins.
 
 mod outcomes;
 
@@ -29,28 +29,28 @@ use outcomes::Outcomes;
 use crate::frame::{SOFT_SCALE, alphabet, split_mix};
 use crate::{DecodeError, GUARD, Score, SymbolProbabilities};
 
-/// Sure voxels of a bin that are kept.
+/// Sure voxels kept per bin.
 const SURE_KEPT: usize = 256;
 
-/// Other voxels of a bin that are kept, at evenly spaced ranks of their probabilities.
+/// Other voxels kept per bin, at evenly spaced ranks of their probabilities.
 const UNSURE_KEPT: usize = 2048;
 
-/// A voxel is sure when its true symbol has this probability.
+/// A voxel is sure when its true symbol has at least this probability.
 const SURE: f32 = 0.999;
 
-/// Steps of a stored logarithm for 1.
+/// Steps of a stored logarithm per unit.
 const STEPS: f32 = 8.0;
 
-/// What the file says it is.
+/// Format of the file.
 const FORMAT: &str = "fulgurite soft statistics 2";
 
-/// Shares of sectors below the bins' upper ends: finer towards the worst.
+/// Returns the bins' upper ends, as shares of sectors: finer towards the worst.
 fn edges() -> Vec<f64> {
     let tail = (5..=13).rev().map(|power| 0.5f64.powi(power));
     tail.chain((1..=16).map(|part| f64::from(part) / 16.0)).collect()
 }
 
-/// What was measured on sectors, with 95 % intervals.
+/// A value measured on sectors, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.
@@ -61,7 +61,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Sectors of one quality.
+/// A bin of sectors of similar quality.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bin {
@@ -69,12 +69,13 @@ struct Bin {
     until: f64,
     /// Share of voxels that are not sure.
     unsure: f64,
-    /// Voxels that are not sure, then sure ones: for each, how unlikely each symbol is, in steps of
-    /// an eighth of a natural logarithm; the true symbol first, for media whose symbols are alike.
+    /// Voxels that are not sure, then sure ones: for each, the negative logarithm of each symbol's
+    /// probability in steps of an eighth; the true symbol first, for media whose symbols are
+    /// equivalent.
     voxels: Vec<u8>,
-    /// Voxels that are not sure.
+    /// Number of voxels that are not sure.
     unsure_voxels: usize,
-    /// True symbols of the voxels, for media whose symbols are not alike.
+    /// True symbols of the voxels, for media whose symbols are not equivalent.
     symbols: Vec<u8>,
 }
 
@@ -87,43 +88,43 @@ pub struct SoftStatistics {
     pub preset: String,
     /// The decoder, with its model's version.
     pub decoder: String,
-    /// Seed of the sectors that it was fitted to.
+    /// Seed of the sectors that the statistics were fitted to.
     pub seed: u64,
-    /// Those sectors.
+    /// Number of those sectors.
     pub sectors: usize,
-    /// Voxels of a side of each.
+    /// Side of each, in voxels.
     pub side: usize,
     medium: Medium,
     shares: Shares,
-    /// Symbols that were not the likeliest.
+    /// Share of symbols that were not the likeliest.
     pub symbol_error_rate: Interval,
-    /// Information in bits a voxel.
+    /// Mutual information in bits a voxel.
     pub information: Interval,
-    /// Sectors that could not be decoded, and at which rate of the code.
+    /// Share of sectors that the code could not decode.
     pub failure_rate: Interval,
     bins: Vec<Bin>,
-    /// What becomes of the sectors of each bin.
+    /// The outcomes of the sectors of each bin.
     outcomes: Vec<Outcomes>,
 }
 
-/// Gathers decoded sectors.
+/// Collects decoded sectors.
 #[derive(Debug)]
 pub struct SoftFit {
     medium: Medium,
     sectors: Vec<(f64, Vec<Voxel>)>,
 }
 
-/// How likely each symbol was, and the true one.
+/// The negative log-probability of each symbol, and the true one.
 type Voxel = ([u8; 8], u8);
 
 impl SoftFit {
-    /// Of nothing yet.
+    /// Creates a fit without sectors.
     #[must_use]
     pub const fn new(medium: Medium) -> Self {
         Self { medium, sectors: Vec::new() }
     }
 
-    /// Adds a sector that was decoded, and its score.
+    /// Adds a decoded sector and its score.
     pub fn add(
         &mut self,
         shape: SectorShape,
@@ -154,7 +155,7 @@ impl SoftFit {
         (steps, if is_alike(self.medium) { 0 } else { own })
     }
 
-    /// The bins of all sectors, the worst first.
+    /// Returns the bins of all sectors, the worst first.
     fn bins(&mut self) -> Vec<Bin> {
         self.sectors.sort_by(|a, b| a.0.total_cmp(&b.0));
         let count = self.sectors.len();
@@ -177,7 +178,7 @@ impl SoftFit {
         bins
     }
 
-    /// The statistics; `about` says preset, decoder and seed, and what was measured.
+    /// Returns the statistics; `about` has preset, decoder and seed, and what was measured.
     ///
     /// # Errors
     /// [`DecodeError::Fit`] when there were fewer than 32 sectors.
@@ -210,7 +211,7 @@ impl SoftFit {
     }
 }
 
-/// Where statistics come from.
+/// The provenance of statistics.
 #[derive(Clone, Debug)]
 pub struct About {
     /// Preset of the channel.
@@ -219,11 +220,11 @@ pub struct About {
     pub decoder: String,
     /// Seed of the sectors.
     pub seed: u64,
-    /// Voxels of a side of them.
+    /// Side of the sectors, in voxels.
     pub side: usize,
-    /// What of their spread is the drive's and the platter's.
+    /// The drive's and the platter's shares of their spread.
     pub shares: Shares,
-    /// Symbol error rate, information, failure rate.
+    /// Symbol error rate, mutual information, failure rate.
     pub measured: [Interval; 3],
     /// Rate of the sectors' code.
     pub rate: Rate,
@@ -231,7 +232,7 @@ pub struct About {
     pub sector_bytes: usize,
 }
 
-/// Whether a medium's symbols are a circle without a first one.
+/// Returns whether a medium's symbols are equivalent: on a circle, none is the first.
 const fn is_alike(medium: Medium) -> bool {
     matches!(medium, Medium::Birefringent)
 }
@@ -239,7 +240,7 @@ const fn is_alike(medium: Medium) -> bool {
 impl Bin {
     fn of(medium: Medium, until: f64, mut voxels: Vec<Voxel>) -> Self {
         let own = |voxel: &Voxel| voxel.0[usize::from(if is_alike(medium) { 0 } else { voxel.1 })];
-        // Ranks are stable, whatever order the sectors came in.
+        // A total order: the ranks do not depend on the order of the sectors.
         voxels.sort_by(|a, b| own(b).cmp(&own(a)).then_with(|| b.cmp(a)));
         let limit = -SURE.ln() * STEPS;
         let first_sure = voxels.partition_point(|voxel| f32::from(own(voxel)) > limit);
@@ -281,7 +282,7 @@ impl SoftStatistics {
     /// Reads statistics as [`Self::to_json`] wrote them.
     ///
     /// # Errors
-    /// [`DecodeError::Fit`] that says what is wrong with them.
+    /// [`DecodeError::Fit`] with what is wrong with them.
     pub fn from_json(text: &str) -> Result<Self, DecodeError> {
         let refuse = |reason: String| DecodeError::Fit { reason };
         let statistics: Self =
@@ -302,7 +303,7 @@ impl SoftStatistics {
         Ok(statistics)
     }
 
-    /// The statistics as JSON.
+    /// Formats the statistics as JSON.
     ///
     /// # Panics
     /// Never: all numbers are finite.
@@ -311,7 +312,7 @@ impl SoftStatistics {
         serde_json::to_string(self).expect("statistics are JSON")
     }
 
-    /// The medium that they are of.
+    /// The medium that the statistics are for.
     #[must_use]
     pub const fn medium(&self) -> Medium {
         self.medium
@@ -330,39 +331,39 @@ pub struct SoftChannel {
 #[derive(Clone, Debug)]
 struct SoftBin {
     until: f64,
-    /// Draws of 32 bits below this are of voxels that are not sure.
+    /// Voxels whose 32-bit random number is below this are not sure.
     unsure_below: u32,
-    /// By true symbol.
+    /// One for each true symbol.
     tables: Vec<SoftTable>,
 }
 
-/// Soft bits of voxels, 4 bytes each, and the likeliest symbol's step from the true one.
+/// The voxels that are drawn for one true symbol.
 #[derive(Clone, Debug)]
 struct SoftTable {
     unsure: Vec<SoftVoxel>,
     sure: Vec<SoftVoxel>,
 }
 
-/// What is drawn for a voxel.
+/// The soft bits of a voxel.
 #[derive(Clone, Copy, Debug)]
 struct SoftVoxel {
     bits: [i8; 3],
     is_wrong: bool,
-    /// Bits of information of all its bits.
+    /// Mutual information of all its bits.
     information: f32,
 }
 
-/// What was drawn for a sector.
+/// The result of drawing a sector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
     /// Share of symbols that are not the likeliest.
     pub symbol_error_rate: f64,
-    /// Information in bits a voxel.
+    /// Mutual information in bits a voxel.
     pub information: f64,
 }
 
 impl SoftChannel {
-    /// Draws from statistics.
+    /// Creates a channel from statistics.
     ///
     /// # Errors
     /// [`DecodeError::Fit`] when a demapper cannot be made.
@@ -409,8 +410,8 @@ impl SoftChannel {
         Ok(Self { shares: statistics.shares, bits, symbols, bins })
     }
 
-    /// The quality of a sector that this drive reads on this platter, as a share of sectors that
-    /// are worse.
+    /// Draws the quality of a sector that this drive reads on this platter, as the share of sectors
+    /// that are worse.
     #[must_use]
     pub fn quality(&self, drive: &Seed, platter: &Seed, read: &Seed) -> f64 {
         let own = 1.0 - self.shares.drive - self.shares.platter;
@@ -423,12 +424,12 @@ impl SoftChannel {
         below(quality)
     }
 
-    /// The bin of a quality.
+    /// Returns the bin of a quality.
     fn bin(&self, quality: f64) -> usize {
         self.bins.partition_point(|bin| bin.until <= quality).min(self.bins.len() - 1)
     }
 
-    /// Draws the soft bits of voxels: those of each voxel together.
+    /// Draws the soft bits of voxels, voxel by voxel.
     ///
     /// # Panics
     /// When a symbol is not of the medium.
@@ -446,7 +447,7 @@ impl SoftChannel {
                 #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
                 let (which, rank) = (draw as u32, (draw >> 32) as u32);
                 let from = if which < bin.unsure_below { &table.unsure } else { &table.sure };
-                // Multiply and shift: no division.
+                // Multiply and shift instead of a division.
                 let rank = (u64::from(rank) * from.len() as u64) >> 32;
                 let voxel = from[usize::try_from(rank).unwrap_or(0)];
                 soft.extend_from_slice(&voxel.bits[..self.bits]);
@@ -461,7 +462,7 @@ impl SoftChannel {
     }
 }
 
-/// Bits of information of a voxel, as [`Score`] has them.
+/// Computes the mutual information of a voxel in bits, as [`Score`] does.
 fn information(
     logarithms: &[f32],
     own: usize,
@@ -481,13 +482,14 @@ fn information(
         .sum()
 }
 
-/// A standard normal (Box and Muller).
+/// Draws a standard normal (Box and Muller).
 fn normal(stream: &mut RandomStream) -> f64 {
     let (radius, turn) = (1.0 - stream.unit(), stream.unit());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * turn).cos()
 }
 
-/// The share of a standard normal below a value (Abramowitz and Stegun 26.2.17: within 7.5e-8).
+/// Returns the standard normal distribution function (Abramowitz and Stegun 26.2.17: within
+/// 7.5e-8).
 fn below(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
     let poly = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];

@@ -1,4 +1,4 @@
-//! Sectors at fidelity `soft`: drawn soft bits, and the code that is real.
+//! Reads sectors at fidelity `soft`: drawn soft bits, and the real code.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use fulgurite_units::Seed;
 use crate::voxels::{margin, place_seeds};
 use crate::{DecodeError, Drawn, SectorFrame, SoftChannel, SoftStatistics};
 
-/// Reads sectors by drawing what a decoder would have said of them.
+/// Reads sectors by drawing the output of a decoder.
 #[derive(Debug)]
 pub struct SoftReader {
     channel: Arc<SoftChannel>,
@@ -23,7 +23,7 @@ pub struct SoftReader {
 }
 
 impl SoftReader {
-    /// Reads by these statistics; the seed is the archive's.
+    /// Creates a reader from these statistics; the seed is the archive's.
     ///
     /// # Errors
     /// [`DecodeError::Fit`] when they cannot be drawn from.
@@ -38,7 +38,7 @@ impl SoftReader {
         Ok(Self { channel, medium, rate, seed, reads_max, frame: None, soft: Vec::new() })
     }
 
-    /// Another one of the same.
+    /// Returns another reader with the same statistics.
     #[must_use]
     pub fn another(&self) -> Self {
         let channel = Arc::clone(&self.channel);
@@ -47,10 +47,10 @@ impl SoftReader {
     }
 
     /// Reads neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does. `read`
-    /// tells this reading from all others.
+    /// identifies this read.
     ///
     /// # Errors
-    /// When the sectors' size does not go with the medium.
+    /// When the sectors' size does not fit the medium.
     pub fn read(
         &mut self,
         at: SectorsAt,
@@ -74,10 +74,10 @@ impl SoftReader {
         Ok(readings)
     }
 
-    /// Reads one sector once: what was drawn, what decoding it took, and the bytes.
+    /// Reads one sector once; returns what was drawn, the report of decoding it, and the bytes.
     ///
     /// # Errors
-    /// When the sector's size does not go with the medium.
+    /// When the sector's size does not fit the medium.
     pub fn sector(
         &mut self,
         at: SectorsAt,

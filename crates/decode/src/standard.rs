@@ -1,4 +1,4 @@
-//! The decoders that come with the program, one of each kind for each preset of the channel.
+//! The built-in decoders, one of each kind for each preset of the channel.
 
 #[cfg(feature = "learned")]
 use std::path::Path;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use crate::Model;
 use crate::{DecodeError, Linear};
 
-/// The learned decoder for fused silica, trained on the preset `nominal`, in 8 bits. Its card says
-/// on what and how well; other presets are read with it as well, and the linear decoder is tried
-/// first.
+/// The learned decoder for fused silica, trained on the preset `nominal`, in 8 bits. Its card
+/// documents its training and quality; other presets are read with it as well, after the linear
+/// decoder was tried.
 ///
 /// # Errors
-/// None, as long as both files are those of one export.
+/// None, as long as both files are from one export.
 #[cfg(feature = "learned")]
 pub fn standard_model() -> Result<Arc<Model>, DecodeError> {
     let onnx = include_bytes!("../../../models/nominal-md-int8.onnx").to_vec();
@@ -22,7 +22,7 @@ pub fn standard_model() -> Result<Arc<Model>, DecodeError> {
     Model::new(onnx, card, Path::new("models/nominal-md-int8.onnx")).map(Arc::new)
 }
 
-/// The linear decoder of a preset (`examples/fit_linear.rs` made them).
+/// Returns the linear decoder of a preset (made by `examples/fit_linear.rs`).
 ///
 /// # Errors
 /// [`DecodeError::Preset`] when there is none of this name.

@@ -52,7 +52,7 @@ pub(crate) fn errors(scores: &Scores) -> f64 {
     scores.mean(|score| score.symbol_error_rate).0
 }
 
-/// Each decoder is better than the one before it, and the linear one reads what is easy.
+/// Each decoder is better than the one before it, and the linear one reads the easy presets.
 #[test]
 fn decoders_read_what_was_written() {
     for (preset, most, gain) in [("easy", 0.05, 0.5), ("phase", 0.1, 0.7)] {
@@ -77,7 +77,7 @@ fn decoders_read_what_was_written() {
     }
 }
 
-/// A shift of all images is found, twice of it is found to be twice.
+/// A shift of all images is found, and twice the shift is found as twice.
 #[test]
 fn registration_finds_where_voxels_are() {
     let mut channel = Channel::preset("easy").unwrap();
@@ -97,13 +97,13 @@ fn registration_finds_where_voxels_are() {
     };
     let mut spread = 0.0f32;
     for number in 0..6 {
-        // The same draw at half the size: shifts are proportional.
+        // The same draw at half the amplitude: shifts are proportional.
         let mut half = channel.clone();
         half.stage.shift_px = 0.15;
         let (none, some, more) =
             (found(&still, number), found(&half, number), found(&channel, number));
         for axis in 0..2 {
-            // What a sector's own symbols add to the tone is the same in all three.
+            // The contribution of a sector's own symbols to the tone is the same in all three.
             assert!(none[axis].abs() < 0.2, "{none:?}");
             let [some, more] = [some, more].map(|shift| shift[axis] - none[axis]);
             assert!((more - 2.0 * some).abs() < 0.1, "{some} {more}");
@@ -113,8 +113,8 @@ fn registration_finds_where_voxels_are() {
     assert!(spread > 0.4, "{spread}");
 }
 
-/// Sectors that are turned and stretched by more than half a pitch at their corners are read as
-/// well as those that are not.
+/// Sectors that are rotated and scaled by more than half a pitch at their corners are read as well
+/// as others.
 #[test]
 fn registration_follows_what_is_turned_and_stretched() {
     let shape = shape(128);
@@ -133,7 +133,7 @@ fn registration_follows_what_is_turned_and_stretched() {
     assert!(found[1] < 1.5 * found[0] + 1e-3, "{found:?}");
 }
 
-/// Memory that is kept from other sectors is not seen.
+/// Buffers reused from other sectors have no effect.
 #[test]
 fn decoders_forget_the_sectors_before() {
     let channel = Channel::preset("easy").unwrap();
@@ -162,7 +162,7 @@ fn a_demapper_knows_its_clouds() {
         let sum: f32 = found.voxel(voxel).iter().map(|logarithm| logarithm.exp()).sum();
         assert!((sum - 1.0).abs() < 1e-5);
     }
-    // Two neighbors of a cloud are 2 sin(pi / 8) away: exp(-d^2 / 2 variance) of its density.
+    // Neighboring clouds are 2 sin(pi / 8) apart: the density ratio is exp(-d^2 / 2 variance).
     let ratio = f64::from(found.voxel(0)[1] - found.voxel(0)[0]);
     let distance = (std::f64::consts::PI / 8.0).sin() * 2.0;
     assert!((ratio + distance * distance / 0.04).abs() < 1e-3, "{ratio}");
@@ -170,7 +170,8 @@ fn a_demapper_knows_its_clouds() {
     assert_eq!(few.to_string(), "cannot fit a decoder: symbol 0 was seen 1 times; 16 are needed");
 }
 
-/// By hand: all sure and right, all sure and wrong by one step of the ring, and no idea.
+/// Hand-computed: all certain and right, all certain and wrong by one step of the ring, and
+/// uniform.
 #[test]
 fn scores_are_what_they_should_be() {
     let medium = fulgurite_glass::channel::Medium::Birefringent;

@@ -1,38 +1,38 @@
-//! How strong the tone of the pitch is in each block of a sector, and its phase: what
-//! `registration.rs` finds voxels by. Summed up while the images are looked at, row by row.
+//! Amplitude and phase of the tone at the pitch in each block of a sector, by which
+//! `registration.rs` finds voxels. It is summed row by row while the images are flattened.
 
 use fulgurite_glass::numeric::{Plane, sincos_turns, vectorized};
 
-/// Voxels of a block's side.
+/// Side of a block in voxels.
 pub(crate) const BLOCK: usize = 16;
 
-/// The tone of the pitch in each block, down and to the right: sums of the energy times
-/// exp(-2 pi i distance / pitch), the distance from the nominal middles of voxels.
+/// The tone of the pitch in each block, vertical and horizontal: sums of the energy times exp(-2 pi
+/// i distance / pitch), with the distance from the nominal centers of voxels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tones {
     per_pitch: usize,
     columns: usize,
-    /// For each row of blocks and each row of a pitch: sums down those rows of pixels. A block is
+    /// For each row of blocks and each row of a pitch: sums over those rows of pixels. A block is
     /// 64 rows at most, and a pixel's energy below 2^17.
     sums: Vec<u32>,
 }
 
 impl Tones {
-    /// Becomes that of so many pixels, all dark.
+    /// Resets the sums for images of this size.
     pub(crate) fn set(&mut self, rows: usize, columns: usize, per_pitch: usize) {
         (self.per_pitch, self.columns) = (per_pitch, columns);
         self.sums.clear();
         self.sums.resize(rows.div_ceil(BLOCK * per_pitch) * per_pitch * columns, 0);
     }
 
-    /// Where the energy of a row of pixels is to be added.
+    /// Returns the sums that the energy of a row of pixels is added to.
     pub(crate) fn line(&mut self, row: usize) -> &mut [u32] {
         let Self { per_pitch, columns, .. } = *self;
         let line = row / (BLOCK * per_pitch) * per_pitch + row % per_pitch;
         &mut self.sums[line * columns..][..columns]
     }
 
-    /// Those down, and those to the right.
+    /// Returns the vertical and the horizontal tones.
     pub(crate) fn by_axis(&self) -> [[Plane; 2]; 2] {
         let Self { per_pitch, columns, ref sums } = *self;
         #[expect(clippy::cast_precision_loss, reason = "at most 4")]

@@ -1,15 +1,15 @@
-//! A sector through real voxels and images, and back: what `analog` fidelity is.
+//! Fidelity `analog`: a sector through simulated voxels and images, and back.
 //!
 //! ```text
 //! bytes as written --frame--> symbols --channel, platter's seed--> voxels
 //!                                                                    | drive's and read's seed
 //! bytes as read <--frame, LDPC-- probabilities <--a decoder-- images <-'
 //!                  failed?  the next decoder, then another read: each decoder's probabilities
-//!                           are added to its own, the one that left fewer code words goes first
+//!                           are added to its own, the one that left fewer codewords goes first
 //! ```
 //!
-//! Voxels are not stored: they are a pure function of bytes and seeds, made again at every read,
-//! bit for bit the same. Images are drawn anew.
+//! Voxels are not stored: they are a pure function of bytes and seeds, recomputed at every read,
+//! bit for bit the same. Images are drawn again for each read.
 
 use std::collections::BTreeMap;
 
@@ -23,19 +23,19 @@ use fulgurite_units::{LayerIndex, Seed};
 
 use crate::{DecodeError, Decoder, SectorFrame, SymbolProbabilities};
 
-/// Cameras that are kept ready; each holds three planes of a sector's pixels.
+/// Cached cameras; each holds three planes of a sector's pixels.
 const HEADS: usize = 4;
 
-/// What reads sectors of one archive.
+/// The simulated medium of one archive.
 #[derive(Clone, Debug)]
 pub struct VoxelMedium {
     /// The channel.
     pub channel: Channel,
     /// Rate of the sectors' code.
     pub rate: Rate,
-    /// Root of all seeds of platters and drives.
+    /// Root of the seeds of all platters and drives.
     pub seed: Seed,
-    /// Images are taken of a sector at most so often.
+    /// Most times that images are taken of a sector.
     pub reads_max: u8,
     /// Damage of platters and drives, for tests and demonstrations.
     pub damage: Damage,
@@ -44,29 +44,29 @@ pub struct VoxelMedium {
 /// Damage that is injected on top of what the channel draws.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Damage {
-    /// While sectors were written, by track and layer.
+    /// Write faults, by track and layer.
     pub write: BTreeMap<(u32, u16), WriteFaults>,
-    /// Of a track's surface, or of the drive while it reads it; `None` is for every track.
+    /// Faults of a track's surface, or of the drive while it reads it; `None` is for every track.
     pub read: BTreeMap<Option<u32>, ReadFaults>,
 }
 
-/// What became of one sector, and how.
+/// The outcome of reading one sector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SectorOutcome {
-    /// For the reader.
+    /// The result for the reader.
     pub reading: SectorReading,
-    /// The decoder that had the last word, by its place in the ladder.
+    /// The decoder that was used last, by its index in the ladder.
     pub decoder: usize,
-    /// Times that images were taken.
+    /// Number of times that images were taken.
     pub reads: u8,
-    /// Times that images were decoded.
+    /// Number of times that images were decoded.
     pub decodes: u8,
-    /// What the last code words took.
+    /// Report of the last decoding.
     pub report: Report,
 }
 
-/// A decoding worker: one camera and some decoders, the cheapest first. All that it does is a pure
-/// function of what it is given.
+/// A decoding worker: one camera and some decoders, the cheapest first. Its results are a pure
+/// function of its inputs.
 pub struct VoxelReader {
     medium: VoxelMedium,
     decoders: Vec<Box<dyn Decoder + Send>>,
@@ -95,10 +95,10 @@ impl std::fmt::Debug for VoxelReader {
 }
 
 impl VoxelReader {
-    /// A worker with these decoders.
+    /// Creates a worker with these decoders.
     ///
     /// # Errors
-    /// [`DecodeError::Channel`] when a number of the channel is out of range.
+    /// [`DecodeError::Channel`] when a parameter of the channel is out of range.
     ///
     /// # Panics
     /// When there is no decoder.
@@ -111,18 +111,18 @@ impl VoxelReader {
         Ok(Self { medium, decoders, frame: None, heads: Vec::new(), soft: Vec::new() })
     }
 
-    /// Its decoders' names, the cheapest first.
+    /// Returns its decoders' names, the cheapest first.
     #[must_use]
     pub fn decoders(&self) -> Vec<&str> {
         self.decoders.iter().map(|decoder| decoder.name()).collect()
     }
 
     /// Reads neighboring sectors of a track in a drive, as [`fulgurite_glass::Medium::read`] does.
-    /// `read` tells this reading from all others; of the sectors only `wanted` are read, the
-    /// others are their neighbors.
+    /// `read` identifies this read; only the sectors `wanted` are read, the others are their
+    /// neighbors.
     ///
     /// # Errors
-    /// When the sectors' size does not go with the channel.
+    /// When the sectors' size does not fit the channel.
     pub fn read(
         &mut self,
         at: SectorsAt,
@@ -134,7 +134,7 @@ impl VoxelReader {
         self.set_frame(at.sector_bytes)?;
         let layers = usize::from(self.medium.channel.optics.layers);
         let count = bytes.len() / at.sector_bytes;
-        // Symbols of all sectors whose light is seen; what is further away is not looked at.
+        // Symbols of all sectors whose light is visible; the ones further away are not needed.
         let seen = wanted.start.saturating_sub(layers)..(wanted.end + layers).min(count);
         let mut symbols = vec![Vec::new(); count];
         for number in seen {
@@ -154,10 +154,10 @@ impl VoxelReader {
         Ok(outcomes)
     }
 
-    /// Images of one sector of those given, and the symbols that were written.
+    /// Returns images of one of the given sectors, and its written symbols.
     ///
     /// # Errors
-    /// When the sectors' size does not go with the channel.
+    /// When the sectors' size does not fit the channel.
     ///
     /// # Panics
     /// When there is no sector of this number.
@@ -197,8 +197,8 @@ impl VoxelReader {
         self.decoders[decoder].decode(images, shape)
     }
 
-    /// Decodes images of the sector of a place with one of the decoders, straight to its bytes, if
-    /// they can be decoded, and what that took.
+    /// Decodes images of the sector at an address with one of the decoders, straight to bytes;
+    /// returns a report and, if it succeeded, the bytes.
     ///
     /// # Errors
     /// When the images are not of such a sector, or the decoder fails.
@@ -217,7 +217,7 @@ impl VoxelReader {
         frame.bytes_of_all_soft(&self.soft, place)
     }
 
-    /// The frame of the sectors that were last read.
+    /// Returns the frame of the sectors that were last read.
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when there were none yet.
@@ -235,9 +235,9 @@ impl VoxelReader {
         Ok(())
     }
 
-    /// Reads one sector: decoder after decoder, then images anew. Every decoder goes on with what
-    /// it made of earlier images, so none loses a sector by others being there; the one that left
-    /// fewer code words comes first, wherever it stands and however sure it is.
+    /// Reads one sector: decoder after decoder, then again with new images. Every decoder adds to
+    /// its own probabilities from earlier images, so it loses no sector to the others. The one that
+    /// left fewer codewords goes first, whatever its place in the ladder and however sure it is.
     fn sector(&mut self, job: &Job<'_>) -> Result<(SectorOutcome, Option<Vec<u8>>), DecodeError> {
         let mut sums: Vec<Option<SymbolProbabilities>> = vec![None; self.decoders.len()];
         let mut order: Vec<_> = (0..self.decoders.len()).map(|at| (0usize, at)).collect();
@@ -245,7 +245,7 @@ impl VoxelReader {
         let (mut decodes, mut last, mut first) = (0u8, None, None);
         for reads in 1..=self.medium.reads_max.max(1) {
             let images = self.take(job, reads - 1)?;
-            // Soft bits are enough to read a sector once; to read it again takes probabilities.
+            // The first read needs only soft bits; combining reads needs probabilities.
             if let Some(first) = first.take() {
                 for (decoder, sum) in sums.iter_mut().enumerate() {
                     *sum = Some(self.decode(&first, decoder)?);
@@ -285,7 +285,7 @@ impl VoxelReader {
         let layer = job.at.layer(job.number);
         let PlaceSeeds { platter, track, read, .. } =
             place_seeds(seed, job.at, job.number, job.drive, job.read, again);
-        // The header is of the generation too: what is written again is other glass.
+        // The header includes the generation: rewritten sectors are different glass.
         let header = &job.image[..SECTOR_HEADER_BYTES.min(job.image.len())];
         let place = track.child(&layer.get().to_le_bytes()).child(header);
         let none = (WriteFaults::default(), ReadFaults::default());
@@ -304,8 +304,8 @@ impl VoxelReader {
         Ok(head.read(&written, &neighbors, &seeds, &faults))
     }
 
-    /// The layers whose light is seen. Those that are not at hand, or are not there at all at the
-    /// ends of a track, are drawn: light of any symbols is alike.
+    /// Returns the symbols of the layers whose light is visible. Layers that are not at hand, or
+    /// that do not exist at the ends of a track, are random: light of any symbols is alike.
     fn neighbors<'a>(
         &self,
         job: &Job<'a>,
@@ -335,7 +335,7 @@ impl VoxelReader {
             .collect()
     }
 
-    /// The camera of a drive.
+    /// Returns the camera of a drive.
     fn head(&mut self, drive: u32) -> Result<&mut ReadHead, DecodeError> {
         let at = match self.heads.iter().position(|(number, _)| *number == drive) {
             Some(at) => at,
@@ -358,7 +358,7 @@ fn nothing_read() -> DecodeError {
     DecodeError::Frame { bytes: 0, reason: "nothing was read yet".to_owned() }
 }
 
-/// Whose share in a sector's quality is whose.
+/// The seeds whose shares make up a sector's quality.
 pub(crate) struct PlaceSeeds {
     pub(crate) drive: Seed,
     pub(crate) platter: Seed,
@@ -366,8 +366,8 @@ pub(crate) struct PlaceSeeds {
     pub(crate) read: Seed,
 }
 
-/// The seeds of one reading of one sector. `read` tells it from other readings, `again` from others
-/// of the same attempt.
+/// Returns the seeds of one read of one sector. `read` identifies the read, `again` the images
+/// within it.
 pub(crate) fn place_seeds(
     seed: &Seed,
     at: SectorsAt,
@@ -387,8 +387,8 @@ fn drive_seed(seed: &Seed, drive: u32) -> Seed {
     seed.child(b"drive").child(&drive.to_le_bytes())
 }
 
-/// Code words that a decoder's probabilities did not make one of: its measure at read time, which
-/// the code says and not the decoder. Words that are all wrong words are no better than none.
+/// Returns the number of codewords that failed: a decoder's quality at read time, judged by the
+/// code and not by the decoder. If all words decode to wrong ones, that is no better than none.
 fn words_left(report: &Report) -> usize {
     match report.failure {
         Some(Failure::Codewords { count, .. }) => count,
@@ -397,7 +397,7 @@ fn words_left(report: &Report) -> usize {
     }
 }
 
-/// A report's margin in hundredths.
+/// Returns a report's margin in hundredths.
 pub(crate) fn margin(report: &Report) -> u8 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..100")]
     let margin = (100.0 * report.margin).round() as u8;

@@ -1,5 +1,5 @@
-//! The check of the fuzz target `network` with seeded changes of the networks that are shipped, so
-//! that every run of the tests makes some.
+//! The check of the fuzz target `network` with seeded mutations of the shipped networks, so that
+//! every run of the tests covers some.
 #![cfg(feature = "learned")]
 
 #[path = "../../../fuzz/network_checks.rs"]
@@ -14,16 +14,16 @@ fn below(random: &mut RandomStream, bound: usize) -> usize {
     usize::try_from(random.below(bound as u64)).unwrap_or_default()
 }
 
-/// Places near which a file says how long things are and what they are called; the rest is weights.
+/// Returns offsets near lengths and names of a file; the rest is weights.
 fn structure(file: &[u8]) -> Vec<usize> {
     let is_text = |window: &[u8]| window.iter().all(|byte| byte.is_ascii_graphic());
     let starts = file.windows(5).enumerate().filter(|(_, window)| is_text(window));
     starts.map(|(at, _)| at).collect()
 }
 
-/// Changes, cuts out, repeats and overwrites some bytes, mostly where the structure is.
+/// Flips, removes, repeats and overwrites some bytes, mostly near the structure.
 fn change(file: &mut Vec<u8>, places: &[usize], random: &mut RandomStream) {
-    // Half of them keep every length, and so the rest of the file, what it was.
+    // Half of the mutations keep every length, and so the rest of the file.
     if random.below(2) == 0 {
         let at = places[below(random, places.len())];
         file[at] ^= 1 << random.below(8);
@@ -69,7 +69,7 @@ fn changed_networks_are_run_or_refused() {
             reached[network_checks::network(&file)] += 1;
         }
     }
-    // It tells something only if all of this happens.
+    // The test is meaningful only if all of these outcomes occur.
     assert!(reached.iter().all(|count| *count > 10), "{reached:?}");
 }
 
@@ -79,8 +79,8 @@ fn bytes_that_are_no_network_are_refused() {
         let mut random = Seed::new(number).stream();
         let mut file = vec![0; below(&mut random, 400)];
         random.fill(&mut file);
-        // Half of them as a graph, so that there is something to read: key, and a length of two
-        // bytes.
+        // Half of them are wrapped as a graph, so that there is something to parse: key, and a
+        // two-byte length.
         if number % 2 == 0 {
             let [low, high] = u16::try_from(2 * file.len()).unwrap().to_le_bytes();
             file.splice(0..0, [0x3a, low >> 1 | 0x80, high]);

@@ -1,4 +1,4 @@
-//! The one pair of keys that opens the archive, to S3 clients and to the operator.
+//! The one pair of keys for the archive, used by S3 clients and by the operator.
 //!
 //! The secret is never printed: not by `Debug`, not in an error, not in a log line.
 
@@ -17,7 +17,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// A checked pair.
+    /// Validates and returns a pair of keys.
     ///
     /// # Errors
     /// `Credentials` when a part is too short, too long or not of printable ASCII. The slash is
@@ -39,19 +39,19 @@ impl Credentials {
         Ok(Self { access_key: access_key.to_owned(), secret_key: secret_key.into() })
     }
 
-    /// The access key, which is no secret.
+    /// The access key, which is not secret.
     #[must_use]
     pub fn access_key(&self) -> &str {
         &self.access_key
     }
 
-    /// The secret, for keys that are made of it.
+    /// The secret, for deriving keys from it.
     pub(crate) fn secret(&self) -> &str {
         self.secret_key.expose()
     }
 
-    /// The secret of `access_key`, if it is ours. The comparison does not stop at the first
-    /// difference, so its time says nothing about how close a guess was.
+    /// Returns the secret of `access_key`, if it is ours. The comparison takes constant time, so it
+    /// does not reveal how close a guess was.
     pub(crate) fn secret_of(&self, access_key: &str) -> Option<SecretKey> {
         let ours = SecretKey::from(self.access_key.as_str());
         let theirs = SecretKey::from(access_key);

@@ -1,5 +1,5 @@
-//! Why the gateway could not be started or kept running. Errors of single requests are answers to
-//! clients and live in `adapter::errors`.
+//! Errors of starting and running the gateway. Errors of single requests are responses to clients
+//! and live in `adapter::errors`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use fulgurite_units::ErrorKind;
 
-/// The gateway could not do what it was asked to.
+/// The gateway could not be started or kept running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
@@ -34,7 +34,7 @@ pub enum GatewayError {
 pub type Result<T, E = GatewayError> = std::result::Result<T, E>;
 
 impl GatewayError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

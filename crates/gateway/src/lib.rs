@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  socket -> server -+-> page                        health, metrics, what a browser sees
-//!            TLS,    +-> admin -----------> archive  the operator's calls, each signed for itself
-//!            HTTP/1, +-> s3 -> s3s -------> archive  SigV4, chunks, XML; to our words and back
+//!            TLS,    +-> admin -----------> archive  the operator's calls, each signed
+//!            HTTP/1, +-> s3 -> s3s -------> archive  SigV4, chunks, XML; both ways
 //!            limits
 //! ```
 //!
 //! Nothing here knows about glass, staging or keys: every decision about objects is the archive's.
-//! What S3 features are served, and which are refused, is told in `docs/s3-compatibility.md`.
+//! `docs/s3-compatibility.md` lists which S3 features are served and which are refused.
 
 mod admin;
 mod credentials;

@@ -1,5 +1,5 @@
-//! The parsers of what strangers send, as functions of plain bytes: what the fuzz targets in
-//! `fuzz/` call, and the tests with seeded bytes. Nothing else needs them.
+//! The parsers of untrusted input as functions of plain bytes, for the fuzz targets in `fuzz/` and
+//! the tests with seeded bytes. Nothing else needs them.
 
 use std::collections::VecDeque;
 
@@ -12,13 +12,14 @@ use crate::percent;
 use crate::s3::signature::{ChunkSigner, Claimed, parse_basic, parse_date};
 use crate::s3::{ChunkDecoder, DOCUMENTS};
 
-/// What an `Authorization` header claims, written anew; `None` when it is malformed.
+/// Parses an `Authorization` header and formats its claim again; `None` when it is malformed.
 #[must_use]
 pub fn signature_header(text: &str) -> Option<String> {
     Claimed::of_header(text).ok().map(|claimed| written(&claimed))
 }
 
-/// What the query of a presigned URL claims, written as a header; `None` when it is malformed.
+/// Parses the query of a presigned URL and formats its claim as a header; `None` when it is
+/// malformed.
 #[must_use]
 pub fn signature_query(query: &str) -> Option<String> {
     let pairs = query.split('&').map(|pair| {
@@ -39,7 +40,7 @@ fn written(claimed: &Claimed) -> String {
     )
 }
 
-/// The second since 1970 that a `Date` or `x-amz-date` header means.
+/// Parses a `Date` or `x-amz-date` header to seconds since 1970.
 #[must_use]
 pub fn date(text: &str) -> Option<i64> {
     let date = parse_date(text).map(|time| time.as_second());
@@ -48,17 +49,17 @@ pub fn date(text: &str) -> Option<i64> {
     date
 }
 
-/// Whether an operator's `Authorization` header is well-formed.
+/// Returns whether an operator's `Authorization` header is well-formed.
 #[must_use]
 pub fn operator_header(text: &str) -> bool {
     reads_authorization(text)
 }
 
-/// The data of an `aws-chunked` body that comes in pieces of `piece` bytes; with a `key`, its
-/// chunks are signed; `trailer` is the header that is announced to come after them.
+/// Returns the data of an `aws-chunked` body that arrives in pieces of `piece` bytes. With a `key`,
+/// its chunks are signed; `trailer` is the header that is announced to follow them.
 ///
 /// # Errors
-/// The fault, in the words that the client is told.
+/// The fault, with the message that the client gets.
 ///
 /// # Panics
 /// When a piece has no bytes.
@@ -77,21 +78,21 @@ pub fn chunked(
     Ok(out.into_iter().flatten().collect())
 }
 
-/// A body in the plain form of each document that it could be: of DeleteObjects,
+/// Returns a body in the plain form of each document that it could be: of DeleteObjects,
 /// CompleteMultipartUpload, RestoreObject, CreateBucket.
 #[must_use]
 pub fn documents(body: &[u8]) -> [Option<Vec<u8>>; 4] {
     std::array::from_fn(|place| document(place, body))
 }
 
-/// A body in the plain form of the document at that place of `documents`.
+/// Returns a body in the plain form of the document at that index of `documents`.
 #[must_use]
 pub fn document(place: usize, body: &[u8]) -> Option<Vec<u8>> {
     DOCUMENTS.get(place)?.rewrite(body).ok().map(Vec::from)
 }
 
-/// What operations act on, by element and text, as s3s reads it from the plain form of the
-/// document at that place of `documents`; `None` when it refuses the document.
+/// Returns the fields that operations act on, by element and text, as s3s reads them from the plain
+/// form of the document at that index of `documents`; `None` when it refuses the document.
 #[must_use]
 pub fn read_document(place: usize, plain: &[u8]) -> Option<Vec<(&'static str, String)>> {
     match place {

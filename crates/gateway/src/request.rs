@@ -1,5 +1,5 @@
-//! What one request carries through all layers: its id, whether its signature was verified, the
-//! operation it turned out to be, and the first thing that was wrong with its body.
+//! The context of one request, shared by all layers: its id, whether its signature was verified,
+//! its operation, and the first fault of its body.
 
 mod fault;
 
@@ -12,19 +12,19 @@ use hyper::body::Incoming;
 
 pub(crate) use self::fault::BodyFault;
 
-/// Shared by the layers of one request, as an extension of the request.
+/// The context of one request, stored as an extension of the request.
 #[derive(Debug)]
 pub(crate) struct RequestContext {
     id: String,
     operation: OnceLock<String>,
-    /// The operation whose document was read and rewritten.
+    /// The operation whose document was read and rewritten, if any.
     document: OnceLock<&'static str>,
     fault: OnceLock<BodyFault>,
     is_signed: AtomicBool,
-    /// The headers after a chunked body.
+    /// The trailers of a chunked body.
     trailers: OnceLock<HeaderMap>,
     bytes_in: AtomicU64,
-    /// What is left of the body when its reader gave up.
+    /// The unread rest of the body, left when its reader gave up.
     unread: Mutex<Option<Incoming>>,
 }
 
@@ -47,18 +47,18 @@ impl RequestContext {
         &self.id
     }
 
-    /// Notes which S3 operation it is.
+    /// Records which S3 operation it is.
     pub(crate) fn set_operation(&self, name: &str) {
-        // A request is resolved once; a second note would only repeat it.
+        // A request is resolved once; a second call would only repeat it.
         let _ = self.operation.set(name.to_owned());
     }
 
-    /// The operation, or `Refused` when the request did not get as far as being one.
+    /// The operation, or `Refused` when the request was refused before it was known.
     pub(crate) fn operation(&self) -> &str {
         self.operation.get().map_or("Refused", String::as_str)
     }
 
-    /// Notes that the body is a document of this operation, in its plain form.
+    /// Records that the body is a document of this operation, in its plain form.
     pub(crate) fn set_document(&self, operation: &'static str) {
         // A request has one document.
         let _ = self.document.set(operation);
@@ -69,17 +69,17 @@ impl RequestContext {
         self.document.get().copied()
     }
 
-    /// Notes what is wrong with the body; the first fault is the cause of all others.
+    /// Records a fault of the body; the first fault is the cause of all others.
     pub(crate) fn set_fault(&self, fault: BodyFault) {
         let _ = self.fault.set(fault);
     }
 
-    /// What is wrong with the body, if anything.
+    /// The first fault of the body, if any.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
         self.fault.get().copied()
     }
 
-    /// Notes that the signature of the request was verified.
+    /// Records that the signature of the request was verified.
     pub(crate) fn set_signed(&self) {
         self.is_signed.store(true, Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ impl RequestContext {
         let _ = self.trailers.set(trailers);
     }
 
-    /// The headers that came after the body, once it was read to its end.
+    /// The trailers of the body, once it was read to its end.
     pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
         self.trailers.get()
     }
@@ -118,7 +118,7 @@ impl RequestContext {
     }
 }
 
-/// Ids that differ within a process for certain and between processes almost certainly.
+/// Generates ids that are unique within a process, and almost certainly unique between processes.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     next: AtomicU64,
@@ -130,7 +130,7 @@ impl RequestIds {
         Self { next: AtomicU64::new(RandomState::new().hash_one("request ids")) }
     }
 
-    /// 16 hexadecimal digits, as S3's.
+    /// Returns the next id: 16 hexadecimal digits, like S3's.
     pub(crate) fn next(&self) -> String {
         let n = self.next.fetch_add(1, Ordering::Relaxed);
         // An odd factor permutes the 64-bit integers, so neighbors look unlike and none repeats.

@@ -1,4 +1,4 @@
-//! How fast sectors are written and imaged: voxels a second, on one core.
+//! Benchmarks writing and imaging of sectors: voxels per second, on one core.
 //!
 //! `cargo run --release -p fulgurite-glass --example channel_speed [PRESET [SIDE [SECTORS]]]`
 #![expect(

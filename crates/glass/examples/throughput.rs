@@ -1,13 +1,13 @@
-//! How fast one core writes, verifies, reads and recovers platters in memory.
+//! Benchmarks one core at writing, verifying, reading and recovering platters in memory.
 //!
 //! ```text
 //! cargo run --release --package fulgurite-glass --example throughput [PROFILE] [MIB]
 //! ```
 //!
-//! Prints MB of user data per second of processor time for each step (of wall time, where the
-//! system does not tell the former), so that other work on the machine matters little, and a
-//! digest of the platter, which must not change from run to run. This measures codes and checksums
-//! in memory, no disk.
+//! Prints MB of user data per second of CPU time for each step (of wall time, where the system does
+//! not report CPU time), so that other load on the machine matters little, and a digest of the
+//! platter, which must not change from run to run. This measures codes and checksums in memory, no
+//! disk.
 
 #![expect(clippy::print_stdout, reason = "a report is what this program is for")]
 #![expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let header = header(&geometry, 0, bytes);
     let room = usize::try_from(header.map().file_bytes())?;
-    // The memory is touched first: page faults are no part of the measurement.
+    // Touches the memory first: page faults are not part of the measurement.
     let mut file = vec![1; room];
     file.clear();
     let platters = (mib << 20) / bytes;
@@ -104,7 +104,7 @@ fn timed<T>(
     Ok(result)
 }
 
-/// Processor time of this thread, where the system tells.
+/// Returns the CPU time of this thread, where the system reports it.
 fn processor_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)

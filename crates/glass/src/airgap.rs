@@ -1,10 +1,11 @@
-//! The air gap, as types: a written platter can be read, and nothing can write to it again.
+//! The air gap, expressed in types: a written platter can be read, and nothing can write to it
+//! again.
 //!
 //! ```text
 //! Blank --WriteDrive::write--> PlatterWriter --finish--> Written      (one way)
 //! ```
 //!
-//! A [`Blank`] is consumed when writing begins and nothing makes one from a [`Written`]:
+//! Writing consumes a [`Blank`], and nothing turns a [`Written`] into one:
 //!
 //! ```compile_fail,E0308
 //! # use fulgurite_glass::{PlatterHeader, WriteDrive, Written};
@@ -24,34 +25,34 @@
 //! }
 //! ```
 //!
-//! The types stand for the pieces of glass. They do not stand for files: a caller that opens a
-//! sealed file for writing goes around them, which is why sealed files are read-only.
+//! The types stand for the pieces of glass, not for files: a caller that opens a sealed file for
+//! writing bypasses them, which is why sealed files are read-only.
 
 use fulgurite_units::PlatterId;
 
 use crate::seal::Seal;
 
-/// A platter fresh from the supply, on which nothing was ever written.
+/// A new platter on which nothing was ever written.
 #[derive(Debug)]
 pub struct Blank {
     platter: PlatterId,
 }
 
 impl Blank {
-    /// A blank from the supply, under the id it will have.
+    /// Creates a blank with the ID of the platter that it will become.
     #[must_use]
     pub const fn new(platter: PlatterId) -> Self {
         Self { platter }
     }
 
-    /// Its id.
+    /// ID of the platter.
     #[must_use]
     pub const fn platter(&self) -> PlatterId {
         self.platter
     }
 }
 
-/// A finished platter. It cannot become blank again, and nothing that writes takes it.
+/// A finished platter. It cannot become blank again, and no function that writes accepts it.
 #[derive(Debug)]
 pub struct Written {
     platter: PlatterId,
@@ -64,13 +65,13 @@ impl Written {
         Self { platter: blank.platter, seal }
     }
 
-    /// Its id.
+    /// ID of the platter.
     #[must_use]
     pub const fn platter(&self) -> PlatterId {
         self.platter
     }
 
-    /// Its final record: tracks, bytes and digest.
+    /// Final record of the platter: tracks, bytes and digest.
     #[must_use]
     pub const fn seal(&self) -> &Seal {
         &self.seal

@@ -1,5 +1,5 @@
-//! Does the redundancy of a platter fit what it was made of? Told from signatures alone, while the
-//! platter is read once, without decoding anything.
+//! Checks, from signatures alone, whether a platter's redundancy matches its information, while the
+//! platter is read once. Nothing is decoded.
 //!
 //! ```text
 //! sectors of a track --> their signatures --> the track's code over signatures --> the same?
@@ -7,11 +7,11 @@
 //!                              '-- of all tracks of a group --> the group's code --> the same?
 //! ```
 //!
-//! The signature of a redundancy shard is the same combination of signatures as the shard is of
-//! shards, so a code over payloads is checked by the code over 8 bytes each. Checksums tell that
-//! sectors are as they were written; this tells that what was written can bring others back. A
-//! sector that failed takes its signature from its track, as its payload would. Nothing is told
-//! of tracks that lost more than their redundancy, nor of a group with such a track.
+//! The signature of a redundancy shard is the same linear combination of signatures as the shard is
+//! of shards, so a code over payloads can be checked by the code over 8 bytes each. Checksums
+//! verify that sectors are as they were written; this verifies that the redundancy can restore lost
+//! sectors. The signature of a failed sector is decoded from its track, as its payload would be.
+//! Tracks that lost more than their redundancy, and groups with such a track, are not checked.
 
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{LARGE_SHARD_ALIGN, LargeStreamEncoder, SIGNATURE_BYTES, Signature};
@@ -20,26 +20,27 @@ use fulgurite_units::TrackIndex;
 use crate::geometry::{Geometry, TrackMap, TrackRole};
 use crate::{FormatVersion, GlassError};
 
-/// Half a block of the large code: where the second coordinates of its symbols begin.
+/// Half a block of the large code: offset of the second coordinates of its symbols.
 const SECOND: usize = LARGE_SHARD_ALIGN / 2;
 
-/// The check of one platter's redundancy, track by track in the order of the file.
+/// Check of one platter's redundancy, track by track in the order of the file.
 pub(crate) struct Audit {
     geometry: Geometry,
     map: TrackMap,
     track_code: SmallCode,
     /// The group's code over signatures, column by column.
     group: Vec<LargeStreamEncoder>,
-    /// Information tracks of the group at hand that went into its sum, if none was missing.
+    /// Number of information tracks of the current group that were added to its sum; `None` if one
+    /// was missing.
     summed: Option<u16>,
     is_finished: bool,
-    /// Physical tracks whose redundancy does not fit.
+    /// Physical tracks whose redundancy does not match.
     mismatched: Vec<TrackIndex>,
 }
 
 impl Audit {
-    /// A check for a platter of this version; none for version 1, whose field has no signatures
-    /// that go through its code.
+    /// Creates a check for a platter of this version. Returns `None` for version 1, over whose
+    /// field no signatures commute with its code.
     pub(crate) fn new(format: FormatVersion, map: &TrackMap) -> Result<Option<Self>, GlassError> {
         if format == FormatVersion::One {
             return Ok(None);
@@ -62,7 +63,7 @@ impl Audit {
         }))
     }
 
-    /// Takes the signatures of a track's sectors by layer, `None` for those that failed.
+    /// Checks a track by the signatures of its sectors by layer, `None` for failed ones.
     pub(crate) fn track(
         &mut self,
         place: TrackIndex,
@@ -81,7 +82,7 @@ impl Audit {
             TrackRole::Information(track) => {
                 let in_group = u32::from(self.geometry.group_information_tracks);
                 if track.get().is_multiple_of(in_group) {
-                    // Ends the sum of the group before, which may have been given up.
+                    // Ends the sum of the previous group, which may have been abandoned.
                     self.finish_group();
                     (self.summed, self.is_finished) = (Some(0), false);
                 }
@@ -106,12 +107,13 @@ impl Audit {
         Ok(())
     }
 
-    /// Tracks whose redundancy does not fit.
+    /// Returns the tracks whose redundancy does not match.
     pub(crate) fn finish(self) -> Vec<TrackIndex> {
         self.mismatched
     }
 
-    /// All signatures of a track, where enough are given, and whether those that are given fit.
+    /// Returns all signatures of a track, if enough are given, and whether the given ones are
+    /// consistent.
     fn complete(
         &self,
         signatures: &[Option<Signature>],
@@ -121,7 +123,7 @@ impl Audit {
         if given.len() < self.track_code.information() {
             return Ok((None, true));
         }
-        // Just as many as are needed tell all the others.
+        // The minimum number of signatures determines all the others.
         let (basis, rest) = given.split_at(self.track_code.information());
         let wanted: Vec<usize> =
             (0..signatures.len()).filter(|layer| basis.binary_search(layer).is_err()).collect();
@@ -155,7 +157,7 @@ impl Audit {
         }
     }
 
-    /// Whether a redundancy track is that of the information tracks added before it.
+    /// Whether a redundancy track matches the information tracks added before it.
     fn fits_group(&mut self, index: u16, whole: &[Signature]) -> bool {
         self.finish_group();
         self.geometry.group_columns().zip(&self.group).all(|(column, encoder)| {
@@ -167,7 +169,7 @@ impl Audit {
     }
 }
 
-/// A signature as a shard of the large code: its four elements of GF(2^16), then zeros.
+/// Converts a signature to a shard of the large code: its four elements of GF(2^16), then zeros.
 fn as_shard(signature: Signature) -> [u8; LARGE_SHARD_ALIGN] {
     let mut shard = [0; LARGE_SHARD_ALIGN];
     for (symbol, element) in signature.0.chunks_exact(2).enumerate() {

@@ -1,4 +1,4 @@
-//! What can go wrong with a platter. An unreadable sector is not here: it is data of a report.
+//! Errors of platters. An unreadable sector is no error: it is data in a report.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use fulgurite_units::{ArchiveId, ErrorKind, PlatterId};
 
 use crate::InformationTrack;
 
-/// A redundancy level, from the cheapest to read to the dearest.
+/// A redundancy level, from the cheapest to read to the most expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeLevel {
@@ -29,18 +29,18 @@ impl std::fmt::Display for CodeLevel {
     }
 }
 
-/// A track whose bytes the named level, the last one tried, could not bring back.
+/// A track that could not be restored by any level up to the named one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Unreadable {
     /// The platter that holds (or held) the track.
     pub platter: PlatterId,
     /// The track that was wanted.
     pub track: InformationTrack,
-    /// The level of code that gave up.
+    /// The last level tried.
     pub level: CodeLevel,
-    /// Sectors lost in the code word that gave up; platters, when it is the cross-platter code.
+    /// Sectors lost in the codeword that failed; platters, for the cross-platter code.
     pub lost: u32,
-    /// Sectors, or platters, that this code can lose.
+    /// Sectors, or platters, that this code can restore.
     pub redundancy: u32,
 }
 
@@ -60,36 +60,36 @@ impl std::fmt::Display for Unreadable {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GlassError {
-    /// The numbers of a geometry do not make a platter.
+    /// The parameters of a geometry are invalid.
     #[error("geometry \"{profile}\" is invalid: {reason}")]
     Geometry {
-        /// Its name.
+        /// Name of its profile.
         profile: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         reason: String,
     },
     /// There is no profile of this name.
     #[error("there is no geometry profile \"{profile}\"; use sliver, demo, desk or silica")]
     UnknownProfile {
-        /// The name asked for.
+        /// The requested name.
         profile: String,
     },
-    /// It cannot be told whether sectors can be read.
+    /// The medium cannot determine whether sectors are readable.
     #[error("sectors of platter {platter} could not be decoded: {reason}")]
     Medium {
         /// The platter.
         platter: PlatterId,
-        /// What went wrong.
+        /// Description of the failure.
         reason: String,
     },
-    /// A number of the voxel channel is out of range.
+    /// A parameter of the voxel channel is out of range.
     #[error("channel: {field} is {value}; it may be {allowed}")]
     Channel {
-        /// Which.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// Allowed values.
         allowed: String,
     },
     /// The source or sink failed.
@@ -100,10 +100,10 @@ pub enum GlassError {
         /// The cause.
         source: io::Error,
     },
-    /// No sector of a platter header was found at the front or the back.
+    /// No header sector of a platter was found at the front or the back.
     #[error("this is not a platter: no header sector can be read at its front or back")]
     NotAPlatter,
-    /// Written by a later version of the format.
+    /// The platter was written by a later version of the format.
     #[error("platter format version {found} is not supported (this program reads up to {known})")]
     UnsupportedVersion {
         /// The version on the platter.
@@ -111,12 +111,12 @@ pub enum GlassError {
         /// The latest version that can be read.
         known: u16,
     },
-    /// The platter's header says nonsense.
+    /// The platter's header is invalid.
     #[error("the header of platter {platter} is invalid: {reason}")]
     Header {
         /// The platter, as its sectors name it.
         platter: PlatterId,
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
     /// Some pages of the header are lost in all replicas.
@@ -134,45 +134,45 @@ pub enum GlassError {
     HeaderTooLong {
         /// Sectors needed for one replica.
         pages: u32,
-        /// Sectors of a track.
+        /// Sectors per track.
         sectors: u32,
     },
-    /// Another archive's platter.
+    /// The platter belongs to another archive.
     #[error("platter {platter} belongs to archive {found}, not to {expected}")]
     WrongArchive {
         /// The platter found.
         platter: PlatterId,
-        /// The archive asked for.
+        /// The requested archive.
         expected: ArchiveId,
         /// The archive that wrote it.
         found: ArchiveId,
     },
-    /// Another platter of the same archive.
+    /// This is another platter of the same archive.
     #[error("this is platter {found}, not {expected}")]
     WrongPlatter {
-        /// The platter asked for.
+        /// The requested platter.
         expected: PlatterId,
         /// The platter found.
         found: PlatterId,
     },
-    /// The file ends before the platter does.
+    /// The file is shorter than the platter.
     #[error("platter {platter} is truncated: {found} of {expected} bytes")]
     Truncated {
         /// The platter.
         platter: PlatterId,
-        /// Bytes that its header asks for.
+        /// File size according to the header.
         expected: u64,
-        /// Bytes that are there.
+        /// Actual file size.
         found: u64,
     },
-    /// The file goes on after the platter's end.
+    /// The file is longer than the platter.
     #[error("platter {platter} has {found} bytes instead of {expected}")]
     Overlong {
         /// The platter.
         platter: PlatterId,
-        /// Bytes that its header asks for.
+        /// File size according to the header.
         expected: u64,
-        /// Bytes that are there.
+        /// Actual file size.
         found: u64,
     },
     /// The platter has no valid final record: its write did not finish, or all copies are damaged.
@@ -186,7 +186,7 @@ pub enum GlassError {
     SealMismatch {
         /// The platter.
         platter: PlatterId,
-        /// What differs.
+        /// Which fields differ.
         reason: String,
     },
     /// More user bytes were written than the header announced.
@@ -197,7 +197,7 @@ pub enum GlassError {
         /// User bytes announced.
         planned: u64,
     },
-    /// The write ended before the user bytes that the header announced.
+    /// The write ended before all user bytes that the header announced were given.
     #[error("platter {platter} was planned for {planned} bytes and got {written}")]
     Incomplete {
         /// The platter.
@@ -207,30 +207,30 @@ pub enum GlassError {
         /// User bytes given.
         written: u64,
     },
-    /// A place outside the platter was asked for.
+    /// A requested range is outside the platter.
     #[error("platter {platter} has {size} user bytes; {length} bytes at {offset} are outside")]
     Range {
         /// The platter.
         platter: PlatterId,
-        /// First byte asked for.
+        /// First byte requested.
         offset: u64,
-        /// Bytes asked for.
+        /// Number of bytes requested.
         length: u64,
         /// User bytes of the platter.
         size: u64,
     },
-    /// All levels that were at hand failed.
+    /// All available levels failed.
     #[error("{0}")]
     Unreadable(Unreadable),
-    /// A file list does not parse.
+    /// A file list is malformed.
     #[error("the file list is damaged at byte {offset}: {reason}")]
     List {
         /// Byte offset in the list.
         offset: u64,
-        /// What is wrong.
+        /// Description of the problem.
         reason: &'static str,
     },
-    /// The members handed in are not those of the set.
+    /// The given members are not those of the set.
     #[error("a set of {expected} platters was given {found} members, position {wanted} wanted")]
     SetShape {
         /// Members of a full set.
@@ -240,13 +240,13 @@ pub enum GlassError {
         /// The position to recover.
         wanted: usize,
     },
-    /// A code refused its arguments.
+    /// A code rejected its arguments.
     #[error(transparent)]
     Code(#[from] CodeError),
 }
 
 impl GlassError {
-    /// What a caller can do about this error.
+    /// Returns the kind of this error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,13 +1,14 @@
 //! Simulated sector failures: which sectors the medium fails to read.
 //!
-//! Failures are a pure function of seed and place, so a platter fails alike each time it is read
-//! and a run repeats from its seed. This stands in for the voxel channel, which is not here yet.
+//! Failures are a pure function of seed and place, so a platter fails identically each time it is
+//! read, and a run can be repeated from its seed. It is a cheap alternative to simulating the voxel
+//! channel.
 
 use fulgurite_units::{LayerIndex, PlatterId, Ratio, Seed, TrackIndex};
 
-/// Says which sectors cannot be read.
+/// Decides which sectors cannot be read.
 pub trait Faults: Sync {
-    /// Whether this sector fails.
+    /// Returns whether this sector fails.
     fn fails(&self, platter: PlatterId, track: TrackIndex, layer: LayerIndex) -> bool;
 }
 
@@ -30,7 +31,8 @@ pub struct SeededFaults {
 }
 
 impl SeededFaults {
-    /// Each sector fails with chance `sector_rate`; each track fails whole with `track_rate`.
+    /// Creates faults: each sector fails with probability `sector_rate`; each track fails as a
+    /// whole with probability `track_rate`.
     #[must_use]
     pub fn new(seed: Seed, sector_rate: Ratio, track_rate: Ratio) -> Self {
         Self {
@@ -47,14 +49,14 @@ impl Faults for SeededFaults {
         #[expect(clippy::cast_possible_truncation, reason = "both halves of the id are taken")]
         let (low, high) = (id as u64, (id >> 64) as u64);
         let track_hash = mix(mix(mix(self.key ^ low) ^ high) ^ u64::from(track.get()));
-        // A layer is a 16-bit number: bit 16 keeps the draws of sectors apart from the track's.
+        // A layer is a 16-bit number: bit 16 separates the draws of sectors from those of tracks.
         mix(track_hash) < self.track_limit
             || mix(track_hash ^ 1 << 16 ^ u64::from(layer.get())) < self.sector_limit
     }
 }
 
-/// The value below which a uniform 64-bit draw has the chance `rate`; at rate 1 one draw of 2^64
-/// is missed.
+/// Returns the limit below which a uniform 64-bit draw falls with probability `rate`; at rate 1 one
+/// draw of 2^64 is missed.
 fn limit(rate: Ratio) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -65,7 +67,7 @@ fn limit(rate: Ratio) -> u64 {
     limit
 }
 
-/// The finalizer of SplitMix64: a fast mixing of 64 bits.
+/// One step of SplitMix64: a fast mixing of 64 bits.
 const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

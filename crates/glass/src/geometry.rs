@@ -1,4 +1,4 @@
-//! Geometry: the numbers of a platter, and what follows from them.
+//! Geometry: the parameters of a platter, and the layout that follows from them.
 //!
 //! ```text
 //! file of a platter          (one cell = one track image; the last group may be short)
@@ -9,7 +9,7 @@
 //! physical 0  1 ..                                        last
 //! ```
 //!
-//! Only information tracks that carry something exist; the redundancy tracks of a short last group
+//! Only information tracks that are in use exist; the redundancy tracks of a short last group
 //! follow its last information track. This is arithmetic only: nothing here reads or writes.
 
 use fulgurite_codes::LargeCode;
@@ -24,13 +24,13 @@ use crate::limits::{SECTOR_PAYLOAD_BYTES_MAX, TRACK_IMAGE_BYTES_MAX, TRACK_SECTO
 use crate::seal::SEAL_BYTES;
 use crate::sector::SECTOR_OVERHEAD;
 
-/// The numbers of a platter and of its platter-set, under a profile name.
+/// The parameters of a platter and of its platter-set, under a profile name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
     /// Name of the profile.
     pub profile: String,
-    /// Bytes of payload in a sector, a multiple of 128.
+    /// Payload bytes per sector, a multiple of 128.
     pub sector_payload_bytes: u32,
     /// Information sectors of a track (I_t).
     pub track_information_sectors: u16,
@@ -40,7 +40,7 @@ pub struct Geometry {
     pub group_information_tracks: u16,
     /// Redundancy tracks of a large group (R_l).
     pub group_redundancy_tracks: u16,
-    /// Sectors of each track that one code word of the large-group code takes.
+    /// Sectors of each track in one codeword of the large-group code.
     pub group_span_sectors: u16,
     /// Large groups of a platter.
     pub groups: u32,
@@ -48,42 +48,42 @@ pub struct Geometry {
     pub set_information_platters: u16,
     /// Redundancy platters of a set (R_p).
     pub set_redundancy_platters: u16,
-    /// Sectors of each platter's track that are worked on together when a set is encoded or a
-    /// track recovered. In version 1 of the format they are one code word; since then each sector
-    /// is one of its own and this is but a size of reads.
+    /// Sectors of each platter's track that are processed together when a set is encoded or a track
+    /// is recovered. In version 1 of the format they are one codeword; in later versions each
+    /// sector is a codeword of its own, and this only sets the size of reads.
     pub set_span_sectors: u16,
 }
 
-/// Where a user byte lies.
+/// Location of a user byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Which information track.
+    /// Information track.
     pub track: InformationTrack,
-    /// Which sector of it.
+    /// Sector of the track.
     pub layer: LayerIndex,
-    /// Which byte of the sector's payload.
+    /// Byte of the sector's payload.
     pub byte: u32,
 }
 
-/// Sectors `first .. first + count` of each track: what one code word of a span code takes.
+/// Sectors `first .. first + count` of each track: those in one codeword of a span code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     /// First information sector.
     pub first: u16,
-    /// How many; the last column of a track may be shorter than the span.
+    /// Number of sectors; the last column of a track may be shorter than the span.
     pub count: u16,
 }
 
 impl Column {
-    /// Its sectors of a track, by layer.
+    /// Returns its sectors of a track, by layer.
     pub(crate) fn layers(self) -> std::ops::Range<usize> {
         usize::from(self.first)..usize::from(self.first) + usize::from(self.count)
     }
 }
 
 impl Geometry {
-    /// The profile of this name: `sliver` (small enough for voxels to be simulated), `demo`, `desk`
-    /// or `silica`.
+    /// Returns the profile of this name: `sliver` (small enough for voxels to be simulated),
+    /// `demo`, `desk` or `silica`.
     ///
     /// # Errors
     /// [`GlassError::UnknownProfile`].
@@ -111,8 +111,8 @@ impl Geometry {
         })
     }
 
-    /// Checks that the numbers make a platter within the limits of the format. Nothing more is
-    /// asked of a platter that is there: how much room its header has was settled when it was
+    /// Checks that the parameters give a platter within the limits of the format. An existing
+    /// platter is checked for nothing more: the room for its header was settled when it was
     /// written, by a program whose header may have been shorter.
     pub(crate) fn validate_numbers(&self) -> Result<(), GlassError> {
         let refuse =
@@ -156,62 +156,64 @@ impl Geometry {
         Ok(())
     }
 
-    /// Bytes of a sector in the file: header, payload, checksum.
+    /// Returns the bytes of a sector in the file: header, payload, checksum.
     #[must_use]
     pub const fn sector_image_bytes(&self) -> usize {
         self.sector_payload_bytes as usize + SECTOR_OVERHEAD
     }
 
-    /// Sectors of a track, information and redundancy.
+    /// Returns the sectors of a track, information and redundancy.
     #[must_use]
     pub const fn track_sectors(&self) -> u16 {
         self.track_information_sectors + self.track_redundancy_sectors
     }
 
-    /// Bytes of a track in the file.
+    /// Returns the bytes of a track in the file.
     #[must_use]
     pub const fn track_image_bytes(&self) -> usize {
         self.sector_image_bytes() * self.track_sectors() as usize
     }
 
-    /// User bytes of a track.
+    /// Returns the user bytes of a track.
     #[must_use]
     pub const fn track_user_bytes(&self) -> usize {
         self.sector_payload_bytes as usize * self.track_information_sectors as usize
     }
 
-    /// Information tracks of a full platter.
+    /// Returns the information tracks of a full platter.
     #[must_use]
     pub const fn information_tracks(&self) -> u32 {
         self.groups * self.group_information_tracks as u32
     }
 
-    /// User bytes of a full platter.
+    /// Returns the user bytes of a full platter.
     #[must_use]
     pub const fn platter_user_bytes(&self) -> u64 {
         self.track_user_bytes() as u64 * self.information_tracks() as u64
     }
 
-    /// Platters of a full set.
+    /// Returns the platters of a full set.
     #[must_use]
     pub const fn set_platters(&self) -> u16 {
         self.set_information_platters + self.set_redundancy_platters
     }
 
-    /// User bytes of a full set.
+    /// Returns the user bytes of a full set.
     #[must_use]
     pub const fn set_user_bytes(&self) -> u64 {
         self.platter_user_bytes() * self.set_information_platters as u64
     }
 
-    /// Information tracks that `user_bytes` take: the last one may be part full.
+    /// Returns the number of information tracks for `user_bytes`; the last one may be partly
+    /// filled.
     #[must_use]
     pub fn tracks_for(&self, user_bytes: u64) -> u32 {
         let tracks = user_bytes.div_ceil(self.track_user_bytes() as u64);
         u32::try_from(tracks).unwrap_or(u32::MAX)
     }
 
-    /// Where the user byte at `offset` lies. The offset is below [`Self::platter_user_bytes`].
+    /// Returns the location of the user byte at `offset`, which is below
+    /// [`Self::platter_user_bytes`].
     ///
     /// # Panics
     /// When the offset is outside the platter.
@@ -228,27 +230,27 @@ impl Geometry {
         }
     }
 
-    /// The tracks of a platter that holds `used` information tracks.
+    /// Returns the tracks of a platter that holds `used` information tracks.
     ///
     /// # Panics
-    /// When the platter has not so many.
+    /// When the platter does not have that many.
     #[must_use]
     pub fn map(&self, used: u32) -> TrackMap {
         assert!(used <= self.information_tracks(), "{used} tracks do not fit the platter");
         TrackMap { geometry: self.clone(), used }
     }
 
-    /// The columns of the large-group code.
+    /// Returns the columns of the large-group code.
     pub fn group_columns(&self) -> impl Iterator<Item = Column> + use<> {
         columns(self.track_information_sectors, self.group_span_sectors)
     }
 
-    /// The columns of the cross-platter code.
+    /// Returns the columns of the cross-platter code.
     pub fn set_columns(&self) -> impl Iterator<Item = Column> + use<> {
         columns(self.track_information_sectors, self.set_span_sectors)
     }
 
-    /// The code within a track.
+    /// Returns the within-track code.
     ///
     /// # Errors
     /// When the field is too small for it.
@@ -256,7 +258,7 @@ impl Geometry {
         small(self.track_information_sectors, self.track_redundancy_sectors)
     }
 
-    /// The code of one column of a large group, `count` sectors of each track.
+    /// Returns the code of one column of a large group, `count` sectors of each track.
     ///
     /// # Errors
     /// When the field is too small for it.
@@ -266,7 +268,7 @@ impl Geometry {
         Ok(LargeCode::new(information, redundancy)?)
     }
 
-    /// The code of one sector of all platters of a set.
+    /// Returns the code of one sector of all platters of a set.
     ///
     /// # Errors
     /// When the field is too small for it.
@@ -274,21 +276,21 @@ impl Geometry {
         small(self.set_information_platters, self.set_redundancy_platters)
     }
 
-    /// The code within a track of version 1.
+    /// Returns the within-track code of version 1.
     pub(crate) fn track_code_version1(&self) -> Result<ErasureCode, GlassError> {
         let (information, redundancy) =
             wide(self.track_information_sectors, self.track_redundancy_sectors, 1);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 
-    /// The code of one column of a large group of version 1.
+    /// Returns the code of one column of a large group of version 1.
     pub(crate) fn group_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
         let (information, redundancy) =
             wide(self.group_information_tracks, self.group_redundancy_tracks, count);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 
-    /// The code of one column of a platter-set of version 1.
+    /// Returns the code of one column of a platter-set of version 1.
     pub(crate) fn set_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
         let (information, redundancy) =
             wide(self.set_information_platters, self.set_redundancy_platters, count);
@@ -300,7 +302,7 @@ fn small(information: u16, redundancy: u16) -> Result<SmallCode, GlassError> {
     Ok(SmallCode::new(usize::from(information), usize::from(redundancy))?)
 }
 
-/// Shards of a code word of `count` sectors of each track or platter.
+/// Returns the shard counts of a codeword of `count` sectors of each track or platter.
 fn wide(information: u16, redundancy: u16, count: u16) -> (usize, usize) {
     let span = usize::from(count);
     (usize::from(information) * span, usize::from(redundancy) * span)
@@ -315,7 +317,7 @@ fn columns(sectors: u16, span: u16) -> impl Iterator<Item = Column> {
         .map(move |first| Column { first, count: span.min(sectors - first) })
 }
 
-/// What a physical track holds.
+/// Role of a physical track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackRole {
@@ -325,9 +327,9 @@ pub enum TrackRole {
     Information(InformationTrack),
     /// Redundancy of a large group.
     Redundancy {
-        /// Which large group.
+        /// Index of the large group.
         group: u32,
-        /// Which of its redundancy tracks.
+        /// Index among the group's redundancy tracks.
         index: u16,
     },
 }
@@ -346,19 +348,19 @@ impl TrackMap {
         &self.geometry
     }
 
-    /// Information tracks on the platter.
+    /// Number of information tracks on the platter.
     #[must_use]
     pub const fn information_tracks(&self) -> u32 {
         self.used
     }
 
-    /// Large groups on the platter, the last one perhaps short.
+    /// Returns the number of large groups on the platter; the last one may be short.
     #[must_use]
     pub const fn groups(&self) -> u32 {
         self.used.div_ceil(self.geometry.group_information_tracks as u32)
     }
 
-    /// Information tracks of large group `group`.
+    /// Returns the number of information tracks of large group `group`.
     #[must_use]
     pub fn group_tracks(&self, group: u32) -> u16 {
         let full = self.geometry.group_information_tracks;
@@ -366,22 +368,22 @@ impl TrackMap {
         u16::try_from(left).map_or(full, |left| left.min(full))
     }
 
-    /// Physical tracks on the platter, both headers included.
+    /// Returns the number of physical tracks on the platter, both headers included.
     #[must_use]
     pub const fn tracks(&self) -> u32 {
         2 + self.used + self.groups() * self.geometry.group_redundancy_tracks as u32
     }
 
-    /// The large group of an information track.
+    /// Returns the large group of an information track.
     #[must_use]
     pub const fn group_of(&self, track: InformationTrack) -> u32 {
         track.get() / self.geometry.group_information_tracks as u32
     }
 
-    /// The physical place of an information track of this platter.
+    /// Returns the physical track of an information track of this platter.
     ///
     /// # Panics
-    /// When the platter has not so many information tracks.
+    /// When the platter does not have that many information tracks.
     #[must_use]
     pub fn physical(&self, track: InformationTrack) -> TrackIndex {
         assert!(track.get() < self.used, "information track {track} of {} tracks", self.used);
@@ -389,7 +391,7 @@ impl TrackMap {
         TrackIndex::new(1 + track.get() + before)
     }
 
-    /// The physical place of a redundancy track of a large group of this platter.
+    /// Returns the physical track of a redundancy track of a large group of this platter.
     ///
     /// # Panics
     /// When the platter has no such track.
@@ -402,7 +404,7 @@ impl TrackMap {
         TrackIndex::new(1 + last.min(self.used) + group * per_group + u32::from(index))
     }
 
-    /// What the physical track holds; `None` behind the last one.
+    /// Returns the role of a physical track; `None` beyond the last one.
     #[must_use]
     pub fn role(&self, track: TrackIndex) -> Option<TrackRole> {
         let (track, last) = (track.get(), self.tracks() - 1);
@@ -425,13 +427,13 @@ impl TrackMap {
         }
     }
 
-    /// Byte offset of a physical track in the platter's file.
+    /// Returns the byte offset of a physical track in the platter's file.
     #[must_use]
     pub const fn offset(&self, track: TrackIndex) -> u64 {
         track.get() as u64 * self.geometry.track_image_bytes() as u64
     }
 
-    /// Bytes of the whole file: all tracks and the final record.
+    /// Returns the size of the whole file: all tracks and the final record.
     #[must_use]
     pub const fn file_bytes(&self) -> u64 {
         self.tracks() as u64 * self.geometry.track_image_bytes() as u64 + SEAL_BYTES as u64

@@ -1,4 +1,4 @@
-//! The large-group code at work: a track that its own redundancy cannot restore.
+//! Decoding with the large-group code: restores a track that its own redundancy cannot restore.
 //!
 //! ```text
 //! column by column, only those that hold a lost sector of the wanted track:
@@ -9,8 +9,8 @@
 //!      within-track code does the rest
 //! ```
 //!
-//! Memory: one column of the group and one more track. This reads a whole group at worst, which is
-//! why it is not the first thing tried.
+//! Memory: one column of the group and one more track. In the worst case this reads a whole group,
+//! which is why it is not the first level tried.
 
 use fulgurite_codes::Shard;
 use fulgurite_units::TrackIndex;
@@ -29,7 +29,7 @@ use crate::{FormatVersion, GlassError};
 struct ColumnBuffer {
     /// `count` sector images of each track.
     bytes: Vec<u8>,
-    /// Whether each of them is lost.
+    /// Whether each sector is lost.
     lost: Vec<bool>,
 }
 
@@ -100,7 +100,8 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(())
     }
 
-    /// Reads and checks a column of one track: sector images into `span`, losses onto `lost`.
+    /// Reads and checks a column of one track: sector images into `span`, losses appended to
+    /// `lost`.
     pub(crate) fn load_span(
         &self,
         place: TrackIndex,
@@ -113,7 +114,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         self.read_sectors(place, column.first, span, medium, each)
     }
 
-    /// Restores sectors of the column within their own tracks, where those can.
+    /// Restores sectors of the column within their own tracks, where possible.
     fn repair_column(
         &self,
         wanted: InformationTrack,
@@ -162,7 +163,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         let own = usize::try_from(wanted.get() % u32::from(geometry.group_information_tracks))
             .unwrap_or(usize::MAX);
         let shard = |index: usize| {
-            // Stored shards are those of the used information tracks, then the redundancy.
+            // Stored shards are those of the used information tracks, followed by the redundancy.
             let stored = if index < used {
                 index
             } else if index < information {

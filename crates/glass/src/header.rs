@@ -3,7 +3,7 @@
 //! ```text
 //! header document    JSON (one object, UTF-8) + blank line + text of docs/formats/platter.md
 //! cut into pages     page i = bytes i * (P - 16) .. of the document
-//! header track       sector of layer l holds page l mod pages, so each page stands there often
+//! header track       sector of layer l holds page l mod pages, so each page is there many times
 //!
 //! payload of a header sector
 //!  0      4       8            12               16                                    P
@@ -12,8 +12,8 @@
 //! +------+-------+------------+----------------+-------------------------------------+
 //! ```
 //!
-//! The header track is not protected by a code, because a reader needs the header to know the
-//! code: it is protected by its replicas, at the front and at the back of the platter.
+//! The header track is not protected by a code, because a reader needs the header to know the code.
+//! It is protected by its replicas, at the front and at the back of the platter.
 
 mod room;
 
@@ -34,64 +34,64 @@ pub const FORMAT_TEXT: &str = include_str!("../../../docs/formats/platter.md");
 
 const ABOUT: &str = "Fulgurite platter. All about its format is in the text after this JSON.";
 
-/// Bytes before the document's bytes in a header sector's payload.
+/// Bytes in a header sector's payload before the document's bytes.
 const PAGE_HEADER_BYTES: usize = 16;
 
 /// What a platter holds, where, and how to read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatterHeader {
-    /// The version of the platter's format. It stands beside this in the document.
+    /// Version of the platter's format. It is stored outside this object in the document.
     #[serde(skip)]
     pub format: FormatVersion,
-    /// The archive that wrote the platter.
+    /// Archive that wrote the platter.
     pub archive: ArchiveId,
-    /// The platter.
+    /// ID of the platter.
     pub platter: PlatterId,
-    /// Which attempt to write it, from 0; a failed attempt is scrap.
+    /// Number of this attempt to write it, from 0; the platter of a failed attempt is scrap.
     pub generation: u32,
-    /// The platter-set it belongs to.
+    /// Platter-set that it belongs to.
     pub set: SetId,
-    /// Its part in the set.
+    /// Its role in the set.
     pub role: PlatterRole,
     /// All platters of the set by position: information first, then redundancy. `None` for those
-    /// that were not written because the set was closed short; they count as zeros.
+    /// that were not written because the set was closed early; they count as zeros.
     pub members: Vec<Option<SetMember>>,
-    /// The numbers of the platter and the set.
+    /// Parameters of the platter and the set.
     pub geometry: Geometry,
     /// Bytes of bodies, from user byte 0. On a redundancy platter: bytes of redundancy.
     pub data_bytes: u64,
-    /// Bytes of the file list, which follows the bodies. None on a redundancy platter.
+    /// Bytes of the file list, which follows the bodies. Zero on a redundancy platter.
     pub list_bytes: u64,
     /// Entries of the file list.
     pub list_entries: u32,
-    /// When the set was planned.
+    /// Time at which the set was planned.
     pub created: UnixTime,
-    /// Name and version of the program that wrote it.
+    /// Name and version of the program that wrote the platter.
     pub software: String,
 }
 
-/// A platter's part in its set.
+/// Role of a platter in its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum PlatterRole {
     /// Holds user bytes.
     Information {
-        /// Which of the information platters.
+        /// Index among the information platters.
         index: u16,
     },
     /// Holds redundancy of the information platters.
     Redundancy {
-        /// Which of the redundancy platters.
+        /// Index among the redundancy platters.
         index: u16,
     },
 }
 
-/// What each platter of a set knows of each other, enough to rebuild one that is lost.
+/// What each platter of a set records about the others, enough to rebuild a lost one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetMember {
-    /// The platter at this position.
+    /// ID of the platter at this position.
     pub platter: PlatterId,
     /// Its bytes of bodies (or redundancy).
     pub data_bytes: u64,
@@ -99,7 +99,7 @@ pub struct SetMember {
     pub list_bytes: u64,
 }
 
-/// The codes of a version, in the words of their definitions.
+/// Returns the definitions of a version's codes.
 fn codes(format: FormatVersion) -> serde_json::Value {
     let checksum = "BLAKE3, 256 bits";
     match format {
@@ -132,7 +132,7 @@ fn codes(format: FormatVersion) -> serde_json::Value {
     }
 }
 
-/// The JSON object as it is stored.
+/// The JSON object as stored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -143,13 +143,13 @@ struct Document {
 }
 
 impl PlatterHeader {
-    /// Bytes of bodies and file list.
+    /// Returns the bytes of bodies and file list.
     #[must_use]
     pub const fn user_bytes(&self) -> u64 {
         self.data_bytes.saturating_add(self.list_bytes)
     }
 
-    /// The platter's position among the members of its set.
+    /// Returns the platter's position among the members of its set.
     #[must_use]
     pub fn position(&self) -> usize {
         match self.role {
@@ -160,7 +160,7 @@ impl PlatterHeader {
         }
     }
 
-    /// The platter's tracks. The header must be valid.
+    /// Returns the platter's tracks. The header must be valid.
     ///
     /// # Panics
     /// When the user bytes do not fit the geometry.
@@ -169,8 +169,8 @@ impl PlatterHeader {
         self.geometry.map(self.geometry.tracks_for(self.user_bytes()))
     }
 
-    /// Checks that the header describes a platter that can be. Whether it fits its track is seen
-    /// when it is written; a header that was read did.
+    /// Checks that the header describes a possible platter. Whether it fits its track is checked
+    /// when it is written; a header that was read did fit.
     ///
     /// # Errors
     /// [`GlassError::Header`] or [`GlassError::Geometry`].
@@ -208,7 +208,8 @@ impl PlatterHeader {
         Ok(())
     }
 
-    /// The header document: bytes of the JSON, and JSON and text.
+    /// Builds the header document. Returns the length of the JSON, and the JSON followed by the
+    /// text.
     fn document(&self) -> Result<(usize, Vec<u8>), GlassError> {
         let document = Document {
             about: ABOUT.to_owned(),
@@ -223,7 +224,7 @@ impl PlatterHeader {
         Ok((json.len(), format!("{json}\n\n{FORMAT_TEXT}").into_bytes()))
     }
 
-    /// The header document, cut for sectors of this geometry.
+    /// Builds the header document, divided for sectors of this geometry.
     pub(crate) fn to_pages(&self) -> Result<HeaderPages, GlassError> {
         let (json_bytes, text) = self.document()?;
         let pages = pages(text.len(), &self.geometry);
@@ -250,7 +251,8 @@ impl PlatterHeader {
             return Err(invalid("the codes are not those this program knows".to_owned()));
         }
         let header = Self { format, ..document.platter };
-        // Numbers that cannot be are a wrong request in a configuration, and damage on a platter.
+        // Impossible numbers are an invalid request in a configuration, but corruption on a
+        // platter.
         header.validate().map_err(|error| {
             let is_named = matches!(error, GlassError::Header { .. });
             if is_named { error } else { invalid(error.to_string()) }
@@ -259,17 +261,17 @@ impl PlatterHeader {
     }
 }
 
-/// Bytes of the document in a header sector.
+/// Returns the document bytes per header sector.
 const fn page_bytes(geometry: &Geometry) -> usize {
     geometry.sector_payload_bytes as usize - PAGE_HEADER_BYTES
 }
 
-/// Header sectors that a document takes.
+/// Returns the number of header sectors for a document.
 const fn pages(document_bytes: usize, geometry: &Geometry) -> usize {
     document_bytes.div_ceil(page_bytes(geometry))
 }
 
-/// A header document, ready to be laid into header sectors.
+/// A header document, ready to be written to header sectors.
 pub(crate) struct HeaderPages {
     text: Vec<u8>,
     json_bytes: u32,
@@ -277,7 +279,7 @@ pub(crate) struct HeaderPages {
 }
 
 impl HeaderPages {
-    /// Fills the payload of the header sector of layer `layer`.
+    /// Fills the payload of the header sector at `layer`.
     pub(crate) fn fill(&self, layer: usize, payload: &mut [u8]) {
         let pages = self.text.len().div_ceil(self.page_bytes);
         let page = layer % pages;
@@ -294,7 +296,7 @@ impl HeaderPages {
     }
 }
 
-/// Header pages found so far, until the JSON is whole.
+/// Collects header pages until the JSON is complete.
 pub(crate) struct HeaderCollector {
     format: FormatVersion,
     archive: ArchiveId,
@@ -306,8 +308,8 @@ pub(crate) struct HeaderCollector {
 }
 
 impl HeaderCollector {
-    /// A collector for the platter of the first good header sector found; `None` when the payload
-    /// does not hold a page.
+    /// Creates a collector for the platter of the first valid header sector found. Returns `None`
+    /// when the payload does not hold a page.
     pub(crate) fn new(header: &crate::sector::SectorHeader, payload: &[u8]) -> Option<Self> {
         let json_bytes = u32_at(payload, 8);
         let document_bytes = u32_at(payload, 12);
@@ -330,7 +332,7 @@ impl HeaderCollector {
         })
     }
 
-    /// Takes a good header sector, if it belongs to the same platter and to the JSON.
+    /// Adds a valid header sector, if it belongs to the same platter and to the JSON.
     pub(crate) fn add(&mut self, header: &crate::sector::SectorHeader, payload: &[u8]) {
         let same = header.format == self.format
             && header.archive == self.archive
@@ -349,7 +351,7 @@ impl HeaderCollector {
         self.pages.iter().all(Option::is_some)
     }
 
-    /// The header, once complete.
+    /// Parses the header, once complete.
     pub(crate) fn finish(&self) -> Result<PlatterHeader, GlassError> {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let missing = self.pages.iter().filter(|page| page.is_none()).count();

@@ -1,25 +1,25 @@
-//! Which track of a platter's information, headers and redundancy left out.
+//! The number of an information track, not counting headers and redundancy.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An information track, counted over the platter without headers and redundancy.
+/// An information track, numbered over the platter without headers and redundancy.
 ///
-/// User byte `n` of a platter lies in information track `n / track_user_bytes`.
+/// User byte `n` of a platter is in information track `n / track_user_bytes`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct InformationTrack(u32);
 
 impl InformationTrack {
-    /// The information track at this position.
+    /// Creates the information track at this position.
     #[must_use]
     pub const fn new(index: u32) -> Self {
         Self(index)
     }
 
-    /// The position as a plain integer.
+    /// Position as a plain integer.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

@@ -9,10 +9,10 @@
 //!                                    lost? within-track, large-group; then SetDecoder
 //! ```
 //!
-//! No I/O of its own: sinks and sources are handed in. No encryption: bytes are what the caller
-//! gives. Payloads and redundancy are real, the medium is simulated: what a read gives back is up
-//! to a [`Medium`]. The format is docs/formats/platter.md, which each platter
-//! carries as [`FORMAT_TEXT`].
+//! This crate does no I/O of its own: sinks and sources are passed in. It does not encrypt: bytes
+//! are stored as the caller supplies them. Payloads and redundancy are real, the medium is
+//! simulated: a [`Medium`] decides what a read returns. The format is docs/formats/platter.md,
+//! which each platter carries as [`FORMAT_TEXT`].
 
 mod airgap;
 mod audit;

@@ -1,5 +1,5 @@
-//! The file list: which body bytes lie where on a platter. User data of the platter, behind the
-//! last body, so every code protects it.
+//! The file list: which bytes of which bodies are where on a platter. It is user data of the
+//! platter, after the last body, so every code protects it.
 //!
 //! ```text
 //! list     head (64) | entry | entry | ... | BLAKE3 of all before (32)
@@ -15,11 +15,11 @@
 //!          +-----------+--------+--------+--------+--------+------------+----+----+--------+
 //! ```
 //!
-//! `offset` and `length` are user bytes of this platter; `body offset` is where they belong in the
-//! body, `body bytes` the length of the whole body. The sealed entry (the object's name and
-//! metadata, encrypted) stands with every shard of a body. `bytes` is the length of the list, `crc`
-//! the CRC32C of the entry with the crc field as zeros.
-//! Writer and reader work on pieces, so a list of any length needs little memory.
+//! `offset` and `length` are user bytes of this platter; `body offset` is their place in the body,
+//! `body bytes` the length of the whole body. The sealed entry (the object's name and metadata,
+//! encrypted) is repeated with every shard of a body. `bytes` is the length of the list, `crc` the
+//! CRC32C of the entry with the crc field as zeros. Writer and reader work incrementally, so a list
+//! of any length needs little memory.
 
 use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum, crc32c};
 use fulgurite_units::{ObjectId, PlatterId};
@@ -28,26 +28,26 @@ use crate::GlassError;
 use crate::limits::SEALED_ENTRY_BYTES_MAX;
 use crate::sector::{array_at, u16_at, u32_at, u64_at};
 
-/// The list has a version of its own; it is the same in all platter formats so far.
+/// Version of the list itself; the same in all platter formats so far.
 const LIST_VERSION: u16 = 1;
 const LIST_MAGIC: [u8; 8] = *b"FGFILELS";
 const HEAD_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
 const CRC_AT: usize = 52;
 
-/// Bytes of an entry whose sealed part has `sealed` bytes.
+/// Returns the size of an entry whose sealed part has `sealed` bytes.
 #[must_use]
 pub const fn list_entry_bytes(sealed: u32) -> u64 {
     ENTRY_BYTES as u64 + sealed as u64
 }
 
-/// Bytes of a list whose entries take `entries` bytes together.
+/// Returns the size of a list whose entries have `entries` bytes in total.
 #[must_use]
 pub const fn list_bytes(entries: u64) -> u64 {
     HEAD_BYTES as u64 + entries + CHECKSUM_BYTES as u64
 }
 
-/// One shard of a body on this platter; most bodies have one shard only.
+/// One shard of a body on this platter; most bodies have only one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListEntry {
     /// The body.
@@ -72,7 +72,7 @@ impl ListEntry {
     }
 }
 
-/// Builds a file list piece by piece.
+/// Builds a file list incrementally.
 #[derive(Debug)]
 pub struct ListWriter {
     digest: RunningChecksum,
@@ -81,8 +81,8 @@ pub struct ListWriter {
 }
 
 impl ListWriter {
-    /// Begins a list of `entries` entries that take `entry_bytes` bytes together; its head is
-    /// appended to `out`.
+    /// Begins a list of `entries` entries of `entry_bytes` bytes in total; appends its head to
+    /// `out`.
     pub fn new(platter: PlatterId, entries: u32, entry_bytes: u64, out: &mut Vec<u8>) -> Self {
         let mut head = [0; HEAD_BYTES];
         head[0..8].copy_from_slice(&LIST_MAGIC);
@@ -99,7 +99,7 @@ impl ListWriter {
     /// Appends the next entry to `out`.
     ///
     /// # Panics
-    /// When the entries are more, or longer, than announced: the plan was not followed.
+    /// When the entries are more, or longer, than announced.
     pub fn push(&mut self, entry: &ListEntry, out: &mut Vec<u8>) {
         let sealed = u32::try_from(entry.sealed.len()).unwrap_or(u32::MAX);
         assert!(sealed <= SEALED_ENTRY_BYTES_MAX, "a sealed entry of {sealed} bytes");
@@ -124,7 +124,7 @@ impl ListWriter {
     /// Ends the list: appends its digest to `out`.
     ///
     /// # Panics
-    /// When entries are missing: the plan was not followed.
+    /// When entries are missing.
     pub fn finish(self, out: &mut Vec<u8>) {
         assert_eq!((self.left, self.bytes_left), (0, 0), "fewer entries than announced");
         out.extend_from_slice(&self.digest.finish());
@@ -140,10 +140,10 @@ impl ListWriter {
 pub struct ListReader {
     platter: PlatterId,
     digest: RunningChecksum,
-    /// Bytes pushed and not yet parsed begin at `parsed`.
+    /// Bytes pushed; those not yet parsed begin at `parsed`.
     pending: Vec<u8>,
     parsed: usize,
-    /// Place of the next byte to parse in the list.
+    /// Offset in the list of the next byte to parse.
     offset: u64,
     head: Option<Head>,
     entries: u32,
@@ -156,7 +156,7 @@ struct Head {
 }
 
 impl ListReader {
-    /// A reader for the list of this platter.
+    /// Creates a reader for the list of this platter.
     #[must_use]
     pub fn new(platter: PlatterId) -> Self {
         Self {
@@ -170,17 +170,17 @@ impl ListReader {
         }
     }
 
-    /// Takes the next piece of the list.
+    /// Adds the next piece of the list.
     pub fn push(&mut self, piece: &[u8]) {
         self.pending.drain(..self.parsed);
         self.parsed = 0;
         self.pending.extend_from_slice(piece);
     }
 
-    /// The next entry, or `None` when more bytes are needed or all entries were returned.
+    /// Returns the next entry, or `None` when more bytes are needed or all entries were returned.
     ///
     /// # Errors
-    /// [`GlassError::List`] with the place of the damage.
+    /// [`GlassError::List`] with the position of the damage.
     pub fn next_entry(&mut self) -> Result<Option<ListEntry>, GlassError> {
         let head = match self.head {
             Some(head) => head,
@@ -211,10 +211,10 @@ impl ListReader {
         Ok(Some(entry))
     }
 
-    /// Checks the end of the list after all its entries; how many there were.
+    /// Checks the end of the list after all its entries. Returns the number of entries.
     ///
     /// # Errors
-    /// [`GlassError::List`] when the list is cut off, its digest is wrong, or bytes follow it.
+    /// [`GlassError::List`] when the list is truncated, its digest is wrong, or bytes follow it.
     pub fn finish(self) -> Result<u32, GlassError> {
         let Some(head) = self.head else {
             return Err(self.damaged("the list is cut off"));
@@ -276,7 +276,7 @@ fn parse_entry(bytes: &[u8]) -> Option<ListEntry> {
     valid.then_some(entry)
 }
 
-/// CRC32C of two pieces that follow each other.
+/// Returns the CRC32C of two consecutive pieces.
 fn crc32c_of(first: &[u8], second: &[u8]) -> u32 {
     fulgurite_codes::crc32c_append(crc32c(first), second)
 }

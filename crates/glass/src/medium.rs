@@ -1,57 +1,58 @@
-//! What lies between the sectors that were written and those that a drive gives back.
+//! The interface between the sectors that were written and those that a drive returns.
 //!
-//! A platter's file holds what was written: bytes that the channel turns into voxels, the same each
-//! time. What a read makes of them is up to a [`Medium`]: one that loses whole sectors at a rate
-//! (any [`Faults`]), or one that simulates voxels, images and decoders (crate `decode`).
+//! A platter's file holds what was written: bytes that the channel turns into voxels
+//! deterministically. A [`Medium`] decides what a read returns: it may lose whole sectors at a rate
+//! (any [`Faults`]), or simulate voxels, images and decoders (crate `decode`).
 
 use fulgurite_units::{LayerIndex, PlatterId, TrackIndex};
 
 use crate::GlassError;
 use crate::faults::Faults;
 
-/// Which sectors are read: some neighboring ones of a track, the deepest first.
+/// The sectors being read: consecutive ones of a track, the deepest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectorsAt {
-    /// The platter.
+    /// ID of the platter.
     pub platter: PlatterId,
-    /// The physical track.
+    /// Physical track.
     pub track: TrackIndex,
-    /// The deepest of them.
+    /// Layer of the deepest one.
     pub first: LayerIndex,
-    /// Bytes of each, with header and checksum.
+    /// Bytes per sector, with header and checksum.
     pub sector_bytes: usize,
 }
 
 impl SectorsAt {
-    /// The layer of the sector of this number among them.
+    /// Returns the layer of sector `number` among them.
     #[must_use]
     pub fn layer(&self, number: usize) -> LayerIndex {
         let number = u16::try_from(number).unwrap_or(u16::MAX);
         LayerIndex::new(self.first.get().saturating_add(number))
     }
 
-    /// A number for the place of the sector of this number among them, on its platter.
+    /// Returns a number, unique on the platter, for the place of sector `number` among them.
     #[must_use]
     pub fn number(&self, number: usize) -> u64 {
         u64::from(self.track.get()) << 16 | u64::from(self.layer(number).get())
     }
 }
 
-/// What became of a sector that was read.
+/// Result of reading a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorReading {
-    /// It could not be decoded.
+    /// The sector could not be decoded.
     Lost,
-    /// It was.
+    /// The sector was decoded.
     Read {
-        /// How much more it could have borne, as hundredths of the decoder's effort that were left;
-        /// `None` from a medium that does not decode.
+        /// Decoding margin: the unused part of the decoder's effort, in hundredths. `None` from a
+        /// medium that does not decode.
         margin: Option<u8>,
     },
 }
 
 impl SectorReading {
-    /// In one byte: 0 lost, 1 read by a medium that does not decode, else 2 more than the margin.
+    /// Encodes the reading in one byte: 0 lost, 1 read by a medium that does not decode, else the
+    /// margin plus 2.
     #[must_use]
     pub const fn to_byte(self) -> u8 {
         match self {
@@ -61,7 +62,7 @@ impl SectorReading {
         }
     }
 
-    /// What a byte says; nothing if it is none of these.
+    /// Decodes a reading; `None` if the byte is not valid.
     #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         match byte {
@@ -75,11 +76,11 @@ impl SectorReading {
 
 /// Reads sectors.
 pub trait Medium: Sync {
-    /// Reads sectors: `bytes` holds them as they were written and then as they were read. One
-    /// reading for each is added to `readings`; what is left of a lost one is of no use.
+    /// Reads sectors: `bytes` holds them as they were written, and is replaced by what was read.
+    /// Adds one reading per sector to `readings`; the bytes of a lost sector are undefined.
     ///
     /// # Errors
-    /// When it cannot be told whether they can be read: [`GlassError::Medium`].
+    /// When it cannot determine whether they are readable: [`GlassError::Medium`].
     fn read(
         &self,
         at: SectorsAt,

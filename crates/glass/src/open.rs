@@ -1,15 +1,15 @@
-//! Finding a platter's header in a source that may be damaged, of another size, or no platter.
+//! Finds a platter's header in a source that may be damaged, of another size, or no platter.
 //!
 //! ```text
-//! front: sectors are self-describing, so the search walks from byte 0: a good sector says how
-//!        long it is; where none begins, the search goes on 64 bytes further
+//! front: sectors are self-describing, so the search walks from byte 0: a valid sector states
+//!        its length; where none begins, the search goes on 64 bytes further
 //! back:  the final record says where the back header track begins; without it there is no way
 //!        to know, and a platter without a final record is not sealed anyway
 //! ```
 //!
-//! Only whole, checked sectors count, and only until the JSON part of the header is complete.
-//! Every version keeps magic, version, payload length and checksum where they are, so a platter of
-//! another version is told from a damaged one.
+//! Only whole, verified sectors count, and only until the JSON part of the header is complete.
+//! Every version has magic, version, payload length and checksum at the same place, so a platter of
+//! another version can be distinguished from a damaged one.
 
 use crate::PlatterSource;
 use crate::header::{HeaderCollector, PlatterHeader};
@@ -25,10 +25,10 @@ use crate::{FormatVersion, GlassError};
 /// Sector images begin at multiples of this many bytes, whatever the geometry.
 const STEP: usize = 64;
 
-/// Bytes looked at together while no sector begins.
+/// Bytes searched at a time while no sector begins.
 const WINDOW: usize = 64 << 10;
 
-/// The header of the platter, from any replica.
+/// Returns the header of the platter, from any replica.
 pub(crate) fn find_header<R: PlatterSource>(
     source: &R,
     medium: &dyn Medium,
@@ -58,7 +58,7 @@ struct Search<'a, R> {
     source: &'a R,
     medium: &'a dyn Medium,
     found: Option<HeaderCollector>,
-    /// Another version that a sector claims to be of.
+    /// Unsupported version that a sector claims.
     version: Option<u16>,
     image: Vec<u8>,
 }
@@ -68,8 +68,8 @@ impl<R: PlatterSource> Search<'_, R> {
         self.found.as_ref().is_some_and(HeaderCollector::is_complete)
     }
 
-    /// Takes every header sector from `from` on, until the header is complete, a good sector is
-    /// not a header's, or `end` is reached.
+    /// Collects header sectors from `from` on, until the header is complete, a valid sector is not
+    /// a header sector, or `end` is reached.
     fn walk(&mut self, from: u64, end: u64) -> Result<(), GlassError> {
         let mut at = from;
         while !self.is_complete() && at + SECTOR_OVERHEAD as u64 <= end {
@@ -82,7 +82,7 @@ impl<R: PlatterSource> Search<'_, R> {
         Ok(())
     }
 
-    /// Looks at the sector that may begin at `at`.
+    /// Examines the sector that may begin at `at`.
     fn sector(&mut self, at: u64, end: u64) -> Result<Step, GlassError> {
         let mut head = [0; SECTOR_HEADER_BYTES];
         self.read(at, &mut head)?;
@@ -140,7 +140,7 @@ impl<R: PlatterSource> Search<'_, R> {
         Ok(())
     }
 
-    /// The next place from `at` on where a sector may begin, or `end`.
+    /// Returns the next place from `at` on where a sector may begin, or `end`.
     fn next_magic(&mut self, mut at: u64, end: u64) -> Result<u64, GlassError> {
         let mut window = std::mem::take(&mut self.image);
         while at < end {
@@ -178,10 +178,10 @@ impl<R: PlatterSource> Search<'_, R> {
 }
 
 enum Step {
-    /// A good header sector of so many bytes.
+    /// A valid header sector of this many bytes.
     Header(u64),
-    /// No good sector begins here.
+    /// No valid sector begins here.
     Nothing,
-    /// A good sector that is no header's: the header track is over.
+    /// A valid sector that is not a header sector: the header track is over.
     Other,
 }

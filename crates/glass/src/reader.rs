@@ -1,5 +1,5 @@
-//! Reading a platter: header first, then whole tracks, each byte checked or restored from checked
-//! ones.
+//! Reading a platter: header first, then whole tracks. Every byte is verified, or restored from
+//! verified bytes.
 //!
 //! ```text
 //! open        header sectors from the front, else from the back; final record; length
@@ -9,7 +9,7 @@
 //!             still lost: an error that names the level; cross-platter is the caller's next step
 //! ```
 //!
-//! The reader keeps no state between tracks, so one may serve several threads, each with its own
+//! The reader keeps no state between tracks, so several threads can share one, each with its own
 //! [`TrackBuffer`].
 
 use std::ops::Range;
@@ -27,7 +27,7 @@ use crate::track::TrackBuffer;
 use crate::writer::sector_header;
 use crate::{GlassError, PlatterSource, open};
 
-/// A platter whose header and final record were read and found right.
+/// A platter whose header and final record were read and verified.
 #[derive(Debug)]
 pub struct PlatterReader<R> {
     pub(crate) source: R,
@@ -36,17 +36,17 @@ pub struct PlatterReader<R> {
     seal: Seal,
 }
 
-/// What it took to read a track.
+/// Result of reading a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct TrackReport {
     /// The track.
     pub track: InformationTrack,
     /// Sectors of the track that failed, information and redundancy.
     pub failed: u16,
-    /// The dearest level of code that was needed; `None` when no information sector failed.
+    /// The most expensive level of code that was needed; `None` when no information sector failed.
     pub repaired_by: Option<CodeLevel>,
     /// Further sectors that the track could have lost before it needed its large group; negative
-    /// when it did need it.
+    /// when it needed it.
     pub margin: i32,
 }
 
@@ -54,8 +54,8 @@ impl<R: PlatterSource> PlatterReader<R> {
     /// Opens a platter; with `expected`, only that one.
     ///
     /// # Errors
-    /// Named by what is wrong: not a platter, another archive's or another one, truncated, not
-    /// sealed, of an unknown version.
+    /// Distinguishes: not a platter, one of another archive, another one of the same archive,
+    /// truncated, not sealed, of an unsupported version.
     pub fn open(
         source: R,
         expected: Option<(ArchiveId, PlatterId)>,
@@ -90,26 +90,26 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(Self { source, header, map, seal })
     }
 
-    /// The platter's header.
+    /// Header of the platter.
     pub const fn header(&self) -> &PlatterHeader {
         &self.header
     }
 
-    /// The platter's tracks.
+    /// Tracks of the platter.
     pub const fn map(&self) -> &TrackMap {
         &self.map
     }
 
-    /// The platter's final record.
+    /// Final record of the platter.
     pub const fn seal(&self) -> &Seal {
         &self.seal
     }
 
-    /// Reads one information track whole. On success every user byte in the buffer was checked,
-    /// or restored from bytes that were.
+    /// Reads one whole information track. On success every user byte in the buffer was verified, or
+    /// restored from verified bytes.
     ///
     /// # Errors
-    /// [`GlassError::Unreadable`] when this platter's codes cannot bring the track back.
+    /// [`GlassError::Unreadable`] when this platter's codes cannot restore the track.
     ///
     /// # Panics
     /// When the platter has no such track.
@@ -135,8 +135,8 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(TrackReport { track, failed, repaired_by, margin })
     }
 
-    /// Hands out the user bytes of a range, in order, in pieces of at most a sector. Pieces that
-    /// were handed out before an error are right.
+    /// Passes the user bytes of a range to `sink`, in order, in pieces of at most a sector. Pieces
+    /// passed before an error are correct.
     ///
     /// # Errors
     /// When the range is not on the platter, a track is unreadable, or `sink` fails.
@@ -172,7 +172,8 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(())
     }
 
-    /// Reads a physical track into the buffer and marks what is lost; how many sectors failed.
+    /// Reads a physical track into the buffer and marks lost sectors. Returns the number of failed
+    /// sectors.
     pub(crate) fn load(
         &self,
         place: TrackIndex,
@@ -184,7 +185,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(failed)
     }
 
-    /// Like `load`, and tells what became of each sector.
+    /// Like `load`, and reports the result of each sector.
     pub(crate) fn load_each(
         &self,
         place: TrackIndex,
@@ -200,8 +201,8 @@ impl<R: PlatterSource> PlatterReader<R> {
         })
     }
 
-    /// Reads neighboring sectors of a track from the layer `first` on; `each` gets the layer, the
-    /// image and the margin of each, or what kind of erasure it is.
+    /// Reads consecutive sectors of a track from the layer `first` on. `each` gets the layer, the
+    /// image, and the margin or the kind of erasure of each sector.
     pub(crate) fn read_sectors(
         &self,
         place: TrackIndex,
@@ -224,7 +225,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(())
     }
 
-    /// Checks one sector image as the sector that belongs here.
+    /// Checks that a sector image is the sector expected here.
     fn check(
         &self,
         place: TrackIndex,

@@ -1,4 +1,4 @@
-//! The final record: the last bytes of a platter, written when nothing else is left to write.
+//! The final record: the last bytes of a platter, written after everything else.
 //!
 //! ```text
 //!  0        8    10 12          16         32         48       52       56       60
@@ -11,9 +11,9 @@
 //! +------------+------------+----------------------------+-------------+--------------+
 //! ```
 //!
-//! A platter without it is unfinished. It stands there four times, so that one bad spot does not
-//! make a platter look unfinished. It also says where the back header lies, for a reader whose
-//! front header is gone.
+//! A platter without it is unfinished. There are four copies, so that local damage does not make a
+//! platter look unfinished. It also locates the back header, for a reader whose front header is
+//! lost.
 
 use fulgurite_codes::{Checksum, sector_checksum};
 use fulgurite_units::{ArchiveId, PlatterId};
@@ -28,27 +28,27 @@ pub const SEAL_MAGIC: [u8; 8] = *b"FGPLSEAL";
 /// Bytes of one copy.
 pub const SEAL_RECORD_BYTES: usize = 256;
 
-/// Bytes of all copies: how much a platter's file is longer than its tracks.
+/// Bytes of all copies: how much longer a platter's file is than its tracks.
 pub const SEAL_BYTES: usize = SEAL_RECORD_BYTES * SEAL_COPIES as usize;
 
 const CHECKSUM_AT: usize = 224;
 
-/// What the final record says.
+/// Content of the final record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
-    /// The version of the platter's format.
+    /// Version of the platter's format.
     pub format: FormatVersion,
-    /// The archive that wrote the platter.
+    /// Archive that wrote the platter.
     pub archive: ArchiveId,
-    /// The platter.
+    /// ID of the platter.
     pub platter: PlatterId,
-    /// Which attempt to write it.
+    /// Number of the attempt to write it.
     pub generation: u32,
-    /// Physical tracks written.
+    /// Number of physical tracks written.
     pub tracks: u32,
-    /// Sectors of a track.
+    /// Sectors per track.
     pub track_sectors: u32,
-    /// Payload bytes of a sector.
+    /// Payload bytes per sector.
     pub payload_bytes: u32,
     /// User bytes of the platter.
     pub user_bytes: u64,
@@ -59,7 +59,7 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// All copies, as they are stored.
+    /// Encodes all copies.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.record().repeat(SEAL_COPIES as usize)
@@ -84,7 +84,7 @@ impl Seal {
         bytes
     }
 
-    /// The first valid copy among the bytes at a platter's end.
+    /// Returns the first valid copy among the bytes at a platter's end.
     #[must_use]
     pub fn find(bytes: &[u8]) -> Option<Self> {
         bytes.chunks_exact(SEAL_RECORD_BYTES).find_map(Self::parse)

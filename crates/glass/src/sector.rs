@@ -1,4 +1,4 @@
-//! The sector: header, payload, checksum. The smallest thing that can be read or lost.
+//! The sector: header, payload, checksum. The smallest unit that can be read or lost.
 //!
 //! ```text
 //!  0        8   10 11 12      16  18  20          24             28         32          48
@@ -11,25 +11,25 @@
 //! +-----------+--------------------+----------------------+-----------------+
 //! ```
 //!
-//! Integers are little-endian. The checksum covers header and payload, which lie next to each
-//! other. A reader knows every byte of the header it expects, so a sector in the wrong place, of
-//! another platter or another generation is as good as unreadable: an [`Erasure`], not an error.
+//! Integers are little-endian. The checksum covers header and payload, which are contiguous. A
+//! reader knows every byte of the header that it expects, so a sector in the wrong place, of
+//! another platter or of another generation counts as unreadable: an [`Erasure`], not an error.
 
 use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, TrackIndex};
 
 use crate::FormatVersion;
 
-/// First bytes of every sector, of every version.
+/// First bytes of every sector, in every version.
 pub const SECTOR_MAGIC: [u8; 8] = *b"FGSECTOR";
 
 /// Bytes of a sector's header.
 pub const SECTOR_HEADER_BYTES: usize = 96;
 
-/// Bytes that a sector takes besides its payload.
+/// Overhead of a sector: its bytes besides the payload.
 pub const SECTOR_OVERHEAD: usize = SECTOR_HEADER_BYTES + CHECKSUM_BYTES;
 
-/// What a sector's payload is.
+/// Kind of a sector's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SectorKind {
@@ -62,7 +62,7 @@ pub enum Erasure {
     /// The simulated medium failed to read it.
     #[error("the simulated medium failed")]
     Simulated,
-    /// It does not begin like a sector.
+    /// It does not begin with the sector magic.
     #[error("no sector begins here")]
     Magic,
     /// Another version of the format.
@@ -77,42 +77,42 @@ pub enum Erasure {
     /// Belongs to another platter.
     #[error("the sector belongs to platter {0}")]
     Platter(PlatterId),
-    /// Belongs to another attempt to write this platter.
+    /// It belongs to another attempt to write this platter.
     #[error("the sector is of generation {0}")]
     Generation(u32),
-    /// Belongs to another place of this platter, or its kind or size is not what stands there.
+    /// It belongs elsewhere on this platter, or its kind or size is not the expected one.
     #[error("the sector belongs to layer {layer} of track {track}")]
     Place {
-        /// Where it says it belongs.
+        /// Track where it says it belongs.
         track: TrackIndex,
-        /// Where it says it belongs.
+        /// Layer where it says it belongs.
         layer: LayerIndex,
     },
 }
 
-/// What a sector's header says.
+/// Content of a sector's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectorHeader {
-    /// The version of the platter's format.
+    /// Version of the platter's format.
     pub format: FormatVersion,
-    /// The archive that wrote it.
+    /// Archive that wrote the sector.
     pub archive: ArchiveId,
-    /// The platter it is on.
+    /// Platter that it is on.
     pub platter: PlatterId,
-    /// Which attempt to write that platter.
+    /// Number of the attempt to write that platter.
     pub generation: u32,
-    /// The physical track.
+    /// Physical track.
     pub track: TrackIndex,
-    /// Which sector of the track, the deepest first.
+    /// Layer: the sector's index in the track, the deepest first.
     pub layer: LayerIndex,
-    /// What the payload is.
+    /// Kind of the payload.
     pub kind: SectorKind,
-    /// Bytes of payload.
+    /// Payload bytes.
     pub payload_bytes: u32,
 }
 
 impl SectorHeader {
-    /// The header as it is stored.
+    /// Encodes the header.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; SECTOR_HEADER_BYTES] {
         let mut bytes = [0; SECTOR_HEADER_BYTES];
@@ -128,10 +128,10 @@ impl SectorHeader {
         bytes
     }
 
-    /// Parses the header of a sector image whose checksum has not been looked at yet.
+    /// Parses the header of a sector image whose checksum has not been verified yet.
     ///
     /// # Errors
-    /// The erasure that such a sector is.
+    /// The kind of erasure.
     ///
     /// # Panics
     /// When fewer bytes than a header are given.
@@ -161,7 +161,7 @@ impl SectorHeader {
         }
     }
 
-    /// Writes header and checksum around the payload that the image already holds.
+    /// Writes header and checksum around the payload that is already in the image.
     pub(crate) fn seal(&self, image: &mut [u8]) {
         let end = image.len() - CHECKSUM_BYTES;
         debug_assert_eq!(end - SECTOR_HEADER_BYTES, self.payload_bytes as usize);
@@ -170,10 +170,10 @@ impl SectorHeader {
         image[end..].copy_from_slice(&checksum);
     }
 
-    /// Checks that the image is this very sector, whole.
+    /// Checks that the image is exactly this sector, intact.
     ///
     /// # Errors
-    /// The erasure that it is instead.
+    /// The kind of erasure.
     pub(crate) fn check(&self, image: &[u8]) -> Result<(), Erasure> {
         if image[..SECTOR_HEADER_BYTES] != self.to_bytes() {
             return Err(self.mismatch(image));
@@ -181,7 +181,7 @@ impl SectorHeader {
         if checksum_matches(image) { Ok(()) } else { Err(Erasure::Checksum) }
     }
 
-    /// Names the difference between this sector and the one that was found.
+    /// Returns how the sector found differs from this one.
     fn mismatch(&self, image: &[u8]) -> Erasure {
         let found = match Self::parse(image) {
             Ok(found) => found,
@@ -203,18 +203,18 @@ impl SectorHeader {
     }
 }
 
-/// Whether a sector image ends in the checksum of what stands before it.
+/// Whether a sector image ends in the checksum of the bytes before it.
 pub(crate) fn checksum_matches(image: &[u8]) -> bool {
     let (content, checksum) = image.split_at(image.len() - CHECKSUM_BYTES);
     sector_checksum(content) == checksum
 }
 
-/// The payload of a sector image.
+/// Returns the payload of a sector image.
 pub(crate) fn payload(image: &[u8]) -> &[u8] {
     &image[SECTOR_HEADER_BYTES..image.len() - CHECKSUM_BYTES]
 }
 
-/// The payload of a sector image, to be filled.
+/// Returns the payload of a sector image, mutably.
 pub(crate) fn payload_mut(image: &mut [u8]) -> &mut [u8] {
     let end = image.len() - CHECKSUM_BYTES;
     &mut image[SECTOR_HEADER_BYTES..end]
@@ -232,7 +232,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array_at(bytes, at))
 }
 
-/// `N` bytes at a fixed place of a record whose length was checked.
+/// Returns `N` bytes at a fixed place of a record whose length was checked.
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|i| bytes[at + i])
 }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! platter   0   1   2  ... 15 | 16  17  18
-//! track t  [t] [t] [-] ... [t]| [t] [t] [t]      the sectors of one layer are a code word
+//! track t  [t] [t] [-] ... [t]| [t] [t] [t]      the sectors of one layer are a codeword
 //!                   ^ not written: zeros
 //! ```
 //!
-//! (In version 1 of the format a column of `set_span` layers was one code word.)
-//! Redundancy platters are platters like any other: what the encoder yields are their user bytes,
-//! to be written with a [`crate::PlatterWriter`], which adds their own inner redundancy.
-//! Memory is one column of `set_span` layers of the set, whatever the size of a track.
+//! (In version 1 of the format a column of `set_span` layers was one codeword.) Redundancy platters
+//! are platters like any other: the encoder computes their user bytes, which are written with a
+//! [`crate::PlatterWriter`], which adds their own inner redundancy. Memory is one column of
+//! `set_span` layers of the set, whatever the size of a track.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -41,7 +41,7 @@ pub struct SetEncoder {
 }
 
 impl SetEncoder {
-    /// An encoder for sets of this geometry.
+    /// Creates an encoder for sets of this geometry.
     #[must_use]
     pub fn new(geometry: &Geometry) -> Self {
         Self {
@@ -55,14 +55,14 @@ impl SetEncoder {
     }
 
     /// Encodes one track of all information platters (`None`, or a platter without this track,
-    /// counts as zeros). `out` gets the user bytes of the track for each redundancy platter, by
-    /// its index, in order and in pieces of one column.
+    /// counts as zeros). `out` gets the track's user bytes for each redundancy platter, by its
+    /// index, in order and in pieces of one column.
     ///
     /// # Errors
     /// When an information platter cannot be read, or `out` fails.
     ///
     /// # Panics
-    /// When not all information platters of a set are named.
+    /// When `platters` does not have all information platters of a set.
     pub fn encode_track<R: PlatterSource>(
         &mut self,
         track: InformationTrack,
@@ -80,14 +80,14 @@ impl SetEncoder {
         Ok(())
     }
 
-    /// Encodes one column of a track of all information platters: its user bytes of each redundancy
-    /// platter by index, one after the other.
+    /// Encodes one column of a track of all information platters. Returns its user bytes for each
+    /// redundancy platter, concatenated in the order of their indices.
     ///
     /// # Errors
     /// When an information platter cannot be read.
     ///
     /// # Panics
-    /// When not all information platters of a set are named.
+    /// When `platters` does not have all information platters of a set.
     pub fn encode_column<R: PlatterSource>(
         &mut self,
         track: InformationTrack,
@@ -134,28 +134,28 @@ impl SetEncoder {
     }
 }
 
-/// What is at hand of one platter of a set.
+/// Availability of one platter of a set.
 #[derive(Debug)]
 pub enum Member<'a, R> {
     /// The platter can be read.
     Platter(&'a PlatterReader<R>),
-    /// Its track was read already.
+    /// Its track has already been read.
     Track(&'a TrackBuffer),
-    /// It was never written, or has no such track. An information platter counts as zeros then; a
-    /// redundancy platter, which would not be zeros, is lost.
+    /// It was never written, or has no such track. An information platter then counts as zeros; a
+    /// redundancy platter, whose content would not be zeros, is lost.
     NotWritten,
     /// It is lost, or its track is unreadable.
     Lost,
 }
 
-/// What it took to recover a track from its set.
+/// Result of recovering a track from its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SetReport {
     /// The track.
     pub track: InformationTrack,
-    /// Other platters whose track was needed and could not be had.
+    /// Number of other platters whose track was needed but unavailable.
     pub lost: u16,
-    /// Platters whose track was used.
+    /// Number of platters whose track was used.
     pub used: u16,
 }
 
@@ -165,9 +165,9 @@ pub struct SetDecoder {
     geometry: Geometry,
     format: FormatVersion,
     platters: Vec<Option<PlatterId>>,
-    /// By the sectors of a column.
+    /// Decoders by the number of sectors of a column.
     version1: BTreeMap<u16, version1::Decoder>,
-    /// The plan at hand, and what it was made for: platters given and wanted.
+    /// The current plan, and its key: platters given and wanted.
     plan: Option<(Vec<usize>, usize, Reconstruction)>,
     bytes: Vec<u8>,
     zeros: Vec<u8>,
@@ -175,7 +175,7 @@ pub struct SetDecoder {
 }
 
 impl SetDecoder {
-    /// A decoder for the set that this platter, any one of it, belongs to.
+    /// Creates a decoder for the set of any one of its platters.
     #[must_use]
     pub fn new(header: &PlatterHeader) -> Self {
         Self {
@@ -190,12 +190,12 @@ impl SetDecoder {
         }
     }
 
-    /// Recovers the track of the information platter at position `wanted` into `out`. `members`
-    /// are all platters of the set by position; only as many as needed are read, the first ones
-    /// first. What stands at `wanted` itself is not looked at.
+    /// Recovers the track of the information platter at position `wanted` into `out`. `members` are
+    /// all platters of the set by position; only as many as needed are read, in this order. The
+    /// member at `wanted` itself is ignored.
     ///
     /// # Errors
-    /// [`GlassError::Unreadable`] with the platters lost, when too many are.
+    /// [`GlassError::Unreadable`] with the number of lost platters, when too many are lost.
     pub fn recover_track<R: PlatterSource>(
         &mut self,
         track: InformationTrack,
@@ -216,7 +216,7 @@ impl SetDecoder {
             });
         };
         out.prepare(&self.geometry, self.format);
-        // A member that failed once is not tried again for the next column.
+        // A member that failed once is not retried for the next column.
         let mut lost: Vec<bool> = (0..)
             .zip(members)
             .map(|(position, m)| is_lost(m, position >= information, track))
@@ -243,7 +243,7 @@ impl SetDecoder {
         Ok(SetReport { track, lost: count(others), used: count(used) })
     }
 
-    /// Reads a column of members until as many as there are information platters are at hand.
+    /// Reads a column of members until there are as many as information platters.
     fn load_column<R: PlatterSource>(
         &mut self,
         track: InformationTrack,
@@ -345,8 +345,8 @@ impl SetDecoder {
     }
 }
 
-/// Whether nothing of a track is to be had from a member. Redundancy that is not there is lost,
-/// since it would not be zeros: every redundancy platter is as long as the longest of the set.
+/// Whether a member has no data for a track. Missing redundancy is lost, since it would not be
+/// zeros: every redundancy platter is as long as the longest platter of the set.
 fn is_lost<R: PlatterSource>(
     member: &Member<'_, R>,
     is_redundancy: bool,
@@ -362,7 +362,7 @@ fn is_lost<R: PlatterSource>(
     }
 }
 
-/// The plan for these platters, made anew only when they change.
+/// Returns the plan for these platters, computed again only when they change.
 fn plan<'a>(
     kept: &'a mut Option<(Vec<usize>, usize, Reconstruction)>,
     geometry: &Geometry,
@@ -381,8 +381,8 @@ fn plan<'a>(
 }
 
 impl<R: PlatterSource> PlatterReader<R> {
-    /// Reads the sectors of one column of a track into `span` (images, one after the other); the
-    /// whole track, restored, when any of them fails.
+    /// Reads the sectors of one column of a track into `span` (contiguous images). If any of them
+    /// fails, reads and restores the whole track.
     fn read_span(
         &self,
         track: InformationTrack,

@@ -1,8 +1,8 @@
-//! Where platters are written.
+//! The output to which platters are written.
 
 use std::io;
 
-/// Where a platter is written: a file, as a rule.
+/// The output of a platter writer, usually a file.
 pub trait PlatterSink {
     /// Appends bytes at the end.
     ///

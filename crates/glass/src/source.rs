@@ -1,8 +1,8 @@
-//! Where platters are read from.
+//! The input from which platters are read.
 
 use std::io;
 
-/// Where a platter is read from: a file, as a rule.
+/// The input of a platter reader, usually a file.
 pub trait PlatterSource {
     /// Fills the buffer with the bytes at `offset`.
     ///
@@ -10,7 +10,7 @@ pub trait PlatterSource {
     /// When not all of them could be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// Bytes of the source.
+    /// Size of the source in bytes.
     fn bytes(&self) -> u64;
 }
 

@@ -1,7 +1,7 @@
-//! A track in memory: its sectors as they were read, which of them are lost, and the within-track
-//! code that brings them back in place.
+//! A track in memory: its sectors as read, which of them are lost, and the within-track code that
+//! restores them in place.
 //!
-//! The buffer is kept by the caller and used for track after track, so reading allocates nothing.
+//! The caller reuses the buffer for track after track, so reading allocates nothing.
 
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{Shard, version1};
@@ -10,11 +10,11 @@ use crate::geometry::Geometry;
 use crate::sector::{SECTOR_HEADER_BYTES, payload, payload_mut};
 use crate::{FormatVersion, GlassError};
 
-/// One track: sector images, of which the lost ones hold nothing of use until restored.
+/// One track as sector images; the content of lost ones is undefined until they are restored.
 #[derive(Debug, Default)]
 pub struct TrackBuffer {
     pub(crate) image: Vec<u8>,
-    /// Whether the sector of each layer is lost.
+    /// Whether the sector at each layer is lost.
     pub(crate) lost: Vec<bool>,
     shape: Option<Shape>,
     decoder: Option<TrackDecoder>,
@@ -27,7 +27,7 @@ enum TrackDecoder {
     Two(SmallCode),
 }
 
-/// The numbers of a geometry that a track in memory depends on.
+/// The parameters of a geometry on which a track in memory depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     format: FormatVersion,
@@ -37,13 +37,13 @@ struct Shape {
 }
 
 impl TrackBuffer {
-    /// An empty buffer; it takes its size from the first platter it is used with.
+    /// Creates an empty buffer; its size is set by the first platter read.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// User bytes of the track, sector by sector, in order.
+    /// Returns the user bytes of the track, sector by sector, in order.
     pub fn sectors(&self) -> impl Iterator<Item = &[u8]> {
         let (information, sector_bytes) = match self.shape {
             Some(shape) => (shape.information, shape.sector_bytes),
@@ -52,7 +52,7 @@ impl TrackBuffer {
         self.image.chunks_exact(sector_bytes).take(information).map(payload)
     }
 
-    /// User bytes `from .. from + length` of the track, in pieces.
+    /// Returns the user bytes `from .. from + length` of the track, in pieces.
     ///
     /// # Panics
     /// When the range is not inside the track.
@@ -73,7 +73,7 @@ impl TrackBuffer {
             .filter(|piece| !piece.is_empty())
     }
 
-    /// Makes room for a track of this geometry, all of it lost.
+    /// Resizes the buffer for a track of this geometry and marks all sectors as lost.
     pub(crate) fn prepare(&mut self, geometry: &Geometry, format: FormatVersion) {
         let shape = Shape {
             format,
@@ -90,7 +90,7 @@ impl TrackBuffer {
         self.lost.resize(usize::from(geometry.track_sectors()), true);
     }
 
-    /// Sectors that are lost now.
+    /// Number of sectors that are lost now.
     pub(crate) fn lost_count(&self) -> u16 {
         let lost = self.lost.iter().filter(|&&lost| lost).count();
         u16::try_from(lost).unwrap_or(u16::MAX)
@@ -102,19 +102,19 @@ impl TrackBuffer {
         self.lost[..information].contains(&true)
     }
 
-    /// The payload of a layer.
+    /// Returns the payload of a layer.
     pub(crate) fn sector(&self, layer: usize) -> &[u8] {
         let sector_bytes = self.shape.map_or(0, |shape| shape.sector_bytes);
         payload(&self.image[layer * sector_bytes..][..sector_bytes])
     }
 
-    /// The payload of a layer, to be filled.
+    /// Returns the payload of a layer, mutably.
     pub(crate) fn sector_mut(&mut self, layer: usize) -> &mut [u8] {
         let sector_bytes = self.shape.map_or(0, |shape| shape.sector_bytes);
         payload_mut(&mut self.image[layer * sector_bytes..][..sector_bytes])
     }
 
-    /// Puts a restored piece of a layer's payload in its place.
+    /// Writes a restored piece of a layer's payload.
     pub(crate) fn restore(&mut self, layer: usize, offset: usize, piece: &[u8]) {
         let sector_bytes = self.shape.map_or(0, |shape| shape.sector_bytes);
         let from = layer * sector_bytes + SECTOR_HEADER_BYTES + offset;
@@ -123,7 +123,7 @@ impl TrackBuffer {
 
     /// Restores all lost information sectors with the within-track code.
     ///
-    /// The caller has seen that not more than the track's redundancy is lost.
+    /// The caller has checked that no more than the track's redundancy is lost.
     pub(crate) fn decode(&mut self, geometry: &Geometry) -> Result<(), GlassError> {
         let shape = self.shape.unwrap_or_else(|| unreachable!("the buffer was prepared"));
         let mut decoder = match (self.decoder.take(), shape.format) {
@@ -144,8 +144,8 @@ impl TrackBuffer {
         Ok(())
     }
 
-    /// Restored payloads go into sectors that are lost, given ones come from sectors that are not:
-    /// the split keeps the two apart without a copy of the track.
+    /// Restores in place. Outputs are sectors that are lost, inputs are sectors that are not: the
+    /// split borrows both without a copy of the track.
     fn decode_small(&mut self, code: &SmallCode, shape: Shape) -> Result<(), GlassError> {
         let mut wanted: Vec<(usize, &mut [u8])> = Vec::new();
         let mut given: Vec<(usize, &[u8])> = Vec::with_capacity(code.shards());

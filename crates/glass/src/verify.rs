@@ -1,9 +1,9 @@
-//! Reading a whole platter once, as every later read will read it: is each byte safe, and by how
-//! much?
+//! Verifies a whole platter by reading it once, as every later read will: is each byte readable,
+//! and with what margin?
 //!
-//! One pass in the order of the file. Counting failed sectors is enough to know that a track can
-//! be restored within itself, so nothing is decoded in the pass; tracks with more failures are
-//! tried with their large group afterwards. That the redundancy is worth anything is told from
+//! It is one pass in the order of the file. Counting failed sectors is enough to know whether a
+//! track can be restored within itself, so the pass decodes nothing; tracks with more failures are
+//! tried with their large group afterwards. Whether the redundancy is correct is checked from
 //! signatures, see [`crate::audit`].
 
 use std::fmt;
@@ -22,68 +22,69 @@ use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
 
-/// What a pass over the platter found in one physical track.
+/// Result of a pass for one physical track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TrackScan {
-    /// The physical track.
+    /// Physical track.
     pub track: TrackIndex,
-    /// What it holds.
+    /// Role of the track.
     pub role: TrackRole,
-    /// Its sectors.
+    /// Number of sectors.
     pub sectors: u16,
-    /// Those of them that failed.
+    /// Number of failed sectors.
     pub failed: u16,
 }
 
-/// What verification found.
+/// Result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
-    /// The platter.
+    /// ID of the platter.
     pub platter: PlatterId,
-    /// Physical tracks read.
+    /// Number of physical tracks read.
     pub tracks: u32,
-    /// Sectors read.
+    /// Number of sectors read.
     pub sectors: u64,
-    /// Sectors that failed.
+    /// Number of failed sectors.
     pub failed_sectors: u64,
-    /// Failures that the worst track could still have had before its own redundancy was used up;
-    /// negative when it was. Header tracks have no redundancy of this kind and do not count.
+    /// Further failures that the worst track could have had before its own redundancy was
+    /// exhausted; negative when it was. Header tracks have no redundancy of this kind and do not
+    /// count.
     pub worst_margin: i32,
-    /// Information tracks that needed their large group and came back.
+    /// Number of information tracks that needed their large group and were restored.
     pub repaired_by_group: u32,
-    /// Information tracks that this platter's codes cannot bring back.
+    /// Information tracks that this platter's codes cannot restore.
     pub unreadable: Vec<InformationTrack>,
-    /// How far the sectors that were read are from failing; `None` when the medium does not decode.
+    /// Decoding margins of the sectors read; `None` when the medium does not decode.
     pub margins: Option<SectorMargins>,
-    /// What became of each sector of the tracks of which there is more to say than that all were
-    /// read: of every track, where the medium decodes.
+    /// Result of each sector, for tracks where not all sectors were simply read; for every track,
+    /// where the medium decodes.
     #[serde(skip)]
     pub readings: Vec<(TrackIndex, Vec<SectorReading>)>,
-    /// Bytes read in the pass.
+    /// Number of bytes read in the pass.
     pub bytes: u64,
-    /// Physical tracks whose redundancy, within the track or of the large group, is not what their
-    /// information makes: it was wrong before it was written.
+    /// Physical tracks whose redundancy, within the track or of the large group, does not match
+    /// their information: it was wrong before it was written.
     pub mismatched: Vec<TrackIndex>,
-    /// Whether the sectors are those that the final record was made over; `None` when a sector
-    /// failed, because then it cannot be told.
+    /// Whether the sectors match the digest in the final record; `None` when a sector failed,
+    /// because then it is unknown.
     pub seal_matches: Option<bool>,
 }
 
-/// How much more the sectors of a platter could have borne, in hundredths of the decoder's effort
-/// that were left: 100 for a sector read without an error, towards 0 for one that is lost next.
+/// Decoding margins of the sectors of a platter, as the unused part of the decoder's effort in
+/// hundredths: 100 for a sector read without an error, close to 0 for one that may be lost next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectorMargins {
-    /// Sectors that were decoded.
+    /// Number of sectors that were decoded.
     pub sectors: u64,
-    /// That of the worst of them.
+    /// Margin of the worst sector.
     pub least: u8,
-    /// That which a tenth of them do not reach.
+    /// 10th percentile of the margins.
     pub tenth: u8,
-    /// That which half of them do not reach.
+    /// Median of the margins.
     pub median: u8,
 }
 
-/// How many sectors have which margin.
+/// Histogram of margins.
 struct MarginCounts([u64; 101]);
 
 impl MarginCounts {
@@ -100,10 +101,10 @@ impl MarginCounts {
         }
     }
 
-    /// Their sum; `None` of none.
+    /// Summarizes the margins; `None` if there are none.
     fn sum(&self) -> Option<SectorMargins> {
         let sectors: u64 = self.0.iter().sum();
-        // The margin of the sector with so many worse ones.
+        // Returns the margin of the sector that has `worse` worse ones.
         let at = |worse: u64| {
             let mut seen = 0;
             (0u8..).zip(&self.0).find_map(|(margin, count)| {
@@ -121,36 +122,36 @@ impl MarginCounts {
 }
 
 impl VerifyReport {
-    /// Whether every user byte of the platter can be read.
+    /// Whether every user byte of the platter can be read, and redundancy and final record match.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         self.unreadable.is_empty() && self.mismatched.is_empty() && self.seal_matches != Some(false)
     }
 }
 
-/// Which sectors of a platter are good, for people and for `--json`.
+/// Which sectors of a platter are good, as text and for `--json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SectorMap {
     /// The platter.
     pub platter: PlatterId,
-    /// Each physical track.
+    /// All physical tracks.
     pub tracks: Vec<TrackScan>,
 }
 
-/// What a pass found in the sectors of a track.
+/// Results of a pass for the sectors of a track.
 #[derive(Default)]
 struct Sectors {
-    /// Of their payloads, `None` for those that failed.
+    /// Signatures of the payloads, `None` for failed sectors.
     signatures: Vec<Option<Signature>>,
     readings: Vec<SectorReading>,
 }
 
-/// A verification under way. It can rest behind any track and go on later, in another drive too:
-/// what it found is kept. After an error it is of no use.
+/// A verification in progress. It can pause after any track and resume later, also in another
+/// drive: its results are kept. After an error it must be discarded.
 ///
 /// ```text
 /// begin -> step: track 0, 1, 2 ... last -> step: each failed track with its large group -> finish
-///               '-- a rest is possible between any two steps --'
+///               '-- it can pause between any two steps --'
 /// ```
 pub struct Verification {
     report: VerifyReport,
@@ -174,7 +175,7 @@ impl fmt::Debug for Verification {
 }
 
 impl Verification {
-    /// The verification of a platter of which nothing was read yet.
+    /// Begins the verification of a platter.
     ///
     /// # Errors
     /// When its geometry has no codes.
@@ -206,7 +207,8 @@ impl Verification {
         })
     }
 
-    /// Physical tracks that are done with: the last one only when the large groups are, too.
+    /// Returns the number of physical tracks that are done; the last one only counts after the
+    /// large groups.
     #[must_use]
     pub const fn tracks_done(&self) -> u32 {
         let is_reading = self.report.tracks < self.map.tracks();
@@ -214,8 +216,8 @@ impl Verification {
         if is_reading || is_done { self.report.tracks } else { self.report.tracks - 1 }
     }
 
-    /// Reads the next track, or tries the next failed one with its large group; `false` when there
-    /// was nothing left to do.
+    /// Reads the next track, or tries the next failed one with its large group. Returns `false`
+    /// when nothing is left to do.
     ///
     /// # Errors
     /// When the source or the medium fails. Unreadable tracks are in the report.
@@ -243,7 +245,7 @@ impl Verification {
         Ok(true)
     }
 
-    /// Adds what the pass found in a track.
+    /// Adds the results of a track.
     fn count<R: PlatterSource>(
         &mut self,
         reader: &PlatterReader<R>,
@@ -277,7 +279,7 @@ impl Verification {
         Ok(())
     }
 
-    /// What was found, when [`Self::step`] has nothing left to do.
+    /// Returns the report, when [`Self::step`] has nothing left to do.
     #[must_use]
     pub fn finish<R: PlatterSource>(mut self, reader: &PlatterReader<R>) -> VerifyReport {
         assert_eq!(self.tracks_done(), self.map.tracks(), "it is finished when it is done");
@@ -291,8 +293,8 @@ impl Verification {
 }
 
 impl<R: PlatterSource> PlatterReader<R> {
-    /// Reads the whole platter and reports what every later read has to expect. `progress` gets
-    /// tracks read and tracks in all.
+    /// Reads the whole platter and reports what later reads can expect. `progress` gets the tracks
+    /// done and the total number of tracks.
     ///
     /// # Errors
     /// When the source fails. Unreadable tracks are in the report.
@@ -310,7 +312,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(verification.finish(self))
     }
 
-    /// Which sectors can be read.
+    /// Returns which sectors can be read.
     ///
     /// # Errors
     /// When the source fails.
@@ -327,7 +329,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         Ok(map)
     }
 
-    /// Reads one track as it comes in a pass; `digest` runs over all good sectors.
+    /// Reads one track of a pass; `digest` covers all good sectors.
     fn scan_track(
         &self,
         track: TrackIndex,
@@ -357,7 +359,7 @@ impl<R: PlatterSource> PlatterReader<R> {
 }
 
 impl fmt::Display for SectorMap {
-    /// One line for each run of tracks of one kind that are all good, and for each other track.
+    /// Writes one line for each run of good tracks of one kind, and for each other track.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = |scan: &TrackScan| match scan.role {
             TrackRole::Header(_) => "header",

@@ -1,4 +1,4 @@
-//! Writing a platter: once, front to back, with all redundancy that stays on it.
+//! Writes a platter: once, front to back, with all redundancy within the platter.
 //!
 //! ```text
 //! user bytes --> track image --full--> within-track redundancy, checksums --> append
@@ -8,9 +8,9 @@
 //! finish: zeros to the end of the track, last group, header replica, final record
 //! ```
 //!
-//! Nothing is read back: the large-group code is summed up as the tracks go by. Memory is one track
-//! image and twice the group's redundancy (rounded up to a power of two sectors of a column). The
-//! sink is the caller's; a track is one append.
+//! Nothing is read back: the large-group code is summed up as tracks are written. Memory is one
+//! track image and twice the group's redundancy (rounded up to a power of two sectors of a column).
+//! The caller supplies the sink; each track is one append.
 
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{CHECKSUM_BYTES, LargeStreamEncoder, RunningChecksum};
@@ -24,18 +24,18 @@ use crate::seal::Seal;
 use crate::sector::{SECTOR_HEADER_BYTES, SectorHeader, SectorKind, payload, payload_mut};
 use crate::{FormatVersion, GlassError, PlatterSink};
 
-/// The only thing that writes platters.
+/// The only type that can write platters.
 #[derive(Debug, Default)]
 pub struct WriteDrive(());
 
 impl WriteDrive {
-    /// A write drive.
+    /// Creates a write drive.
     #[must_use]
     pub const fn new() -> Self {
         Self(())
     }
 
-    /// Begins to write a blank: the header track goes to the sink at once.
+    /// Begins to write a blank: writes the header track to the sink immediately.
     ///
     /// # Errors
     /// When the header is invalid or of another platter, or the sink fails.
@@ -56,20 +56,21 @@ pub struct PlatterWriter<S> {
     sink: S,
     header: PlatterHeader,
     map: TrackMap,
-    /// The track being filled, and its user bytes so far.
+    /// The current track, and its user bytes so far.
     image: Vec<u8>,
     filled: usize,
-    /// Information tracks appended so far.
+    /// Number of information tracks appended so far.
     next: u32,
     track_code: SmallCode,
-    /// The large group's code, column by column.
+    /// Encoders of the large group, column by column.
     group: Vec<LargeStreamEncoder>,
     digest: RunningChecksum,
     position: u64,
 }
 
 impl<S: PlatterSink> PlatterWriter<S> {
-    /// Begins a platter: writes its header track. Only a write drive can, see [`crate::airgap`].
+    /// Begins a platter: writes its header track. Only a write drive can do so, see
+    /// [`crate::airgap`].
     fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, GlassError> {
         header.validate()?;
         assert_eq!(header.format, FormatVersion::CURRENT, "old formats are only read");
@@ -104,20 +105,20 @@ impl<S: PlatterSink> PlatterWriter<S> {
         Ok(writer)
     }
 
-    /// The header of the platter being written.
+    /// Header of the platter being written.
     pub const fn header(&self) -> &PlatterHeader {
         &self.header
     }
 
-    /// User bytes taken so far.
+    /// User bytes accepted so far.
     pub fn written(&self) -> u64 {
         u64::from(self.next) * self.header.geometry.track_user_bytes() as u64 + self.filled as u64
     }
 
-    /// Takes the next user bytes, cut in any way.
+    /// Writes the next user bytes, in pieces of any size.
     ///
     /// # Errors
-    /// When the sink fails, or more bytes come than the header announced.
+    /// When the sink fails, or there are more bytes than the header announced.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), GlassError> {
         let planned = self.header.user_bytes();
         if bytes.len() as u64 > planned - self.written() {
@@ -139,10 +140,11 @@ impl<S: PlatterSink> PlatterWriter<S> {
         Ok(())
     }
 
-    /// Ends the platter: everything that is still open, the header replica and the final record.
+    /// Completes the platter: writes the unfinished track and group, the header replica and the
+    /// final record.
     ///
     /// # Errors
-    /// When the sink fails, or fewer bytes came than the header announced.
+    /// When the sink fails, or there were fewer bytes than the header announced.
     pub fn finish(mut self) -> Result<(Written, S), GlassError> {
         let (written, planned) = (self.written(), self.header.user_bytes());
         if written != planned {
@@ -173,7 +175,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         Ok((Written::new(self.blank, seal), self.sink))
     }
 
-    /// Zeros from the last user byte to the end of the track.
+    /// Pads the track with zeros after the last user byte.
     fn pad(&mut self) {
         let payload_bytes = self.header.geometry.sector_payload_bytes as usize;
         let sector_bytes = self.header.geometry.sector_image_bytes();
@@ -205,7 +207,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         Ok(())
     }
 
-    /// Adds within-track redundancy, headers and checksums to a track's payloads and appends it.
+    /// Adds within-track redundancy, headers and checksums to a track's payloads, and appends it.
     fn append_coded(
         &mut self,
         place: TrackIndex,
@@ -293,7 +295,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
     }
 }
 
-/// The header of the sector at this place of this platter.
+/// Returns the header of the sector at this place of this platter.
 pub(crate) fn sector_header(
     header: &PlatterHeader,
     track: TrackIndex,

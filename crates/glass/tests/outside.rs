@@ -1,4 +1,4 @@
-//! The checks of the fuzz targets of this crate with seeded changes of good bytes.
+//! Runs the checks of this crate's fuzz targets on randomly changed valid inputs.
 
 #[path = "../../../fuzz/changes.rs"]
 mod changes;
@@ -39,7 +39,7 @@ fn file_lists() {
         .iter()
         .map(|entry| list_entry_bytes(u32::try_from(entry.sealed.len()).unwrap()))
         .sum();
-    // The first byte says in which pieces the list comes.
+    // The first byte selects the size of the pieces in which the list arrives.
     let mut list = vec![40];
     let platter = PlatterId::from_bytes(glass_checks::PLATTER);
     let mut writer = ListWriter::new(platter, 5, bytes, &mut list);

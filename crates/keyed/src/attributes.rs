@@ -1,11 +1,11 @@
-//! Attributes of an object, as names with values in the order of their names.
+//! Object attributes as name-value pairs, sorted by name.
 
 use object_store::{Attribute, Attributes};
 
-/// What begins the name of an attribute that is the writer's own.
+/// The prefix of user-defined metadata attributes.
 const METADATA: &str = "metadata-";
 
-/// Attributes as they are kept, in the order of their names.
+/// Converts attributes to the pairs that are stored, sorted by name.
 #[must_use]
 pub fn names(attributes: &Attributes) -> Vec<(String, String)> {
     let named = attributes.iter().filter_map(|(attribute, value)| {
@@ -17,7 +17,7 @@ pub fn names(attributes: &Attributes) -> Vec<(String, String)> {
             Attribute::CacheControl => "cache-control".to_owned(),
             Attribute::StorageClass => "storage-class".to_owned(),
             Attribute::Metadata(name) => format!("{METADATA}{name}"),
-            // The enumeration is not ours, and may grow.
+            // The enum is foreign and may grow.
             _ => return None,
         };
         Some((name, value.as_ref().to_owned()))
@@ -27,7 +27,7 @@ pub fn names(attributes: &Attributes) -> Vec<(String, String)> {
     named
 }
 
-/// Kept attributes as they were given.
+/// Converts stored pairs back to attributes.
 #[must_use]
 pub fn attributes(names: &[(String, String)]) -> Attributes {
     let attribute = |name: &str| match name {

@@ -1,13 +1,13 @@
-//! What a put says of its condition.
+//! The precondition of a put, as `object_store` states it.
 
 use object_store::{PutMode, UpdateVersion};
 
 use crate::{Failure, Mode, generic};
 
-/// The condition of a put.
+/// Converts the precondition of a put.
 ///
 /// # Errors
-/// When it is an update that names no tag that it expects.
+/// When it is an update without the entity tag that it expects.
 pub fn mode<E: Failure>(mode: &PutMode) -> object_store::Result<Mode> {
     match mode {
         PutMode::Overwrite => Ok(Mode::Overwrite),

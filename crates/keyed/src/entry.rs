@@ -1,28 +1,28 @@
-//! What an index knows of an object without asking for its bytes.
+//! The metadata of an object that an index holds.
 
 use std::time::{Duration, SystemTime};
 
 use object_store::path::Path;
 use object_store::{ObjectMeta, PutResult};
 
-/// An object, but for its bytes and attributes.
+/// An object's metadata, without its attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its key.
+    /// Object key.
     pub key: String,
-    /// Its number among all puts; its entity tag is made of it.
+    /// Sequence number of its put; the entity tag is derived from it.
     pub sequence: u64,
-    /// When it was put, in milliseconds since 1970.
+    /// Time of the put, in milliseconds since 1970.
     pub modified_ms: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub length: u64,
 }
 
 impl Entry {
-    /// The same in `object_store`'s words.
+    /// Converts to `object_store`'s metadata.
     ///
     /// # Errors
-    /// When the key is no path.
+    /// When the key is not a valid path.
     pub fn meta(&self) -> object_store::Result<ObjectMeta> {
         let modified = SystemTime::UNIX_EPOCH + Duration::from_millis(self.modified_ms);
         Ok(ObjectMeta {
@@ -39,7 +39,7 @@ fn tag(sequence: u64) -> String {
     format!("\"{sequence}\"")
 }
 
-/// What a put of a sequence is answered.
+/// Builds the result of the put with this sequence number.
 #[must_use]
 pub fn put_result(sequence: u64) -> PutResult {
     PutResult { e_tag: Some(tag(sequence)), version: None, extensions: Default::default() }

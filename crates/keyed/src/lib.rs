@@ -1,18 +1,18 @@
-//! What stores of objects by key have in common: `object_store`'s words for conditions, attributes,
-//! listings and errors, in terms of an index that says a page of keys at a time.
+//! What key-value object stores share: `object_store`'s preconditions, attributes, listings and
+//! errors, in terms of an index that returns a page of keys at a time.
 //!
 //! ```text
-//! mode         on what condition an object is put
-//! condition    what a put says of that
-//! attributes   what its writer says of it, as names
-//! entry        what an index knows of an object, as `ObjectMeta`
-//! removal      objects one after the other
+//! mode         the precondition of a put
+//! condition    how object_store states that
+//! attributes   object attributes, as names with values
+//! entry        an object in the index, as `ObjectMeta`
+//! removal      removes a stream of objects
 //! listing      pages of an index, as listings with and without folders
-//! told         an error of the store, as one of `object_store`
+//! told         converts a store's errors to those of `object_store`
 //! ```
 //!
-//! A store brings an index of its own, and where its bytes are. Not here: bytes, and what is on
-//! stable storage.
+//! Each store brings its own index and decides where its bytes live. Not here: bytes, and
+//! durability.
 
 mod attributes;
 mod condition;

@@ -1,4 +1,4 @@
-//! Listings, a page of an index at a time.
+//! Listings, read from an index page by page.
 
 use std::collections::BTreeSet;
 
@@ -8,31 +8,31 @@ use object_store::{ListResult, ObjectMeta, Result};
 
 use crate::{Entry, Failure, told_of_none};
 
-/// Where a page of objects begins.
+/// Where a page of a listing starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum From {
-    /// At the first.
+    /// At the first key.
     Start,
-    /// Behind this key.
+    /// After this key.
     After(String),
-    /// At these bytes, which need not be a key.
+    /// At these bytes or after them; they need not be a key.
     AtOrAfter(Vec<u8>),
 }
 
-/// An index that says a page of its keys at a time.
+/// An index that returns a page of its keys at a time.
 pub trait Keys: Send + Sync + 'static {
-    /// What can go wrong.
+    /// The error of a read.
     type Failure: Failure;
 
-    /// Some objects whose keys begin with `prefix`, in the order of their keys; none behind the
-    /// last.
+    /// Returns some objects whose keys begin with `prefix`, sorted by key; an empty page is the
+    /// end.
     ///
     /// # Errors
     /// When the index cannot be read.
     fn page(&self, prefix: &str, from: &From) -> Result<Vec<Entry>, Self::Failure>;
 }
 
-/// All objects in a folder and below.
+/// Lists all objects in a folder and below.
 pub fn list<K: Keys + Clone>(
     keys: K,
     prefix: Option<&Path>,
@@ -52,7 +52,7 @@ pub fn list<K: Keys + Clone>(
     stream::try_unfold(Some(from), page).try_flatten().boxed()
 }
 
-/// Objects of a folder, and the folders in it.
+/// Lists the objects in a folder and its subfolders.
 ///
 /// # Errors
 /// When the index cannot be read.
@@ -70,7 +70,7 @@ pub fn list_with_delimiter<K: Keys>(keys: &K, prefix: Option<&Path>) -> Result<L
                 objects.push(entry.meta()?);
                 continue;
             };
-            // All that lies below it is told by its name: go on behind that.
+            // The folder stands for all keys below it: skip them.
             let below = format!("{prefix}{name}");
             folders.insert(Path::parse(&below)?);
             from = From::AtOrAfter(behind(&below));
@@ -81,7 +81,8 @@ pub fn list_with_delimiter<K: Keys>(keys: &K, prefix: Option<&Path>) -> Result<L
     Ok(ListResult { objects, common_prefixes, extensions: Default::default() })
 }
 
-/// The beginning of keys below a prefix, which is a folder and no beginning of a name.
+/// Returns the key prefix of a folder, with its slash: `prefix` is a folder, not the start of a
+/// name.
 fn folder(prefix: Option<&Path>) -> String {
     match prefix.map(AsRef::as_ref) {
         None | Some("") => String::new(),
@@ -89,7 +90,7 @@ fn folder(prefix: Option<&Path>) -> String {
     }
 }
 
-/// The first bytes behind all keys of a folder.
+/// Returns the first bytes that sort after all keys of a folder.
 fn behind(folder: &str) -> Vec<u8> {
     let mut bytes = folder.as_bytes().to_vec();
     bytes.push(DELIMITER.as_bytes()[0] + 1);

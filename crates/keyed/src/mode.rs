@@ -1,22 +1,22 @@
-//! On what condition an object is put.
+//! The precondition of a put.
 
 use object_store::CopyMode;
 
-/// On what condition an object is put under a key.
+/// The precondition of a put under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In place of whatever is there.
+    /// None: overwrites whatever exists.
     Overwrite,
-    /// When nothing is there.
+    /// Nothing exists under the key.
     Create,
-    /// When what is there has this sequence.
+    /// The existing object has this sequence.
     Update(u64),
-    /// When what is there has a tag that no object has.
+    /// The existing object has an entity tag that no object can have: always fails.
     Never,
 }
 
 impl Mode {
-    /// Whether it is met by what is there, if anything is.
+    /// Whether the precondition holds, given the sequence of the existing object, if any.
     #[must_use]
     pub fn is_met(self, there: Option<u64>) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Removals, as `object_store` asks for them: a stream of keys.
+//! Bulk deletes as `object_store` requests them: a stream of keys.
 
 use std::future::Future;
 
@@ -8,7 +8,7 @@ use object_store::path::Path;
 
 use crate::{Failure, told};
 
-/// Removes one object after the other, by what removes one of a store.
+/// Deletes objects one after another with `remove`, which deletes one.
 pub fn remove_all<S, E, R>(
     store: S,
     locations: BoxStream<'static, Result<Path>>,

@@ -1,38 +1,38 @@
-//! Errors of a store, as those of `object_store`.
+//! Converts a store's errors to `object_store` errors.
 
 use object_store::Error;
 use object_store::path::Path;
 
 use crate::Mode;
 
-/// What an error means to who asked for an object.
+/// What an error means to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// There is none.
+    /// No such object.
     NotFound,
-    /// There is one, and there must not be.
+    /// The object exists, and must not.
     Exists,
-    /// There is another than was expected.
+    /// The precondition failed: the object is not the expected one.
     Changed,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 
 /// An error of a store.
 pub trait Failure: std::error::Error + Send + Sync + Sized + 'static {
-    /// How the store is called.
+    /// Name of the store.
     const STORE: &'static str;
 
-    /// What it means.
+    /// Returns what the error means.
     fn sort(&self) -> Sort;
 
-    /// There is something under a key already.
+    /// The error when an object exists under the key already.
     fn exists(key: String) -> Self;
 
-    /// What is under a key is not what was expected.
+    /// The error when the object under the key is not the expected one.
     fn changed(key: String) -> Self;
 
-    /// A put whose condition is not met.
+    /// The error of a put whose precondition does not hold.
     fn refused(mode: Mode, key: &str) -> Self {
         match mode {
             Mode::Create => Self::exists(key.to_owned()),
@@ -41,7 +41,7 @@ pub trait Failure: std::error::Error + Send + Sync + Sized + 'static {
     }
 }
 
-/// An error about an object.
+/// Converts an error that concerns one object.
 pub fn told<E: Failure>(location: &Path, error: E) -> Error {
     let path = location.to_string();
     match error.sort() {
@@ -52,12 +52,12 @@ pub fn told<E: Failure>(location: &Path, error: E) -> Error {
     }
 }
 
-/// An error that is about no object.
+/// Converts an error that concerns no particular object.
 pub fn told_of_none<E: Failure>(error: E) -> Error {
     generic::<E>(Box::new(error))
 }
 
-/// An error of `object_store` that is none of its other ones.
+/// Wraps an error that fits no other variant of `object_store`'s.
 pub fn generic<E: Failure>(source: Box<dyn std::error::Error + Send + Sync>) -> Error {
     Error::Generic { store: E::STORE, source }
 }

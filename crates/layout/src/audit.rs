@@ -1,7 +1,9 @@
-//! Checks placements against the rule of Silica section 6, without the code that makes them.
+//! Checks placements against the rule of Silica section 6, independently of the code that computes
+//! them.
 //!
-//! Nothing here knows the planner, the search or its masks: two cells share a blast zone when one
-//! shape of the model, laid anywhere, covers both, and that is looked up in the shapes themselves.
+//! Nothing here uses the planner, the search or its masks: two cells share a blast zone when one
+//! shape of the model, at any position, covers both, and that is looked up in the shapes
+//! themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +11,22 @@ use crate::{
     BlastModel, Cell, FleetSlot, LibraryIndex, LibraryState, RackCount, Refutation, SetShape,
 };
 
-/// How much of a rack count was proved.
+/// Strength of the proof of a rack count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assurance {
-    /// The placement is right and one rack less is impossible.
+    /// The placement is valid, and one rack less is impossible.
     Proved,
-    /// The placement is right; one rack less is below the smallest library.
+    /// The placement is valid; one rack less is below the smallest library.
     Floor,
-    /// The placement is right; that one rack less is impossible rests on the search alone.
+    /// The placement is valid; that one rack less is impossible is known from the search alone.
     SearchOnly,
 }
 
-/// What is wrong with a rack count.
+/// A fault of a rack count.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RackFault {
-    /// Not one cell for each platter.
+    /// The number of cells is not that of the platters.
     #[error("{cells} cells are given for {platters} platters")]
     Count {
         /// Cells of the placement.
@@ -44,44 +46,44 @@ pub enum RackFault {
     /// A cell is in no part.
     #[error("{0:?} is in no part")]
     NotCovered(Cell),
-    /// There are as many parts as platters.
+    /// There are at least as many parts as platters.
     #[error("{parts} parts do not exclude {platters} platters")]
     Parts {
-        /// Parts.
+        /// Number of parts.
         parts: usize,
         /// Platters of the set.
         platters: usize,
     },
-    /// The number of racks is above the smallest library's, so its size is no reason.
+    /// The number of racks is above the minimum of the model, so the minimum is no reason.
     #[error("{racks} racks are not the floor of {floor}")]
     Floor {
-        /// Racks given.
+        /// Number of racks.
         racks: u16,
-        /// Racks of the smallest library.
+        /// Minimum number of racks.
         floor: u16,
     },
 }
 
-/// What is wrong with a placement in several libraries.
+/// A fault of a placement in several libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// There is no such library, or no such zone in it.
+    /// The library, or the zone in it, does not exist.
     NoSuchZone(FleetSlot),
     /// The slot is not the next free one of its zone.
     NotFree(FleetSlot),
     /// Two platters of the set, or one and an earlier one, are in one blast zone.
     Shared(LibraryIndex, Cell, Cell),
-    /// A platter of `from` could move to `to`, which then still had fewer of the set.
+    /// A platter of `from` could move to `to`, which would still hold fewer of the set.
     Crowded {
-        /// The library with too many of the set.
+        /// Library with too many platters of the set.
         from: LibraryIndex,
-        /// The library that could take one more.
+        /// Library that could take one more.
         to: LibraryIndex,
     },
 }
 
-/// Whether one blast zone of the model may take both cells.
+/// Whether one blast zone of the model can cover both cells.
 #[must_use]
 pub fn share_zone(model: &BlastModel, a: Cell, b: Cell) -> bool {
     let rack = i32::from(b.rack) - i32::from(a.rack);
@@ -150,8 +152,8 @@ fn verify_parts(
     }
 }
 
-/// Every fault of a set's places: zones that are not there or not free, platters in one blast zone,
-/// and a spread over the libraries that moving one platter would improve.
+/// Returns every fault of a set's placement: zones that do not exist or are not free, platters in
+/// one blast zone, and a spread over the libraries that moving one platter would improve.
 #[must_use]
 pub fn audit_fleet(
     model: &BlastModel,
@@ -190,7 +192,8 @@ pub fn audit_fleet(
     violations
 }
 
-/// A library that holds two more of the set than another one with a place left for it.
+/// Finds a library that holds at least two more platters of the set than another one with a free
+/// place.
 fn crowded(
     model: &BlastModel,
     libraries: &[LibraryState<'_>],
@@ -214,7 +217,7 @@ fn crowded(
     to.map(|(&to, _)| Violation::Crowded { from, to })
 }
 
-/// Every two of the cells, once.
+/// Returns all pairs of the cells.
 fn pairs(cells: &[Cell]) -> impl Iterator<Item = (Cell, Cell)> {
     let rest = |n: usize| cells[n + 1..].iter();
     cells.iter().enumerate().flat_map(move |(n, a)| rest(n).map(move |b| (*a, *b)))

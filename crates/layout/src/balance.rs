@@ -1,4 +1,4 @@
-//! Sharing the bytes of one body out to platters with different room.
+//! Distributes the bytes of one body over platters with different room.
 
 /// A number of bytes on one platter: room for them, or a shard.
 #[derive(Clone, Copy, Debug)]
@@ -7,10 +7,11 @@ pub(crate) struct Piece {
     pub(crate) length: u64,
 }
 
-/// Shares `left` bytes out to platters with these rooms: as evenly as whole tracks go, all of the
-/// room where that is less, and whatever is over to the last. What has no room is left out.
+/// Distributes `left` bytes over platters with these rooms: evenly in whole tracks, all of the room
+/// of a platter that has less, and the remainder to the last. Platters that get nothing are left
+/// out.
 pub(crate) fn balance(mut rooms: Vec<Piece>, mut left: u64, track_bytes: u64) -> Vec<Piece> {
-    // The least room first, so that what it cannot take is shared by all others.
+    // The least room first, so that all others share what does not fit there.
     rooms.sort_unstable_by_key(|room| (room.length, room.position));
     let mut behind: u64 = rooms.iter().map(|room| room.length).sum();
     let mut count = rooms.len() as u64;

@@ -1,8 +1,8 @@
-//! Blast zones: what one failure may take at once, and the cells they are made of.
+//! Blast zones: what one failure can affect at once, and the cells that they consist of.
 //!
-//! Silica section 6 gives a blast zone as an area "specified at the granularity of one shelf of one
-//! rack". That is the size of its pieces, here called cells, not of the zone: were every zone one
-//! cell, a single rack would hold 16+3 platters and Table 1 would not say seven.
+//! Silica section 6 defines a blast zone as an area "specified at the granularity of one shelf of
+//! one rack". That is the size of its pieces, here called cells, not of the zone: if every zone
+//! were one cell, a single rack would hold 16+3 platters and Table 1 would not say seven.
 //!
 //! ```text
 //!             rack 0   rack 1   rack 2
@@ -11,52 +11,52 @@
 //!   shelf 0  |   #    |  #     |   .    |     as it lies on storage racks
 //! ```
 //!
-//! A failure stays on its panel: shuttles cannot change panels. Which shapes there are is not here
-//! but in [`crate::FailureRules`].
+//! A failure stays on its panel: shuttles cannot change panels. The possible shapes are computed in
+//! [`crate::FailureRules`].
 
 use std::collections::BTreeSet;
 
 use crate::limits::{SHELVES_MAX, ZONE_RACKS_MAX};
 use crate::{FailureRules, LayoutError, ZoneShape};
 
-/// Which blast zones a library can have, and what else its number of racks depends on.
+/// The possible blast zones of a library, and what else determines its number of racks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlastModel {
-    /// Sides of the library.
+    /// Number of panels (sides of the library).
     pub panels: u16,
-    /// Shelves of a rack on one panel.
+    /// Number of shelves of a rack on one panel.
     pub shelves_per_panel: u16,
-    /// Storage racks that every library has, however small its sets are.
+    /// Minimum number of storage racks of any library, however small its sets are.
     pub storage_racks_min: u16,
-    /// The shapes of zones; what is part of another shape may be left out.
+    /// Shapes of the zones; those contained in another shape may be omitted.
     pub shapes: BTreeSet<ZoneShape>,
 }
 
 /// The storage racks of one library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Sides of the library.
+    /// Number of panels (sides of the library).
     pub panels: u16,
-    /// Storage racks.
+    /// Number of storage racks.
     pub racks: u16,
-    /// Shelves of a rack on one panel.
+    /// Number of shelves of a rack on one panel.
     pub shelves: u16,
 }
 
-/// One shelf of one rack. [`Grid::zone`] is its number, the zone of [`crate::ZoneState`].
+/// One shelf of one rack. [`Grid::zone`] returns its number, the zone of [`crate::ZoneState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
-    /// The side of the library.
+    /// Panel (side of the library).
     pub panel: u16,
-    /// The storage rack.
+    /// Storage rack.
     pub rack: u16,
-    /// The shelf.
+    /// Shelf.
     pub shelf: u16,
 }
 
 impl BlastModel {
-    /// Two panels of ten shelves, six racks at least, and the failures of
-    /// [`FailureRules::silica`]. Ten and six are the paper's; the rest was fitted to Table 1.
+    /// Returns a model of two panels of ten shelves, at least six racks, and the failures of
+    /// [`FailureRules::silica`]. Ten and six are from the paper; the rest was fitted to Table 1.
     #[must_use]
     pub fn silica() -> Self {
         Self {
@@ -67,26 +67,26 @@ impl BlastModel {
         }
     }
 
-    /// The same library with zones of one cell: the rule of [`crate::choose_zones`].
+    /// Returns the same library with zones of one cell: the rule of [`crate::choose_zones`].
     #[must_use]
     pub fn one_cell() -> Self {
         Self::rectangles(1, 1)
     }
 
-    /// The same library with zones of so many neighboring racks by so many neighboring shelves.
+    /// Returns the same library with zones of `racks` adjacent racks by `shelves` adjacent shelves.
     #[must_use]
     pub fn rectangles(racks: u16, shelves: u16) -> Self {
         let cells = (0..racks).flat_map(|rack| (0..shelves).map(move |shelf| (rack, shelf)));
         Self { shapes: BTreeSet::from([ZoneShape::of(cells.collect())]), ..Self::silica() }
     }
 
-    /// A library with so many storage racks.
+    /// Returns a library with `racks` storage racks.
     #[must_use]
     pub const fn grid(&self, racks: u16) -> Grid {
         Grid { panels: self.panels, racks, shelves: self.shelves_per_panel }
     }
 
-    /// Checks that the search can take the model.
+    /// Checks that the model is within the limits of the search.
     ///
     /// # Errors
     /// [`LayoutError::ModelRange`] names what is out of range.
@@ -107,13 +107,13 @@ impl BlastModel {
 }
 
 impl Grid {
-    /// Cells of all panels.
+    /// Number of cells of all panels.
     #[must_use]
     pub const fn cell_count(&self) -> u32 {
         self.panels as u32 * self.racks as u32 * self.shelves as u32
     }
 
-    /// The number of a cell: panel by panel, rack by rack, shelf by shelf.
+    /// Returns the number of a cell: panel by panel, rack by rack, shelf by shelf.
     #[must_use]
     pub fn zone(&self, cell: Cell) -> Option<u32> {
         let inside =
@@ -122,7 +122,7 @@ impl Grid {
         inside.then(|| rack * u32::from(self.shelves) + u32::from(cell.shelf))
     }
 
-    /// The cell with this number.
+    /// Returns the cell with this number.
     #[must_use]
     pub fn cell(&self, zone: u32) -> Option<Cell> {
         if zone >= self.cell_count() {

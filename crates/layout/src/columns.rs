@@ -1,12 +1,12 @@
-//! The exact search: which cells of a panel hold so many platters, no two in one blast zone, at the
-//! least cost.
+//! The exact search: finds cells of a panel that hold a given number of platters, no two in one
+//! blast zone, at the least cost.
 //!
 //! This is the binary program `min sum c_i x_i, sum of x over each zone <= 1, sum x = n`, solved
-//! without a solver: rack after rack, a table from the masks of the last racks (as many as a zone
-//! can span, less one) to the least cost of each number of platters so far. Every mask of shelves
-//! that is allowed in a rack is tried after every such window, and of two ways to the same window
-//! with the same number only the cheaper is dropped into the next rack, which can change nothing
-//! there. So the answer is optimal, and a number that is not in the table cannot be reached.
+//! without a solver by dynamic programming, rack by rack. A table maps the masks of the last racks
+//! (the span of a zone, less one) to the least cost of each number of platters so far. Every mask
+//! of allowed shelves in a rack is tried after every such window. Of two ways to the same window
+//! with the same number only the cheaper one is kept, since both allow the same continuations. So
+//! the result is optimal, and a number that is not in the table cannot be reached.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use crate::reach::Reach;
 /// One rack of a panel.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    /// Shelves that may take a platter.
+    /// Mask of the shelves that may take a platter.
     pub(crate) allowed: u32,
-    /// Cost of a platter on each shelf.
+    /// Cost of a platter for each shelf.
     pub(crate) costs: Vec<u64>,
 }
 
-/// The least costs of one panel, and how they come about.
+/// The least costs of one panel, with back pointers to the choices.
 #[derive(Clone, Debug)]
 pub(crate) struct PanelSearch {
     racks: Vec<Vec<State>>,
     best: Vec<Option<(u64, usize)>>,
 }
 
-/// The masks of the last racks, and for each number of platters the cheapest way to them.
+/// Masks of the last racks, with the cheapest way to them for each number of platters.
 #[derive(Clone, Debug)]
 struct State {
     window: u64,
@@ -40,7 +40,7 @@ struct State {
 struct Way {
     cost: u64,
     mask: u32,
-    /// The state of the rack before.
+    /// State of the previous rack.
     from: usize,
 }
 
@@ -67,18 +67,18 @@ impl PanelSearch {
         Self { racks, best }
     }
 
-    /// The least cost of each number of platters; longer numbers cannot be placed.
+    /// Returns the least cost of each number of platters; larger numbers cannot be placed.
     pub(crate) fn costs(&self) -> Vec<u64> {
-        // What holds n platters holds fewer, so there is no gap.
+        // A placement of n platters contains one of fewer, so there is no gap.
         self.best.iter().map_while(|best| best.map(|(cost, _)| cost)).collect()
     }
 
-    /// Table entries that the search went through.
+    /// Returns the number of table entries that the search visited.
     pub(crate) fn state_count(&self) -> usize {
         self.racks.iter().map(Vec::len).sum()
     }
 
-    /// Rack and shelf of each of `platters` platters at the least cost.
+    /// Returns rack and shelf of each of `platters` platters at the least cost.
     pub(crate) fn cells(&self, platters: usize) -> Vec<(usize, u32)> {
         let mut cells = Vec::new();
         let Some(&Some((_, mut state))) = self.best.get(platters) else { return cells };
@@ -94,11 +94,11 @@ impl PanelSearch {
     }
 }
 
-/// The masks that a rack can hold, with their costs.
+/// Returns the masks that a rack can hold, with their costs.
 fn masks(reach: &Reach, column: &Column, platters_max: usize) -> Vec<(u32, u64)> {
     let mut found = Vec::new();
     let mut mask = column.allowed;
-    // All subsets of the allowed shelves, the empty one last.
+    // Iterates over all subsets of the allowed shelves, the empty one last.
     loop {
         if reach.shadow(mask, 0) & mask == 0 && mask.count_ones() as usize <= platters_max {
             found.push((mask, shelves(mask).map(|shelf| column.costs[shelf as usize]).sum()));
@@ -135,7 +135,7 @@ fn step(reach: &Reach, before: &[State], masks: &[(u32, u64)], platters_max: usi
     states
 }
 
-/// Adds the ways that go on by `last` from a state with the ways `before`.
+/// Adds the ways that continue by `last` from a state with the ways `before`.
 fn merge(ways: &mut Vec<Option<Way>>, before: &[Option<Way>], last: Way, platters_max: usize) {
     let added = last.mask.count_ones() as usize;
     let length = (before.len() + added).min(platters_max + 1);
@@ -149,7 +149,7 @@ fn merge(ways: &mut Vec<Option<Way>>, before: &[Option<Way>], last: Way, platter
     }
 }
 
-/// The shelves of a mask, lowest first.
+/// Returns the shelves of a mask, lowest first.
 pub(crate) fn shelves(mask: u32) -> impl Iterator<Item = u32> {
     (0..u32::BITS).filter(move |shelf| mask >> shelf & 1 == 1)
 }

@@ -1,29 +1,29 @@
-//! Why a plan is not possible.
+//! Errors of planning.
 
 use fulgurite_units::{ErrorKind, ObjectId};
 
 use crate::LibraryIndex;
 
-/// A plan could not be made.
+/// A plan is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// A platter has no room for the body's entry in the file list, even when it is empty.
+    /// The body's entry in the file list does not fit an empty platter.
     #[error("the list entry of body {object} takes {entry_bytes} bytes, too many for a platter")]
     EntryTooLong {
         /// The body.
         object: ObjectId,
-        /// Bytes of its entry.
+        /// Size of its entry.
         entry_bytes: u64,
     },
-    /// More of a body is placed already than it has.
+    /// More bytes of a body are placed already than it has.
     #[error("body {object} of {bytes} bytes cannot go on at byte {from}")]
     BeyondBody {
         /// The body.
         object: ObjectId,
-        /// Its length.
+        /// Size of the body.
         bytes: u64,
-        /// Where it was to go on.
+        /// Byte from which it was to continue.
         from: u64,
     },
     /// The library has too few blast zones with a free slot.
@@ -31,68 +31,68 @@ pub enum LayoutError {
         "{platters} platters need {platters} blast zones with a free slot and {zones} have one"
     )]
     TooFewZones {
-        /// Platters to be placed.
+        /// Number of platters to place.
         platters: usize,
-        /// Zones that could take one.
+        /// Number of zones that could take one.
         zones: usize,
     },
-    /// A blast model is outside what the search takes.
+    /// A blast model is outside the limits of the search.
     #[error("{field}: {value} is not in {min} to {max}")]
     ModelRange {
-        /// What is out of range.
+        /// Name of the field.
         field: &'static str,
         /// Its value.
         value: u16,
-        /// The least it may be.
+        /// Minimum value.
         min: u16,
-        /// The most it may be.
+        /// Maximum value.
         max: u16,
     },
-    /// A set has no overhead that is a share.
+    /// The overhead of a set is not a share from 0 to 1.
     #[error("a set of {information}+{redundancy} platters has no overhead between 0 and 1")]
     SetRange {
-        /// Information platters.
+        /// Number of information platters.
         information: u16,
-        /// Redundancy platters.
+        /// Number of redundancy platters.
         redundancy: u16,
     },
-    /// No library of the largest size holds the set.
+    /// Even the largest library cannot hold the set.
     #[error("{racks} storage racks do not hold {platters} platters apart")]
     NoRackCount {
-        /// Platters of the set.
+        /// Number of platters of the set.
         platters: usize,
-        /// Racks of the largest library.
+        /// Number of racks of the largest library.
         racks: u16,
     },
-    /// A library's state names a zone that it does not have, or one twice.
-    #[error("library {library} has no zone {zone}, or has it twice; its zones are 0 to {zones}")]
+    /// A library's state names a zone that does not exist, or one twice.
+    #[error("library {library} has no zone {zone}, or has it twice; it has {zones}, numbered from 0")]
     BadZone {
         /// The library.
         library: LibraryIndex,
         /// The zone.
         zone: u32,
-        /// One more than its last zone.
+        /// Number of zones: the last zone plus one.
         zones: u32,
     },
-    /// The libraries have too few places left that share no blast zone.
+    /// The libraries have too few free places that share no blast zone.
     #[error(
         "{platters} platters need a place each, no two in one blast zone; {libraries} libraries \
          with room have {places} such places, {missing} too few"
     )]
     TooFewPlaces {
-        /// Platters to be placed.
+        /// Number of platters to place.
         platters: usize,
-        /// Places that there are at most.
+        /// Upper bound of the number of places.
         places: usize,
-        /// Libraries with at least one place.
+        /// Number of libraries with at least one place.
         libraries: usize,
-        /// Places that are missing at least.
+        /// Lower bound of the number of missing places.
         missing: usize,
     },
 }
 
 impl LayoutError {
-    /// What a caller can do about this error.
+    /// Returns the kind of this error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,8 +1,8 @@
-//! Which blast zones failures of shuttles and drives have.
+//! The blast zones of failures of shuttles and drives.
 //!
-//! Given by the paper (sections 4 and 6): a shuttle stands on one shelf, anywhere along it, or
-//! between two shelves while it crabs; two shuttles may collide; failures take whole cells. Not
-//! given: how wide a shuttle is, whether it reaches over its shelf's edges ("slightly taller than
+//! Stated in the paper (sections 4 and 6): a shuttle is on one shelf, anywhere along it, or between
+//! two shelves while it crabs; two shuttles may collide; failures affect whole cells. Not stated:
+//! how wide a shuttle is, whether it extends beyond the edges of its shelf ("slightly taller than
 //! the vertical spacing between two rails"), and whether both shuttles of a collision may crab.
 //! Those are the fields of [`FailureRules`].
 //!
@@ -13,33 +13,33 @@
 //!   |  [##|#]  |     |  [#|#]  |        | [#|##][##|#] |      | [##|##]|#]  |
 //! ```
 //!
-//! A drive that fails, or a shuttle that fails in front of it, takes at most the cells of the
-//! storage rack next to it that a shuttle there touches, which is part of a shuttle's zone.
+//! A drive that fails, or a shuttle that fails in front of it, affects at most the cells of the
+//! adjacent storage rack that a shuttle there touches, which is part of a shuttle's zone.
 
 use std::collections::BTreeSet;
 
 use crate::ZoneShape;
 
-/// Positions along a rack that are told apart; a shuttle's width is counted in them.
+/// Number of distinct positions along a rack; the unit of a shuttle's width.
 const STEPS: i32 = 8;
 
-/// What is assumed of failures.
+/// Assumptions about failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailureRules {
     /// Width of a shuttle in eighths of a rack, at most a rack.
     pub shuttle_eighths: u8,
-    /// Shelves above and below its own that a shuttle obscures too.
+    /// Number of shelves above and below its own that a shuttle also obscures.
     pub overhang_shelves: u8,
-    /// Collisions of two shuttles.
+    /// Possible collisions of two shuttles.
     pub collision: Collision,
 }
 
-/// Which collisions of two shuttles there are.
+/// Possible collisions of two shuttles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Collision {
     /// None.
     Never,
-    /// Both stand on their shelves.
+    /// Both are on their shelves.
     Riding,
     /// At most one of them crabs.
     OneCrabs,
@@ -47,7 +47,7 @@ pub enum Collision {
     BothCrab,
 }
 
-/// A shuttle: where it begins along the racks, and the shelves between which it is.
+/// A shuttle: its start along the racks, and the lowest and highest shelf that it occupies.
 #[derive(Clone, Copy, Debug)]
 struct Shuttle {
     x: i32,
@@ -56,14 +56,14 @@ struct Shuttle {
 }
 
 impl FailureRules {
-    /// What reproduces Table 1 with two panels. Every field was chosen for that: the paper gives
-    /// none of them.
+    /// Returns the rules that reproduce Table 1 with two panels. Every field was chosen for that:
+    /// the paper states none of them.
     #[must_use]
     pub const fn silica() -> Self {
         Self { shuttle_eighths: 6, overhang_shelves: 0, collision: Collision::OneCrabs }
     }
 
-    /// The shapes of all blast zones that follow, each once.
+    /// Returns the shapes of all resulting blast zones, without duplicates.
     #[must_use]
     pub fn shapes(&self) -> BTreeSet<ZoneShape> {
         let mut shapes = BTreeSet::new();
@@ -77,7 +77,7 @@ impl FailureRules {
         shapes
     }
 
-    /// Every second shuttle that touches the first along an edge.
+    /// Returns every second shuttle that touches the first along an edge.
     fn neighbors(&self, first: Shuttle) -> Vec<Shuttle> {
         let width = i32::from(self.shuttle_eighths);
         let mut found = Vec::new();
@@ -104,7 +104,7 @@ impl FailureRules {
         }
     }
 
-    /// The cells that a shuttle touches or obscures.
+    /// Returns the cells that a shuttle touches or obscures.
     fn cells(&self, shuttle: Shuttle) -> Vec<(i32, i32)> {
         let last = shuttle.x + i32::from(self.shuttle_eighths) - 1;
         let overhang = i32::from(self.overhang_shelves);
@@ -114,7 +114,7 @@ impl FailureRules {
     }
 }
 
-/// A shuttle on a shelf, and one between it and the next.
+/// Returns a shuttle on a shelf, and one between it and the next.
 fn poses(x: i32, low: i32) -> [Shuttle; 2] {
     [Shuttle { x, low, high: low }, Shuttle { x, low, high: low + 1 }]
 }

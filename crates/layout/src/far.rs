@@ -1,12 +1,12 @@
-//! Redundancy platters to libraries at other sites.
+//! Assigns redundancy platters to libraries at other sites.
 
-/// Says of each of a set's redundancy platters which far library it goes to, if any: the last
-/// `away` of them, each to the library that has the fewest of this set, of those to the one that
-/// holds the fewest of all. Those that are `placed` keep their place. `held` has how many each
-/// library holds.
+/// Returns for each of a set's redundancy platters the remote library it goes to, if any. The last
+/// `away` of them go to remote libraries: each to the library with the fewest platters of this set,
+/// and among those to the one with the fewest in total. Platters that are already `placed` stay
+/// where they are. `held` has the number of platters in each library.
 ///
-/// So a far library gets at most one platter of a set more than any other, and so many fail at once
-/// when its site is lost. Those that stay are the first ones, which a recovery reads first.
+/// So a remote library gets at most one platter of a set more than any other, which bounds how many
+/// are lost with its site. The platters that stay are the first ones, which a recovery reads first.
 #[must_use]
 pub fn choose_far(placed: &[Option<usize>], away: usize, held: &[u64]) -> Vec<Option<usize>> {
     let mut of_set = vec![0_u64; held.len()];

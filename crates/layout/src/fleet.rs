@@ -1,4 +1,5 @@
-//! Platters of a set to zones of several libraries: spread over libraries first, then over zones.
+//! Assigns platters of a set to zones of several libraries: spread over libraries first, then over
+//! zones.
 //!
 //! ```text
 //! states of all libraries --spread--> platters for each library --search--> a zone for each
@@ -6,18 +7,18 @@
 //!        '------ a library holds fewer ------'
 //! ```
 //!
-//! 1. Libraries take platters in turn: next is always the one with the fewest of this set, and
-//!    among those the one with the smallest share of used slots. So no library has two more of a
-//!    set than another that could take one ("spread them out within and across libraries as much
+//! 1. Libraries take platters in turn: the next one is always the one with the fewest of this set,
+//!    and among those the one with the smallest share of used slots. So no library has two more of
+//!    a set than another that could take one ("spread them out within and across libraries as much
 //!    as possible", Silica section 6).
-//! 2. Within a library the zones are those with the smallest sum of costs that hold its platters,
+//! 2. Within a library, the zones are those with the smallest sum of costs that hold its platters,
 //!    no two in one blast zone; a zone costs more the fuller it is. For one platter, or where a
-//!    blast zone is one cell, that is the emptiest zones, found by sorting; otherwise by the exact
-//!    search. Taking the emptiest zone first and then what is left would strand platters: cells
-//!    taken badly leave no room for as many as the library holds.
+//!    blast zone is one cell, these are the emptiest zones, found by sorting; otherwise the exact
+//!    search finds them. A greedy choice of the emptiest zone would strand platters: badly chosen
+//!    cells leave no room for as many as the library can hold.
 //!
-//! Cost: O(zones + platters log platters) where sorting is enough. The plan is pure and depends
-//! on nothing but its arguments; [`crate::audit_fleet`] checks it.
+//! Cost: O(zones + platters log platters) where sorting is enough. The plan is a pure function of
+//! its arguments; [`crate::audit_fleet`] checks it.
 
 use std::collections::BTreeSet;
 
@@ -28,21 +29,21 @@ use crate::reach::Reach;
 use crate::search::GridSearch;
 use crate::{BlastModel, Cell, Grid, LayoutError, LibraryIndex};
 
-/// How steeply a zone's cost rises: so many doublings from empty to full. A zone that is needed by
-/// more sets than it has slots for is the bottleneck of a small library; costs that rise in
-/// proportion to the used share spend it too early (45 instead of 50 % of seven racks are filled).
+/// Steepness of a zone's cost: the number of doublings from empty to full. The bottleneck of a
+/// small library is a zone that more sets need than it has slots for. Costs in proportion to the
+/// used share fill it too early (45 instead of 50 % of seven racks are filled).
 const COST_DOUBLINGS: u64 = 16;
 
 /// One library as the planner sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct LibraryState<'a> {
-    /// Storage racks; panels and shelves are the model's.
+    /// Number of storage racks; the model has panels and shelves.
     pub racks: u16,
-    /// Its zones, numbered as by [`Grid::zone`], in any order. One that is left out takes nothing.
+    /// Its zones, numbered as by [`Grid::zone`], in any order. Omitted zones take no platters.
     pub zones: &'a [ZoneState],
 }
 
-/// Where a platter goes.
+/// The place of a platter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetSlot {
     /// The library.
@@ -53,12 +54,12 @@ pub struct FleetSlot {
     pub slot: SlotIndex,
 }
 
-/// Chooses a slot for each of `platters` platters of one set. Neighbors in the answer are in
-/// different libraries as far as possible, so that information platters are spread too.
+/// Chooses a slot for each of `platters` platters of one set. Consecutive platters in the result
+/// are in different libraries if possible, so that information platters are spread too.
 ///
 /// # Errors
-/// [`LayoutError::TooFewPlaces`] when the libraries cannot take the platters, and errors for models
-/// and zones that make no sense.
+/// [`LayoutError::TooFewPlaces`] when the libraries cannot take the platters, and errors for
+/// invalid models and zones.
 pub fn choose_fleet(
     model: &BlastModel,
     libraries: &[LibraryState<'_>],
@@ -70,7 +71,7 @@ pub fn choose_fleet(
     for (n, library) in libraries.iter().enumerate() {
         offers.push(Offer::new(model.grid(library.racks), &reach, library, LibraryIndex::new(n))?);
     }
-    // Each round but the last lowers the room of a library, which happens once for each.
+    // Every round but the last lowers the room of a library, at most once per library.
     loop {
         let quotas = spread(&offers, platters)?;
         let mut plans = Vec::new();
@@ -85,16 +86,16 @@ pub fn choose_fleet(
     }
 }
 
-/// What one library can take.
+/// The capacity of one library for the set.
 #[derive(Debug)]
 struct Offer<'a> {
     library: LibraryIndex,
     grid: Grid,
-    /// Zones with a free slot, none of which shares a blast zone with an earlier platter.
+    /// Zones with a free slot that share no blast zone with an earlier platter of the set.
     usable: Vec<(&'a ZoneState, SlotIndex)>,
-    /// Platters of the set that are here already.
+    /// Number of platters of the set that are here already.
     held: usize,
-    /// The most platters that it can take; not known to be so few before a plan failed.
+    /// Upper bound of the platters that it can take; lowered when a plan fails.
     room: usize,
     used: u64,
     total: u64,
@@ -137,7 +138,7 @@ impl<'a> Offer<'a> {
         Ok(Self { library: index, grid, usable, held, room, used, total })
     }
 
-    /// Slots for `platters` platters, fewer when there are not as many.
+    /// Plans slots for `platters` platters, or fewer when that many do not fit.
     fn plan(&self, reach: &Reach, platters: usize) -> Vec<FleetSlot> {
         let place = |&(zone, slot): &(&ZoneState, SlotIndex)| FleetSlot {
             library: self.library,
@@ -166,8 +167,8 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// How many platters each library takes: the one with the fewest of the set is next, the emptier
-/// one among equals.
+/// Returns how many platters each library takes: next is the one with the fewest of the set, among
+/// equals the emptiest.
 fn spread(offers: &[Offer<'_>], platters: usize) -> Result<Vec<usize>, LayoutError> {
     let mut quotas = vec![0; offers.len()];
     let places: usize = offers.iter().map(|offer| offer.room).sum();
@@ -176,7 +177,7 @@ fn spread(offers: &[Offer<'_>], platters: usize) -> Result<Vec<usize>, LayoutErr
         let missing = platters - places;
         return Err(LayoutError::TooFewPlaces { platters, places, libraries, missing });
     }
-    // The order by share does not change while a set is placed, so a rank stands for it.
+    // The order by share does not change while a set is placed, so a rank replaces it.
     let mut order: Vec<usize> = (0..offers.len()).filter(|&n| offers[n].room > 0).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (&offers[a], &offers[b]);
@@ -196,7 +197,7 @@ fn spread(offers: &[Offer<'_>], platters: usize) -> Result<Vec<usize>, LayoutErr
     Ok(quotas)
 }
 
-/// The first slot of each library, then the second of each, and so on.
+/// Returns the first slot of each library, then the second of each, and so on.
 fn in_turn(plans: &[Vec<FleetSlot>]) -> Vec<FleetSlot> {
     let rounds = plans.iter().map(Vec::len).max().unwrap_or(0);
     (0..rounds)
@@ -205,10 +206,11 @@ fn in_turn(plans: &[Vec<FleetSlot>]) -> Vec<FleetSlot> {
         .collect()
 }
 
-/// What a platter in a zone costs: two to the power of [`COST_DOUBLINGS`] times its used share.
+/// Returns the cost of a platter in a zone: two to the power of [`COST_DOUBLINGS`] times its used
+/// share.
 fn cost(zone: &ZoneState) -> u64 {
     let used = u64::from(zone.total.saturating_sub(zone.free));
     let power = ((used * COST_DOUBLINGS) << 16) / u64::from(zone.total).max(1);
-    // Between two powers of two a straight line is near enough.
+    // Linear interpolation between powers of two is accurate enough.
     (65_536 + (power & 0xFFFF)) << (power >> 16)
 }

@@ -1,19 +1,19 @@
-//! Which of the libraries that a planner is given.
+//! Index of a library in a planner's input.
 
 use std::fmt;
 
-/// The place of a library in the list that the planner is given.
+/// Index of a library in the list passed to a planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LibraryIndex(usize);
 
 impl LibraryIndex {
-    /// The library at this place of the list.
+    /// Creates the index of the library at this position of the list.
     #[must_use]
     pub const fn new(index: usize) -> Self {
         Self(index)
     }
 
-    /// The place in the list.
+    /// Position in the list.
     #[must_use]
     pub const fn get(self) -> usize {
         self.0

@@ -1,16 +1,16 @@
-//! Planning: staged bodies to platters, platters to slots, sets to racks. Pure functions from what
-//! is there to what shall be: nothing here reads, writes or knows the time.
+//! Planning: assigns staged bodies to platters, platters to slots, and racks to sets. Pure
+//! functions from the current state to the desired one: nothing here does I/O or reads a clock.
 //!
 //! ```text
 //! bodies in order --SetPlanner--> SetPlan: shards of bodies on each information platter
 //! platters of a set, zones of a library --choose_zones--> a zone for each platter
 //! platters of a set, zones of libraries --choose_fleet--> a library and a zone for each platter
-//! redundancy platters, far libraries --choose_far--> who goes to which, and who stays
+//! redundancy platters, remote libraries --choose_far--> a remote library for each that leaves
 //! FailureRules --shapes--> BlastModel --minimum_storage_racks--> RackCount, with its proof
 //! ```
 //!
-//! [`audit_fleet`] and [`verify_rack_count`] check plans and proofs and share no code with what
-//! makes them.
+//! [`audit_fleet`] and [`verify_rack_count`] check plans and proofs, and share no code with the
+//! planners.
 
 mod audit;
 mod balance;

@@ -1,12 +1,13 @@
-//! How large a grid the exact search takes, and how far it goes.
+//! Limits of the exact search: the size of grids, and how far it goes.
 
-/// Shelves of a panel: one bit each of a rack's mask.
+/// Maximum number of shelves of a panel: one bit each of a rack's mask.
 pub(crate) const SHELVES_MAX: u16 = 16;
 
-/// Racks that a blast zone may span: the search remembers one rack less, 16 bits of a `u64` each.
+/// Maximum number of racks that a blast zone may span: the search remembers one rack less, 16 bits
+/// of a `u64` each.
 pub(crate) const ZONE_RACKS_MAX: u16 = 5;
 
-/// Storage racks of one library that the search for the smallest number tries.
+/// Maximum number of storage racks of one library in the search for the smallest number.
 pub(crate) const RACKS_MAX: u16 = 64;
 
 const _: () = assert!((ZONE_RACKS_MAX - 1) * SHELVES_MAX <= 64);

@@ -1,4 +1,5 @@
-//! Bodies to platters: which bytes of which body lie where on the information platters of a set.
+//! Packs bodies onto platters: which bytes of which body go where on the information platters of a
+//! set.
 //!
 //! ```text
 //! platter 0                  platter 1                  platter 2 = I_p - 1
@@ -8,30 +9,30 @@
 //! ```
 //!
 //! Rules:
-//! 1. Bodies are placed in the order given; [`StagedBody::sort`] keeps together what is near, as
-//!    what has the same account is, because that is read together (Silica section 6).
+//! 1. Bodies are placed in the order given. [`StagedBody::sort`] groups related bodies, such as
+//!    those of one account, because they are read together (Silica section 6).
 //! 2. A body no larger than [`split_bytes`] is never split. It goes where the last such body went,
-//!    or else to the next platter that has room, and never back: the room it leaves behind is less
-//!    than a quarter of a platter.
-//! 3. A larger body is split into shards of at most that size, one a platter, so that drives read
-//!    them at the same time ("To ensure time-efficient read of large files, we shard them into
-//!    multiple platters", ibid.). They go to the platters with the most room, and their lengths
-//!    differ by a track at most. A platter with less room takes what it has, and the others more;
-//!    if that is too little, further platters take part. A body of more shards than the set has
-//!    platters has longer ones. A shard is at least a track long, unless it is what is left of its
-//!    body or all that an empty platter can take.
-//! 4. A file of several bodies (the parts of an upload) is shared out like a large body when it is
-//!    larger than a shard: its bodies stay on one platter until the next would make more than a
-//!    shard there, and then go on, on the platter with the most room among those with the least of
-//!    such runs. A file that has more shards than the set has platters has longer ones.
+//!    or else to the next platter that has room, never back: the room left behind is less than a
+//!    quarter of a platter.
+//! 3. A larger body is split into shards of at most that size, one per platter, so that drives read
+//!    them in parallel ("To ensure time-efficient read of large files, we shard them into multiple
+//!    platters", ibid.). They go to the platters with the most room, and their lengths differ by at
+//!    most a track. A platter with less room takes what fits, and the others more; if that is not
+//!    enough, further platters are used. If a body would have more shards than the set has
+//!    platters, its shards are longer. A shard is at least a track long, unless it is the remainder
+//!    of its body or all that fits on an empty platter.
+//! 4. A file of several bodies (the parts of a multipart upload) that is larger than a shard is
+//!    distributed like a large body: its bodies stay on one platter until the next would make more
+//!    than a shard there. They then continue on the platter with the most room among those with the
+//!    fewest such runs. If the file would have more shards than the set has platters, its shards
+//!    are longer.
 //! 5. A body no larger than a quarter of a set is not split over sets. A larger one fills the set
-//!    and goes on in the next, from the byte where it stopped.
-//! 6. Each platter keeps room for its file list, which has an entry for each shard on it.
+//!    and continues in the next, from the byte where it stopped.
+//! 6. Each platter reserves room for its file list, which has an entry for each shard on it.
 //!
-//! Shards of a body stand in the order of their platters. A set that is closed short has as many
-//! platters as its largest file has shards, and few when all of its files are small. This is not a
-//! bin packer: the order matters more than the last percent, and tracks that carry nothing are not
-//! written.
+//! Shards of a body are in the order of their platters. A set that is closed early has as many
+//! platters as its largest file has shards, and few when all of its files are small. This is not
+//! bin packing: the order matters more than the last percent, and unused tracks are not written.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,27 +43,27 @@ use fulgurite_units::{ByteCount, ObjectId};
 use crate::LayoutError;
 use crate::balance::{Piece, balance};
 
-/// A body that waits for its place.
+/// A body that waits to be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StagedBody<'a> {
     /// The body.
     pub object: ObjectId,
-    /// Bytes whose order is that in which bodies shall lie: what is alike in them lies together.
+    /// Sort key of the placement: bodies with similar keys are placed together.
     pub near: &'a [u8],
-    /// The file that the body is, or is a part of. Its bodies are given one after the other.
+    /// The file that the body is, or is a part of. The bodies of a file are consecutive.
     pub file: ObjectId,
-    /// Bytes of all bodies of that file that wait for their place.
+    /// Bytes of all bodies of that file that wait to be placed.
     pub file_bytes: u64,
     /// Bytes of its ciphertext.
     pub bytes: u64,
-    /// Bytes placed in earlier sets already; where this set goes on.
+    /// Bytes already placed in earlier sets; this set continues from there.
     pub from: u64,
     /// Bytes of its entry in a file list ([`fulgurite_glass::list_entry_bytes`]).
     pub entry_bytes: u64,
 }
 
 impl StagedBody<'_> {
-    /// Puts the bodies of one set in the order in which they shall lie. A body that goes on from an
+    /// Sorts the bodies of one set into the order of placement. A body that continues from an
     /// earlier set comes first.
     pub fn sort(bodies: &mut [Self]) {
         bodies
@@ -77,7 +78,7 @@ pub struct Shard {
     pub object: ObjectId,
     /// First user byte on the platter.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
     /// First byte in the body.
     pub body_offset: u64,
@@ -88,48 +89,48 @@ pub struct Shard {
 /// One information platter of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlatterPlan {
-    /// Its shards in the order in which they lie, without a gap.
+    /// Its shards in placement order, without gaps.
     pub shards: Vec<Shard>,
     /// Bytes of all shards.
     pub data_bytes: u64,
-    /// Bytes of the entries of its file list, without the list's head and digest.
+    /// Bytes of its file list's entries, without the list's head and digest.
     pub entry_bytes: u64,
 }
 
 impl PlatterPlan {
-    /// Bytes of its file list, which follows the shards.
+    /// Returns the size of its file list, which follows the shards.
     #[must_use]
     pub const fn list_bytes(&self) -> u64 {
         list_bytes(self.entry_bytes)
     }
 
-    /// Bytes of shards and file list.
+    /// Returns the bytes of shards and file list.
     #[must_use]
     pub const fn user_bytes(&self) -> u64 {
         self.data_bytes + self.list_bytes()
     }
 }
 
-/// What the information platters of a set hold; platters behind the last one are not written.
+/// Content of the information platters of a set; platters after the last one are not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetPlan {
-    /// The platters that carry something, from position 0.
+    /// Platters in use, from position 0.
     pub platters: Vec<PlatterPlan>,
     /// User bytes of each redundancy platter: whole tracks, as many as the longest platter has.
     pub redundancy_bytes: u64,
 }
 
-/// What became of a body.
+/// Result of placing a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// All of it has its place in this set.
+    /// All of it was placed in this set.
     Placed,
-    /// The set is full and holds the body up to byte `next`; the next set goes on from there.
+    /// The set is full and contains the body up to byte `next`; the next set continues from there.
     Partial {
-        /// The first byte that has no place yet.
+        /// First byte that is not placed yet.
         next: u64,
     },
-    /// The set is full and holds nothing of the body, which is to be the first of the next set.
+    /// The set is full and contains nothing of the body, which must be the first of the next set.
     Full,
 }
 
@@ -140,16 +141,16 @@ pub struct SetPlanner {
     /// [`split_bytes`] of the set.
     shard_bytes: u64,
     platters: Vec<PlatterPlan>,
-    /// The platter of the last body that was not split, but for those of large files.
+    /// Platter of the last unsplit body, not counting those of large files.
     unsplit_position: usize,
-    /// The large file at hand.
+    /// The current large file.
     run: Option<Run>,
     full: bool,
 }
 
-/// The size up to which a body is never split over platters, and the most bytes of a shard unless
-/// rules 3 and 4 above make it longer: whole tracks, at most `shard_size` and at least one, but
-/// never more than a quarter of a platter.
+/// Returns the size up to which a body is never split over platters, which is also the maximum size
+/// of a shard unless rules 3 and 4 above make it longer: whole tracks, at most `shard_size` and at
+/// least one, but never more than a quarter of a platter.
 #[must_use]
 pub fn split_bytes(geometry: &Geometry, shard_size: ByteCount) -> u64 {
     let track_bytes = geometry.track_user_bytes() as u64;
@@ -158,13 +159,13 @@ pub fn split_bytes(geometry: &Geometry, shard_size: ByteCount) -> u64 {
     whole_tracks.max(track_bytes).min(quarter)
 }
 
-/// What a platter may lose to bodies that are not split.
+/// Returns the maximum room of a platter that may be lost to unsplit bodies.
 const fn quarter_bytes(geometry: &Geometry) -> u64 {
     geometry.platter_user_bytes() / 4
 }
 
 impl SetPlanner {
-    /// A planner for an empty set, whose bodies are split into shards of `shard_size`.
+    /// Creates a planner for an empty set, whose bodies are split into shards of `shard_size`.
     #[must_use]
     pub fn new(geometry: &Geometry, shard_size: ByteCount) -> Self {
         Self {
@@ -177,18 +178,18 @@ impl SetPlanner {
         }
     }
 
-    /// Gives the next body its place. Once the set is full it stays full.
+    /// Places the next body. Once the set is full it stays full.
     ///
     /// # Errors
-    /// When the body can never be placed: its list entry is too long, or nothing of it is left.
+    /// When the body can never be placed: its list entry is too long, or no bytes of it are left.
     pub fn push(&mut self, body: &StagedBody<'_>) -> Result<Push, LayoutError> {
         let nothing_left = body.from >= body.bytes && body.from > 0;
         if nothing_left {
             let StagedBody { object, bytes, from, .. } = *body;
             return Err(LayoutError::BeyondBody { object, bytes, from });
         }
-        // Beside its entry an empty platter must take a quarter of a platter: then it takes any
-        // body that is not split, and an empty set any body that is not split over sets.
+        // Besides the entry, an empty platter must have room for a quarter of a platter: then it
+        // takes any unsplit body, and an empty set takes any body that is not split over sets.
         let room = self.geometry.platter_user_bytes() - quarter_bytes(&self.geometry);
         if list_bytes(0).saturating_add(body.entry_bytes) > room {
             let StagedBody { object, entry_bytes, .. } = *body;
@@ -223,7 +224,7 @@ impl SetPlanner {
         Ok(if self.full { Push::Partial { next } } else { Push::Placed })
     }
 
-    /// Whether nothing was placed yet.
+    /// Whether nothing has been placed yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.platters.is_empty()
@@ -235,7 +236,7 @@ impl SetPlanner {
         self.full
     }
 
-    /// The plan of the set.
+    /// Returns the plan of the set.
     #[must_use]
     pub fn finish(self) -> SetPlan {
         let longest = self.platters.iter().map(PlatterPlan::user_bytes).max().unwrap_or(0);
@@ -244,7 +245,7 @@ impl SetPlanner {
         SetPlan { platters: self.platters, redundancy_bytes }
     }
 
-    /// Puts the pieces of a body, in order of position, behind what lies there.
+    /// Appends the pieces of a body, in order of position, to the platters.
     fn place(&mut self, body: &StagedBody<'_>, pieces: &[Piece]) {
         let mut body_offset = body.from;
         for piece in pieces {
@@ -265,7 +266,7 @@ impl SetPlanner {
         }
     }
 
-    /// The place of a body that is not split (rule 2).
+    /// Places an unsplit body (rule 2).
     fn unsplit(&self, body: &StagedBody<'_>) -> Vec<Piece> {
         let length = body.bytes - body.from;
         let platters = usize::from(self.geometry.set_information_platters);
@@ -278,7 +279,7 @@ impl SetPlanner {
             .collect()
     }
 
-    /// The place of a body of a large file (rule 4).
+    /// Places a body of a large file (rule 4).
     fn beside_its_file(&self, body: &StagedBody<'_>) -> Vec<Piece> {
         let length = body.bytes - body.from;
         let most = self.run_bytes(body);
@@ -297,7 +298,7 @@ impl SetPlanner {
             .collect()
     }
 
-    /// Notes where the last body of a large file went.
+    /// Records where the last body of a large file went.
     fn go_on(&mut self, body: &StagedBody<'_>, piece: Piece) {
         let most = self.run_bytes(body);
         let old = self.run.take().filter(|run| run.file == body.file);
@@ -308,20 +309,20 @@ impl SetPlanner {
         self.run = Some(Run { file: body.file, runs, position: piece.position, bytes });
     }
 
-    /// How much of a large file lies in one run.
+    /// Returns the maximum number of bytes of a large file in one run.
     fn run_bytes(&self, body: &StagedBody<'_>) -> u64 {
         let platters = u64::from(self.geometry.set_information_platters);
         self.shard_bytes.max(body.file_bytes.div_ceil(platters))
     }
 
-    /// The places of a body that is split (rule 3), in order of position; short of the body when
-    /// the set has no room for all of it.
+    /// Places a body that is split (rule 3), in order of position. The pieces do not cover the body
+    /// when the set has no room for all of it.
     fn split(&self, body: &StagedBody<'_>) -> Vec<Piece> {
         let left = body.bytes - body.from;
         let track_bytes = self.geometry.track_user_bytes() as u64;
         let mut rooms = self.rooms(body.entry_bytes, left.min(track_bytes));
         rooms.sort_unstable_by_key(|room| (Reverse(room.length), room.position));
-        // A quarter of a platter of fewer than four tracks is no whole track.
+        // A quarter of a platter of fewer than four tracks is less than a whole track.
         let shards = left.div_ceil(self.shard_bytes.max(track_bytes));
         let mut sum = 0;
         let enough = rooms.iter().take_while(|room| {
@@ -336,7 +337,7 @@ impl SetPlanner {
         pieces
     }
 
-    /// The platters with room for `wanted` bytes; an empty one counts with whatever it has.
+    /// Returns the platters with room for `wanted` bytes; an empty one counts with whatever it has.
     fn rooms(&self, entry_bytes: u64, wanted: u64) -> Vec<Piece> {
         (0..usize::from(self.geometry.set_information_platters))
             .filter_map(|position| {
@@ -348,7 +349,7 @@ impl SetPlanner {
             .collect()
     }
 
-    /// How many bytes fit on a platter beside one more entry, if that fits.
+    /// Returns how many bytes fit on a platter besides one more entry, if the entry fits.
     fn room(&self, position: usize, entry_bytes: u64) -> Option<u64> {
         let (data, entries) =
             self.platters.get(position).map_or((0, 0), |p| (p.data_bytes, p.entry_bytes));
@@ -357,11 +358,11 @@ impl SetPlanner {
     }
 }
 
-/// The bodies of a large file that lie one after the other on one platter.
+/// Consecutive bodies of a large file on one platter.
 #[derive(Clone, Debug)]
 struct Run {
     file: ObjectId,
-    /// How many runs the file has on each of its platters, this one too.
+    /// Number of runs of the file on each of its platters, including this one.
     runs: BTreeMap<usize, u32>,
     position: usize,
     bytes: u64,

@@ -1,8 +1,10 @@
-//! Platters to slots in one library: no two platters of a set share a cell, the emptiest first.
+//! Assigns platters to slots in one library: no two platters of a set share a cell, the emptiest
+//! first.
 //!
-//! A zone is here one shelf of one rack (Silica section 6), the smallest thing a failure can take.
-//! What several of them a failure takes at once, and more than one library, is [`crate::fleet`]'s.
-//! The library's shape is the library's; this takes zones as numbers and chooses among them.
+//! A zone here is one shelf of one rack (Silica section 6), the smallest unit that a failure can
+//! affect. Failures of several zones at once, and several libraries, are handled in
+//! [`crate::fleet`]. This module does not know the library's shape; it takes zones as numbers and
+//! chooses among them.
 
 use std::cmp::Ordering;
 
@@ -13,23 +15,23 @@ use crate::LayoutError;
 /// One shelf of one rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneState {
-    /// The zone.
+    /// Number of the zone.
     pub zone: u32,
-    /// Slots of it.
+    /// Number of its slots.
     pub total: u32,
-    /// Free slots of it.
+    /// Number of its free slots.
     pub free: u32,
-    /// The slot that the next platter would take; `None` when none is free.
+    /// Slot that the next platter would take; `None` when none is free.
     pub next: Option<SlotIndex>,
-    /// Whether a platter of the same set lies here already.
+    /// Whether it already holds a platter of the same set.
     pub taken: bool,
 }
 
 /// Chooses a slot for each of `platters` platters of one set, each in another zone. Zones with the
-/// smallest share of used slots come first, lower zone numbers first among equals.
+/// smallest share of used slots come first, among equals those with lower numbers.
 ///
 /// # Errors
-/// [`LayoutError::TooFewZones`] when there are not as many zones with a free slot.
+/// [`LayoutError::TooFewZones`] when too few zones have a free slot.
 pub fn choose_zones(zones: &[ZoneState], platters: usize) -> Result<Vec<SlotIndex>, LayoutError> {
     let mut usable: Vec<(&ZoneState, SlotIndex)> = zones
         .iter()
@@ -43,7 +45,7 @@ pub fn choose_zones(zones: &[ZoneState], platters: usize) -> Result<Vec<SlotInde
     Ok(usable[..platters].iter().map(|&(_, slot)| slot).collect())
 }
 
-/// The smaller share of used slots first, then the lower number.
+/// Orders zones by the share of used slots, then by number.
 pub(crate) fn used_shares(a: &ZoneState, b: &ZoneState) -> Ordering {
     // used_a / total_a < used_b / total_b, without the division.
     let used = |zone: &ZoneState| u64::from(zone.total.saturating_sub(zone.free));

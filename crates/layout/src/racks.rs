@@ -1,12 +1,13 @@
 //! How many storage racks a library needs for its platter-sets, with a proof (Silica, Table 1).
 //!
-//! The paper leaves its binary program out. Ours: one variable for each cell, at most one platter
-//! in each blast zone, as many platters as possible. Its answer comes with two certificates, which
+//! The paper omits its binary program. Ours has one variable for each cell, at most one platter in
+//! each blast zone, and as many platters as possible. Its result comes with two certificates, which
 //! [`crate::verify_rack_count`] checks without the search:
 //!
 //! - a placement of the set in that many racks, and
-//! - for one rack less, a partition of all cells into fewer parts than the set has platters, of
-//!   which every two cells share a zone: no part can hold two platters. (The dual program.)
+//! - for one rack less, a partition of all cells into fewer parts than the set has platters, where
+//!   every two cells of a part share a zone: no part can hold two platters. (The dual program, a
+//!   clique cover.)
 
 use fulgurite_units::Ratio;
 
@@ -15,19 +16,19 @@ use crate::reach::Reach;
 use crate::search::GridSearch;
 use crate::{BlastModel, Cell, Grid, LayoutError};
 
-/// Platters of a platter-set.
+/// Number of platters of a platter-set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetShape {
-    /// Information platters.
+    /// Number of information platters.
     pub information: u16,
-    /// Redundancy platters.
+    /// Number of redundancy platters.
     pub redundancy: u16,
 }
 
-/// The smallest number of storage racks, and why it is that.
+/// The smallest number of storage racks, with its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RackCount {
-    /// Storage racks.
+    /// Number of storage racks.
     pub racks: u16,
     /// A cell for each platter of a set.
     pub placement: Vec<Cell>,
@@ -35,38 +36,38 @@ pub struct RackCount {
     pub refutation: Refutation,
 }
 
-/// Why a library cannot have one rack less.
+/// Proof that a library cannot have one rack less.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refutation {
     /// No library has fewer racks, whatever its sets ([`BlastModel::storage_racks_min`]).
     Floor,
-    /// With one rack less, all cells fall into these parts, fewer than platters; every two cells of
-    /// a part share a blast zone.
+    /// With one rack less, these parts cover all cells and are fewer than the platters; every two
+    /// cells of a part share a blast zone.
     Parts(Vec<Vec<Cell>>),
-    /// With one rack less, the search went through every case. Checked only by searching again.
+    /// With one rack less, the search was exhaustive. This can only be checked by searching again.
     Exhausted {
-        /// The most platters that one rack less holds.
+        /// Maximum number of platters with one rack less.
         platters_max: usize,
-        /// Table entries of the search.
+        /// Number of table entries of the search.
         states: usize,
     },
 }
 
 impl SetShape {
-    /// A set of so many information and redundancy platters.
+    /// Creates a set of these numbers of information and redundancy platters.
     #[must_use]
     pub const fn new(information: u16, redundancy: u16) -> Self {
         Self { information, redundancy }
     }
 
-    /// Platters of the set.
+    /// Returns the number of platters of the set.
     #[must_use]
     pub const fn platters(&self) -> u16 {
         self.information + self.redundancy
     }
 
-    /// Redundancy platters that the write drive writes for each information platter: the overhead
-    /// of Table 1, `R / I`.
+    /// Returns the number of redundancy platters that the write drive writes per information
+    /// platter: the overhead of Table 1, `R / I`.
     ///
     /// # Errors
     /// [`LayoutError::SetRange`] when there is more redundancy than information, or no information.
@@ -79,7 +80,8 @@ impl SetShape {
     }
 }
 
-/// The most platters of one set that a library with so many storage racks holds.
+/// Returns the maximum number of platters of one set that a library with `racks` storage racks can
+/// hold.
 ///
 /// # Errors
 /// When the model is out of range.
@@ -89,8 +91,8 @@ pub fn platters_max(racks: u16, model: &BlastModel) -> Result<usize, LayoutError
     Ok(GridSearch::empty(&Reach::new(model), grid, grid.cell_count() as usize).largest())
 }
 
-/// The smallest number of storage racks with which a library holds a set, no two of its platters
-/// in one blast zone.
+/// Returns the smallest number of storage racks with which a library can hold a set, no two of its
+/// platters in one blast zone.
 ///
 /// # Errors
 /// When the model is out of range, or 64 racks are not enough.
@@ -122,7 +124,7 @@ fn refute(reach: &Reach, grid: Grid, platters: usize, search: &GridSearch) -> Re
     fewest.map_or_else(exhausted, Refutation::Parts)
 }
 
-/// All cells in rectangles of so many racks by so many shelves, smaller at the edges.
+/// Divides all cells into rectangles of `racks` by `shelves`, smaller at the edges.
 fn tile(grid: Grid, racks: u16, shelves: u16) -> Vec<Vec<Cell>> {
     let across = grid.racks.div_ceil(racks);
     let up = grid.shelves.div_ceil(shelves);

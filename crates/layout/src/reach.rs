@@ -33,7 +33,7 @@ impl Reach {
         Self { by_racks, shelves: model.shelves_per_panel }
     }
 
-    /// Racks behind a rack whose cells can share a zone with its cells.
+    /// Returns how many preceding racks have cells that can share a zone with the cells of a rack.
     pub(crate) fn racks_back(&self) -> usize {
         self.by_racks.len() - 1
     }
@@ -51,14 +51,14 @@ impl Reach {
         a.panel == b.panel && self.by_racks.get(racks).is_some_and(|set| set.contains(&shelves))
     }
 
-    /// Shelves of the rack `racks` further on that share a zone with a shelf of `mask`.
+    /// Returns the shelves of the rack `racks` further on that share a zone with a shelf of `mask`.
     pub(crate) fn shadow(&self, mask: u32, racks: usize) -> u32 {
         let moved = |&by: &i32| if by < 0 { mask >> -by } else { mask << by };
         let shadow = self.by_racks[racks].iter().map(moved).fold(0, |all, one| all | one);
         shadow & ((1 << self.shelves) - 1)
     }
 
-    /// Racks and shelves of the largest rectangles of which every two cells share a zone.
+    /// Returns racks and shelves of the largest rectangles in which every two cells share a zone.
     pub(crate) fn rectangles(&self) -> Vec<(u16, u16)> {
         let mut found = Vec::new();
         for racks in 1..=self.by_racks.len() {

@@ -1,4 +1,5 @@
-//! The exact search over all panels of a library: panels share no zone, so their least costs add.
+//! The exact search over all panels of a library: panels share no zone, so their least costs add
+//! up.
 
 use crate::columns::{Column, PanelSearch};
 use crate::reach::Reach;
@@ -8,12 +9,13 @@ use crate::{Cell, Grid};
 #[derive(Clone, Debug)]
 pub(crate) struct GridSearch {
     panels: Vec<PanelSearch>,
-    /// After each panel and for each number so far: the cost, and how many are on this panel.
+    /// After each panel and for each number of platters so far: the cost, and how many are on this
+    /// panel.
     totals: Vec<Vec<(u64, usize)>>,
 }
 
 impl GridSearch {
-    /// Searches a library whose cells are all free and cost nothing.
+    /// Searches a library whose cells are all free and have no cost.
     pub(crate) fn empty(reach: &Reach, grid: Grid, platters_max: usize) -> Self {
         let shelves = usize::from(grid.shelves);
         let column = Column { allowed: (1 << shelves) - 1, costs: vec![0; shelves] };
@@ -22,7 +24,8 @@ impl GridSearch {
         Self::sum(vec![panel; usize::from(grid.panels)], platters_max)
     }
 
-    /// Searches a library by the cost of each cell, in their order; `None` takes no platter.
+    /// Searches a library by the cost of each cell, in their order; `None` for cells that take no
+    /// platter.
     pub(crate) fn new(
         reach: &Reach,
         grid: Grid,
@@ -51,17 +54,17 @@ impl GridSearch {
         Self { panels, totals }
     }
 
-    /// The most platters that can be placed, up to the most that were asked for.
+    /// Returns the maximum number of platters that can be placed, up to the number asked for.
     pub(crate) fn largest(&self) -> usize {
         self.totals.last().map_or(0, |totals| totals.len() - 1)
     }
 
-    /// Table entries that the search went through.
+    /// Returns the number of table entries that the search visited.
     pub(crate) fn state_count(&self) -> usize {
         self.panels.iter().map(PanelSearch::state_count).sum()
     }
 
-    /// The cells of `platters` platters at the least cost, at most [`Self::largest`].
+    /// Returns the cells of `platters` platters at the least cost, at most [`Self::largest`].
     pub(crate) fn cells(&self, platters: usize) -> Vec<Cell> {
         assert!(platters <= self.largest(), "more platters than were found places for");
         let mut left = platters;

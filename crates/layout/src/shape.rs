@@ -1,4 +1,4 @@
-//! Shapes of blast zones: which cells one failure may take, wherever it happens.
+//! Shapes of blast zones: the cells that one failure can affect, independent of its position.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub struct ZoneShape {
 }
 
 impl ZoneShape {
-    /// The shape of these cells, wherever they lie; `None` when there are none.
+    /// Creates the shape of these cells, at any position; `None` when there are none.
     pub fn new(cells: impl IntoIterator<Item = (i32, i32)>) -> Option<Self> {
         let cells: BTreeSet<(i32, i32)> = cells.into_iter().collect();
         let rack = cells.iter().map(|cell| cell.0).min()?;
@@ -20,7 +20,7 @@ impl ZoneShape {
         Some(Self { cells: cells.collect::<Option<_>>()? })
     }
 
-    /// The shape of these cells, which begin at the lowest rack and shelf.
+    /// Creates the shape of these cells, whose lowest rack and shelf are 0.
     pub(crate) const fn of(cells: BTreeSet<(u16, u16)>) -> Self {
         Self { cells }
     }
@@ -31,13 +31,13 @@ impl ZoneShape {
         &self.cells
     }
 
-    /// Racks that the shape spans.
+    /// Returns the number of racks that the shape spans.
     #[must_use]
     pub fn racks(&self) -> u16 {
         self.cells.iter().map(|cell| cell.0 + 1).max().unwrap_or(0)
     }
 
-    /// Shelves that the shape spans.
+    /// Returns the number of shelves that the shape spans.
     #[must_use]
     pub fn shelves(&self) -> u16 {
         self.cells.iter().map(|cell| cell.1 + 1).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Nothing is lost, nothing overlaps, everything fits; and platters of a set keep apart.
+//! No byte is lost, nothing overlaps, everything fits; and platters of a set are kept apart.
 
 use expect_test::{Expect, expect};
 use fulgurite_glass::{Geometry, list_bytes, list_entry_bytes};
@@ -14,10 +14,10 @@ mod fleet;
 mod racks;
 mod shards;
 
-/// Larger than any platter here, so that only a quarter of a platter limits a shard.
+/// Larger than any platter here, so that only the quarter of a platter limits a shard.
 const ANY_SHARD: ByteCount = ByteCount::gib(4);
 
-/// Platters of 96 KiB, sets of 3 + 2.
+/// Returns a geometry with platters of 96 KiB and sets of 3 + 2.
 fn tiny() -> Geometry {
     Geometry {
         profile: "tiny".to_owned(),
@@ -50,7 +50,7 @@ fn body(n: usize, bytes: u64, entry: u32) -> StagedBody<'static> {
     }
 }
 
-/// Plans as many sets as the bodies need, as the archive does.
+/// Plans as many sets as the bodies need, like the archive.
 fn plan_all(geometry: &Geometry, shard_size: ByteCount, bodies: &[StagedBody<'_>]) -> Vec<SetPlan> {
     let mut plans = Vec::new();
     let mut planner = SetPlanner::new(geometry, shard_size);
@@ -71,7 +71,7 @@ fn plan_all(geometry: &Geometry, shard_size: ByteCount, bodies: &[StagedBody<'_>
     plans
 }
 
-/// Platters of 3 to 24 tracks of 16 KiB, sets of 1 to 5.
+/// Generates geometries with platters of 3 to 24 tracks of 16 KiB and sets of 1 to 5.
 fn geometries() -> impl Strategy<Value = Geometry> {
     (1u16..=5, 1u32..=8).prop_map(|(set_information_platters, groups)| Geometry {
         set_information_platters,
@@ -218,7 +218,7 @@ fn a_short_set_has_few_platters() {
         expect.assert_debug_eq(&shown);
         assert_eq!((plans.len(), plans[0].redundancy_bytes), (1, tracks * 16_384));
     };
-    // Bodies of a track and less are not split.
+    // Bodies of at most a track are not split.
     let small = [body(0, 16_384, 100), body(1, 0, 100), body(2, 16_000, 100)];
     check(
         &small,

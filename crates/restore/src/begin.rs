@@ -1,10 +1,10 @@
-//! Which pieces begin now: the first that is due, and what lies with it.
+//! Chooses which pieces to fetch now: the one due first, and others at the same place.
 //!
-//! Of each retrieval so much is under way that the drives of its tier are busy with it, so an
-//! urgent restore never waits for others to end, and no tier for another. Among retrievals, and for
-//! room on the disk, what is due first comes first, and while it finds no room it lets nobody pass:
-//! so everything has its turn. Room is taken for a copy as a whole, so that what has begun can
-//! always end.
+//! Each retrieval class keeps enough in flight to keep the drives of its tier busy. So an urgent
+//! restore never waits for others to end, and no tier waits for another. Across classes, the piece
+//! due first goes first, and while its copy does not fit on the disk nothing overtakes it, so
+//! nothing starves. Space is reserved for a whole copy, so that every restore that has begun can
+//! end.
 
 use fulgurite_units::{ByteCount, Outbox};
 
@@ -14,7 +14,7 @@ use crate::restore::{Age, Held, Step};
 use crate::{Capacity, Command, PieceId, Retrieval};
 
 impl Lane {
-    /// Whether another visit may begin.
+    /// Returns whether another fetch may start.
     fn wants_more(&self, of: &Capacity) -> bool {
         self.visits < of.drives * VISITS_PER_DRIVE
             || (self.bytes < of.bytes.get() && self.pieces < of.pieces)
@@ -26,7 +26,7 @@ impl Lane {
 }
 
 impl Restores {
-    /// Begins visits until enough is under way, or there is no room.
+    /// Starts fetches until enough is in flight, or space runs out.
     pub(crate) fn begin(&mut self, out: &mut Outbox<Command>) {
         while let Some((_, head)) = self.next_head() {
             if !self.may_take(head) {
@@ -36,15 +36,15 @@ impl Restores {
         }
     }
 
-    /// The piece due first, of retrievals of which more may begin.
+    /// Returns the piece due first, among the lanes that may start another fetch.
     pub(crate) fn next_head(&self) -> Option<(Age, PieceId)> {
         let lanes = self.lanes.iter().zip(&self.tiers);
         let lanes = lanes.flat_map(|(of, tier)| of.iter().map(move |lane| (lane, tier)));
         lanes.filter(|(lane, tier)| lane.wants_more(tier)).filter_map(|(lane, _)| lane.head()).min()
     }
 
-    /// What copies may take while one of a retrieval begins: the others are for what is more
-    /// urgent, which so finds room at once.
+    /// Returns how much space copies may take when a restore of this class starts. The remainder is
+    /// reserved for more urgent classes, which so find space at once.
     pub(crate) const fn room_of(&self, retrieval: Retrieval) -> u64 {
         let room = self.room.get();
         match retrieval {
@@ -54,8 +54,8 @@ impl Restores {
         }
     }
 
-    /// Whether a piece may begin as far as room for its copy is concerned. Room that there cannot
-    /// be is not waited for: the driver tries, and has to say so.
+    /// Whether the space for a copy lets its piece start. A copy that can never fit does not wait:
+    /// the driver tries it and reports the failure.
     pub(crate) fn may_take(&self, piece: PieceId) -> bool {
         let restore = &self.restores[&piece.restore];
         self.has_room(piece) || restore.bytes.get() > self.room_of(restore.retrieval)
@@ -67,8 +67,7 @@ impl Restores {
         restore.is_begun || with_it <= self.room_of(restore.retrieval)
     }
 
-    /// Begins a visit for a piece, and takes along what waits at the same place, in the order in
-    /// which it is due.
+    /// Starts a fetch for a piece, and adds pieces waiting at the same place, earliest due first.
     fn fetch(&mut self, head: PieceId, out: &mut Outbox<Command>) {
         let restore = &self.restores[&head.restore];
         let (retrieval, mut due) = (restore.retrieval, restore.age.due);
@@ -90,8 +89,8 @@ impl Restores {
         out.push(Command::Fetch { place, pieces, due });
     }
 
-    /// A piece, and others that wait at its place. One that failed goes alone: whatever is wrong
-    /// with it shall not befall others again.
+    /// Returns a piece and others that wait at its place. A piece that failed is fetched alone, so
+    /// that its failure does not affect others again.
     fn neighbors(&self, head: PieceId) -> Vec<PieceId> {
         let held = self.held(head);
         let goes_along = |piece: &PieceId| *piece != head && self.held(*piece).failures == 0;
@@ -102,7 +101,7 @@ impl Restores {
         std::iter::once(head).chain(others).take(VISIT_PIECES_MAX).collect()
     }
 
-    /// A piece is under way from now on, and its copy holds its room.
+    /// Marks a piece as in flight and reserves the space of its copy.
     fn take(&mut self, piece: PieceId, visit: u64) {
         self.unqueue(piece);
         let Held { tier, bytes, .. } = *self.held(piece);

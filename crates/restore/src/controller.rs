@@ -1,5 +1,5 @@
-//! The state machine: an event is applied, what has rested for long enough waits again, and what
-//! may begin begins.
+//! The state machine: applies an event, queues what has finished its backoff, and starts what may
+//! start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,32 +9,32 @@ use crate::limits::{COPY_REST, PIECE_REST, PIECE_TRIES_MAX};
 use crate::restore::{Age, Held, Restore, Step, rest};
 use crate::{Capacity, Command, Event, Piece, PieceId, Place, RestoreId, Retrieval, TierIndex};
 
-/// The controller of all restores, whatever tiers they come from.
+/// The controller of all restores, from all tiers.
 #[derive(Clone, Debug)]
 pub struct Restores {
     pub(crate) tiers: Vec<Capacity>,
     pub(crate) now: Instant,
     sequence: u64,
-    /// Bytes of copies that may be under way.
+    /// Limit on the bytes of copies of restores that have begun.
     pub(crate) room: ByteCount,
     /// Bytes of copies of restores that have begun.
     pub(crate) taken: u64,
     pub(crate) restores: BTreeMap<RestoreId, Restore>,
-    /// By tier, then by retrieval.
+    /// By tier, then by retrieval class.
     pub(crate) lanes: Vec<[Lane; 3]>,
-    /// Restores known, in whatever state, by retrieval.
+    /// Unfinished restores in any state, by retrieval class.
     pub(crate) counts: [usize; 3],
-    /// Pieces that wait, where they are.
+    /// Waiting pieces by place.
     pub(crate) places: BTreeMap<(TierIndex, Place), BTreeSet<(Age, PieceId)>>,
-    /// Pieces that rest, by the end of it.
+    /// Pieces in backoff, by the end of it.
     pub(crate) resting: BTreeSet<(Instant, PieceId)>,
-    /// Pieces that were to be fetched and were not answered, those of forgotten restores too.
+    /// Pieces in flight: fetched and not answered, including those of forgotten restores.
     pub(crate) under_way: BTreeMap<PieceId, UnderWay>,
     pub(crate) visits: BTreeMap<u64, Visit>,
     pub(crate) next_visit: u64,
 }
 
-/// What waits of one retrieval in one tier, and how much of it is under way.
+/// The queue of one retrieval class in one tier, and how much of it is in flight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lane {
     pub(crate) queue: BTreeSet<(Age, PieceId)>,
@@ -48,18 +48,18 @@ pub(crate) struct Lane {
 pub(crate) struct UnderWay {
     pub(crate) visit: u64,
     pub(crate) tier: TierIndex,
-    /// Whose bytes it counts among: a restore that is urged on meanwhile has another one.
+    /// The class that it counts against. A restore that became more urgent meanwhile has another.
     pub(crate) retrieval: Retrieval,
     pub(crate) bytes: ByteCount,
 }
 
-/// Pieces that are fetched together.
+/// A fetch in flight: pieces that are fetched together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
     pub(crate) tier: TierIndex,
-    /// Of the piece that it began for.
+    /// The class of the piece that it was started for.
     pub(crate) retrieval: Retrieval,
-    /// Pieces that were not answered.
+    /// Pieces not answered yet.
     pub(crate) left: usize,
 }
 
@@ -68,7 +68,8 @@ impl Controller for Restores {
     type Command = Command;
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
-        // A driver's clock may be read out of order; rests must not begin in the past.
+        // Readings of the driver's clock may arrive out of order; backoff must not begin in the
+        // past.
         self.now = self.now.max(now);
         self.apply(event, out);
         self.wake();
@@ -85,7 +86,7 @@ impl Controller for Restores {
 }
 
 impl Restores {
-    /// Nothing is asked for, and there is room for everything. There is one tier, of so many
+    /// Creates a controller without restores and with unlimited space, for one tier with this many
     /// drives.
     ///
     /// # Panics
@@ -95,10 +96,10 @@ impl Restores {
         Self::of_tiers(vec![Capacity::of_drives(drives)])
     }
 
-    /// The same with these tiers.
+    /// Creates one for these tiers.
     ///
     /// # Panics
-    /// If there is none, or one from which nothing could ever be fetched.
+    /// If there is no tier, or one from which nothing could ever be fetched.
     #[must_use]
     pub fn of_tiers(tiers: Vec<Capacity>) -> Self {
         assert!(!tiers.is_empty(), "what is fetched comes from a tier");
@@ -120,14 +121,14 @@ impl Restores {
         }
     }
 
-    /// The tiers that it keeps busy.
+    /// Returns the tiers.
     #[must_use]
     pub fn tiers(&self) -> &[Capacity] {
         &self.tiers
     }
 
-    /// Restores of a retrieval that are not done: a driver need not ask for more than it wants to
-    /// hold.
+    /// Returns the number of unfinished restores of a retrieval class. A driver need not submit
+    /// more than it wants to hold here.
     #[must_use]
     pub const fn count(&self, retrieval: Retrieval) -> usize {
         self.counts[retrieval.index()]
@@ -139,24 +140,24 @@ impl Restores {
         ByteCount::new(self.taken)
     }
 
-    /// Whether a piece is to be fetched and was not answered.
+    /// Whether a piece is being fetched and was not answered.
     #[must_use]
     pub fn is_under_way(&self, piece: PieceId) -> bool {
         self.under_way.contains_key(&piece)
     }
 
-    /// Whether a restore was asked for and is not done.
+    /// Whether a restore was requested and is not finished.
     #[must_use]
     pub fn is_known(&self, restore: RestoreId) -> bool {
         self.restores.contains_key(&restore)
     }
 
-    /// Whether these are pieces of tiers that there are.
+    /// Whether the tiers of all these pieces exist.
     pub(crate) fn has_tiers_of(&self, pieces: &[Piece]) -> bool {
         pieces.iter().all(|piece| piece.tier.get() < self.tiers.len())
     }
 
-    /// Whether a restore is to be committed.
+    /// Whether all pieces of a restore have arrived, so that it is to be committed.
     #[must_use]
     pub fn is_complete(&self, restore: RestoreId) -> bool {
         self.restores.get(&restore).is_some_and(|known| known.left == 0)
@@ -216,7 +217,7 @@ impl Restores {
         ids(id, pieces.len()).for_each(|piece| self.queue(piece));
     }
 
-    /// A restore that is known is wanted sooner. Never later: what was promised first holds.
+    /// Makes a known restore more urgent. Never less: the earliest promise holds.
     fn urge(&mut self, id: RestoreId, retrieval: Retrieval, age: Age) {
         let known = &self.restores[&id];
         let (old, pieces) = (known.age, known.pieces.len());
@@ -262,8 +263,8 @@ impl Restores {
         self.give_up_if_due(piece.restore, out);
     }
 
-    /// A restore with a piece that failed too often fetches nothing more, and as soon as nothing of
-    /// it is under way it gives its room back and rests as a whole.
+    /// Stops a restore with a piece that failed too often: nothing more of it is fetched. When
+    /// nothing of it is in flight it releases its space and backs off as a whole.
     fn give_up_if_due(&mut self, id: RestoreId, out: &mut Outbox<Command>) {
         let restore = &self.restores[&id];
         if !restore.gives_up {
@@ -285,13 +286,13 @@ impl Restores {
         }
     }
 
-    /// A copy came to nothing.
+    /// Starts a restore over because its copy was lost.
     fn begin_anew(&mut self, id: RestoreId) {
         let rounds = self.restores[&id].rounds;
         self.rest_whole(id, rest(COPY_REST, rounds.saturating_add(1)));
     }
 
-    /// Nothing of a restore is there any more; all of it is fetched again, later.
+    /// Discards all that has arrived of a restore; all of it is fetched again after a backoff.
     fn rest_whole(&mut self, id: RestoreId, time: Duration) {
         self.release(id);
         let restore = self.restore_mut(id);
@@ -306,7 +307,7 @@ impl Restores {
         }
     }
 
-    /// Takes everything of a restore away but what is under way.
+    /// Removes a restore, except for its pieces in flight.
     fn remove(&mut self, id: RestoreId) {
         self.release(id);
         for piece in ids(id, self.restores[&id].pieces.len()) {
@@ -320,7 +321,7 @@ impl Restores {
         }
     }
 
-    /// The room of its copy is free for others.
+    /// Releases the space of its copy.
     fn release(&mut self, id: RestoreId) {
         let restore = self.restore_mut(id);
         if std::mem::take(&mut restore.is_begun) {
@@ -328,7 +329,7 @@ impl Restores {
         }
     }
 
-    /// A piece that was under way is not any more.
+    /// Removes an answered piece from those in flight.
     fn answered(&mut self, piece: PieceId) {
         let known = self.under_way.remove(&piece);
         let UnderWay { visit, tier, retrieval, bytes } =
@@ -345,7 +346,7 @@ impl Restores {
         }
     }
 
-    /// What has rested for long enough waits again.
+    /// Queues the pieces whose backoff has ended.
     fn wake(&mut self) {
         while let Some(&(until, piece)) = self.resting.first()
             && until <= self.now
@@ -367,7 +368,7 @@ impl Restores {
         }
     }
 
-    /// A piece waits from now on.
+    /// Queues a piece.
     fn queue(&mut self, piece: PieceId) {
         let restore = &self.restores[&piece.restore];
         let (age, retrieval) = (restore.age, restore.retrieval);
@@ -380,7 +381,7 @@ impl Restores {
         self.lane(tier, retrieval).queue.insert((age, piece));
     }
 
-    /// A piece does not wait any more; its caller says what it does.
+    /// Removes a piece from its queue; the caller sets its next step.
     pub(crate) fn unqueue(&mut self, piece: PieceId) {
         let restore = &self.restores[&piece.restore];
         let (age, retrieval) = (restore.age, restore.retrieval);
@@ -414,7 +415,7 @@ impl Restores {
     }
 }
 
-/// The pieces of a restore.
+/// Returns the piece ids of a restore.
 pub(crate) fn ids(restore: RestoreId, count: usize) -> impl Iterator<Item = PieceId> + use<> {
     (0..).take(count).map(move |index| PieceId { restore, index })
 }

@@ -1,4 +1,4 @@
-//! What the controller is told and what it decides.
+//! The controller's events and commands.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::Retrieval;
 pub struct RestoreId(u64);
 
 impl RestoreId {
-    /// The restore with this number.
+    /// Creates the id of the restore with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
@@ -33,14 +33,14 @@ impl fmt::Display for RestoreId {
     }
 }
 
-/// One piece of a restore, by its place among the pieces that were asked for.
+/// One piece of a restore, by its index in the request.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct PieceId {
-    /// Whose piece it is.
+    /// The restore that it belongs to.
     pub restore: RestoreId,
-    /// Which of its pieces, from zero.
+    /// Index among its pieces, from zero.
     pub index: u32,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for PieceId {
     }
 }
 
-/// What a tier brings to a drive as one: a platter, a group of disks. Pieces of one place are
+/// The unit that a tier brings to a drive: a platter, a group of disks. Pieces at one place are
 /// fetched together.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -58,7 +58,7 @@ impl fmt::Display for PieceId {
 pub struct Place(u128);
 
 impl Place {
-    /// The place that its tier knows by this number.
+    /// The place with this number in its tier.
     #[must_use]
     pub const fn new(number: u128) -> Self {
         Self(number)
@@ -71,14 +71,14 @@ impl Place {
     }
 }
 
-/// Which of the tiers that the controller was made with, from zero.
+/// Index of a tier of the controller, from zero.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct TierIndex(pub u32);
 
 impl TierIndex {
-    /// Whether it is the first.
+    /// Whether it is the first tier.
     fn is_first(&self) -> bool {
         *self == Self::default()
     }
@@ -88,20 +88,20 @@ impl TierIndex {
     }
 }
 
-/// What is to be fetched of one place for one restore.
+/// What one restore fetches from one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
-    /// Which tier it is in; what is at hand is the first one's.
+    /// Its tier; pieces that are available at once count as the first tier's.
     #[serde(default, skip_serializing_if = "TierIndex::is_first")]
     pub tier: TierIndex,
-    /// Where it is; none when nothing is gained by fetching it together with others.
+    /// Its place; none when fetching it together with others saves nothing.
     pub place: Option<Place>,
-    /// Which byte of its place it begins with. Nothing is decided by it: it is for who reads in a
-    /// log what was asked of a place, and what of that lies side by side.
+    /// Byte offset at its place. No decision depends on it: it shows readers of a log which pieces
+    /// lie next to each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<ByteCount>,
-    /// How long it is; so much it takes of the room for copies.
+    /// Length, and the space that it takes in the copy.
     pub bytes: ByteCount,
 }
 
@@ -109,74 +109,74 @@ pub struct Piece {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
-    /// A restore is asked for, or asked for again: then it may become due sooner, and its pieces
-    /// are those that were named before.
+    /// A restore is requested. If it is known, it may become due sooner, and it keeps its pieces.
     Asked {
-        /// Its number.
+        /// Restore id.
         restore: RestoreId,
-        /// How fast.
+        /// Retrieval class.
         retrieval: Retrieval,
-        /// When it was asked for.
+        /// Time of the request.
         at: UnixTime,
-        /// What is to be fetched: at least one piece, if only one at hand of no bytes.
+        /// What to fetch: at least one piece, even if it is available at once and has no bytes.
         pieces: Vec<Piece>,
     },
-    /// A piece that was to be fetched is there.
+    /// A piece was fetched.
     Came {
-        /// Which.
+        /// The piece.
         piece: PieceId,
     },
     /// A piece could not be fetched.
     Failed {
-        /// Which.
+        /// The piece.
         piece: PieceId,
     },
-    /// A copy is readable: its restore is done.
+    /// The copy is readable, and its restore is finished.
     Committed {
-        /// Of which restore.
+        /// The restore.
         restore: RestoreId,
     },
-    /// What came of a restore is of no use, or could not be kept: all of it is to be fetched anew.
-    /// Only of a restore that was to be committed.
+    /// The fetched data is unusable or could not be stored: all of it has to be fetched again. Only
+    /// for a restore that was to be committed.
     Lost {
-        /// Of which restore.
+        /// The restore.
         restore: RestoreId,
     },
-    /// A restore is not wanted any more: its object is gone.
+    /// A restore is canceled: its object is gone.
     Forgotten {
-        /// Which.
+        /// The restore.
         restore: RestoreId,
     },
-    /// So many bytes of copies may be under way together: that is what there is room for.
+    /// Sets the space for the copies of restores that have begun.
     Room {
-        /// How many.
+        /// Bytes.
         bytes: ByteCount,
     },
     /// Time passed.
     Timer,
 }
 
-/// What shall be done.
+/// What the driver must do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
-    /// Fetch pieces in one visit; each is answered with `Came` or `Failed`, in any order.
+    /// Fetch these pieces together. Answer each with `Came` or `Failed`, in any order.
     Fetch {
-        /// Where they are; none for one that is at hand.
+        /// Their place; none for a piece that is available at once or fetched by itself.
         place: Option<Place>,
-        /// Which.
+        /// The pieces.
         pieces: Vec<PieceId>,
         /// When the first of them is due.
         due: UnixTime,
     },
-    /// All pieces came: make the copy readable. Answered with `Committed`, `Lost` or `Forgotten`.
+    /// All pieces have arrived: make the copy readable. Answer with `Committed`, `Lost` or
+    /// `Forgotten`.
     Commit {
-        /// Of which restore.
+        /// The restore.
         restore: RestoreId,
     },
-    /// Give back what a restore holds; it is begun anew later.
+    /// Discard what a restore has fetched; it starts over later.
     Forget {
-        /// Which.
+        /// The restore.
         restore: RestoreId,
     },
 }

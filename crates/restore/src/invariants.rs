@@ -1,7 +1,7 @@
 //! What must hold after every event. A violation is a bug of this crate, or of a driver that
-//! answers what it was not asked; so each is an assertion.
+//! answers what was not requested; so each is an assertion.
 //!
-//! Each rule is worked out once more from the restores and their pieces alone.
+//! Each rule is recomputed from the restores and their pieces alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,8 @@ impl Restores {
         })
     }
 
-    /// Whoever waits stands in the queues, whoever rests among those that do, and nobody else.
+    /// Checks that the queues hold exactly the waiting pieces, and `resting` exactly those in
+    /// backoff.
     fn check_queues(&self) {
         let mut queues: Vec<[BTreeSet<_>; 3]> = vec![Default::default(); self.tiers.len()];
         let mut places: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
@@ -56,7 +57,7 @@ impl Restores {
         assert_eq!(resting, self.resting, "what rests is known");
     }
 
-    /// Every piece that is to be fetched is part of a visit, and counted among its retrieval.
+    /// Checks that every piece in flight belongs to a fetch and is counted in its retrieval class.
     fn check_under_way(&self) {
         let mut left: BTreeMap<u64, usize> = BTreeMap::new();
         let mut under_way = vec![[(0, 0, 0); 3]; self.tiers.len()];
@@ -93,7 +94,7 @@ impl Restores {
         assert_eq!(taken, self.taken, "room is taken by what has begun");
     }
 
-    /// Whatever could begin has begun.
+    /// Checks that everything that may start has started.
     fn check_nothing_left_undone(&self) {
         if let Some((_, head)) = self.next_head() {
             assert!(!self.may_take(head), "piece {head} could begin");

@@ -1,17 +1,17 @@
-//! What is asked for and what is fetched now: the controller of restores, for every tier whose
-//! objects have to be fetched before they can be read.
+//! Restore scheduling: takes requests and decides what to fetch now, for every tier whose objects
+//! must be fetched before they can be read.
 //!
 //! ```text
-//! RestoreObject --Asked--> waiting, by when it is due --Fetch--> a tier's drives
-//!                             ^                                     |  Came, Failed
-//!                             '--- later, after a failure <---------'
+//! RestoreObject --Asked--> waiting, by due time --Fetch--> a tier's drives
+//!                             ^                               |  Came, Failed
+//!                             '--- later, after a failure <---'
 //! all pieces came --Commit--> the copy is made readable --Committed--> forgotten
 //! ```
 //!
 //! A state machine without clock, thread or file ([`fulgurite_units::Controller`]): the archive and
-//! the twin drive the same one. What it is not: a scheduler of drives. Which platter is fetched
-//! next, of what was asked of a library, that library decides; this decides what it is asked for,
-//! and so how much of the queue it sees. Design note 0020.
+//! the twin drive the same one. It does not schedule drives. A glass library decides itself which
+//! of the requested platters to fetch next; this crate decides what to request from it, and so how
+//! much of the queue the library sees. Design note 0020.
 
 mod begin;
 mod capacity;

@@ -1,36 +1,36 @@
-//! Every bound of restores by name, and the relations between them.
+//! Every limit of restores by name, and the relations between them.
 
 use fulgurite_units::{ByteCount, Duration};
 
-/// By when a restore of retrieval Expedited is due, from its request on: the times that S3 names
-/// for `GLACIER`.
+/// Time from request to due time for Expedited retrieval. These are the times that S3 states for
+/// `GLACIER`.
 pub const EXPEDITED_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// The same of retrieval Standard.
+/// The same for Standard retrieval.
 pub const STANDARD_WITHIN: Duration = Duration::from_secs(5 * 3600);
-/// The same of retrieval Bulk.
+/// The same for Bulk retrieval.
 pub const BULK_WITHIN: Duration = Duration::from_secs(12 * 3600);
 
-/// Visits of a retrieval under way for each drive, however long they take: one is read while the
-/// next is fetched.
+/// Fetches in flight per drive and retrieval class, however long they take: a drive reads for one
+/// while the next is fetched.
 pub const VISITS_PER_DRIVE: usize = 2;
-/// Bytes of a retrieval under way, beyond which no more visits begin than keep the drives busy. A
-/// tier that orders its own queue sees this much of it: some thousands of small objects.
+/// Bytes of a retrieval class in flight. Beyond it, only the fetches start that keep the drives
+/// busy. A tier that orders its own queue sees this much of it: some thousands of small objects.
 pub const UNDER_WAY_BYTES: ByteCount = ByteCount::mib(256);
-/// Pieces of a retrieval under way, beyond which the same holds: each has a few KiB of memory.
+/// Pieces of a retrieval class in flight, with the same effect. Each takes a few KiB of memory.
 pub const UNDER_WAY_PIECES: usize = 16_384;
-/// Restores of a retrieval that a driver tells the controller of at a time; more wait with it, by
-/// when they were asked for.
+/// Restores of a retrieval class that a driver submits to the controller at a time. Further ones
+/// wait in the driver, ordered by request time.
 pub const HELD_MAX: usize = 16_384;
-/// Pieces fetched in one visit.
+/// Pieces per fetch.
 pub const VISIT_PIECES_MAX: usize = 1024;
 
-/// How long a piece rests after it failed once; twice as long each time after.
+/// Backoff of a piece after its first failure; doubled on each further failure.
 pub const PIECE_REST: Duration = Duration::from_secs(10);
-/// Times that a piece is tried before its restore gives back the room that it holds.
+/// Attempts per piece before its restore releases its space.
 pub const PIECE_TRIES_MAX: u32 = 4;
-/// How long a restore rests after its copy was lost once; twice as long each time after.
+/// Backoff of a restore after its copy was lost once; doubled on each further loss.
 pub const COPY_REST: Duration = Duration::from_secs(1);
-/// How long anything rests at most.
+/// Upper bound of every backoff.
 pub const REST_MAX: Duration = Duration::from_secs(3600);
 
 const _: () = assert!(EXPEDITED_WITHIN.as_nanos() < STANDARD_WITHIN.as_nanos(), "sooner is sooner");

@@ -1,9 +1,9 @@
-//! The log of a controller of restores: everything it was told and everything it decided, as text.
+//! The event log of a restore controller: every event and every command, as text.
 //!
 //! The controller is a function of its tiers and its events, so the log of a served archive can be
-//! played again: [`replay()`] holds every decision against what was decided then. One JSON object a
-//! line; the format is described in `docs/formats/restore-log.md`. It is no journal: nothing is
-//! read back at a start.
+//! replayed: [`replay()`] compares every command with the logged one. There is one JSON object per
+//! line; `docs/formats/restore-log.md` describes the format. It is not a write-ahead log: nothing
+//! is read back at startup.
 
 mod reader;
 mod replay;
@@ -20,28 +20,28 @@ use crate::{Capacity, Command, Event, Restores};
 pub use reader::{Entry, LogReader, Logged};
 pub use replay::{Divergence, Replay, replay};
 
-/// The name in the first line.
+/// The format name in the header.
 pub const FORMAT: &str = "fulgurite-restore-log";
-/// The version in the first line. Version 2 knew one tier, and version 1 had pieces without their
-/// offsets, too; both are read as well.
+/// The version in the header. Version 2 had a single tier, and version 1 also lacked the offsets of
+/// pieces; both can still be read.
 pub const VERSION: u32 = 3;
-/// Bytes of a line, at most: a restore of ten thousand pieces needs less than a million.
+/// Maximum length of a line in bytes. A restore of ten thousand pieces needs less than a million.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// The first line.
+/// The header: the first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
     format: String,
     version: u32,
-    /// Until version 2.
+    /// Only up to version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     drives: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tiers: Vec<Capacity>,
 }
 
-/// One further line: a time, and one of the others.
+/// A line after the header: a time, and exactly one of the other fields.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -54,52 +54,52 @@ struct Line {
     end: Option<End>,
 }
 
-/// Why whoever wrote a log wrote no more, in its last line.
+/// Why the writer stopped, in the last line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// The driver was stopped.
     Stopped,
-    /// The log had reached its limit; the driver went on without.
+    /// The log reached its size limit; the driver went on without it.
     Full,
 }
 
-/// What is wrong with a log, or with where it is.
+/// An invalid log, or one that cannot be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// A line is not one of a log of this version.
+    /// A line is invalid in this version of the format.
     #[error("line {line}: {problem}")]
     Line {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         problem: String,
     },
     /// The source failed.
     #[error("line {line}: cannot be read")]
     Read {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
     /// The sink failed.
     #[error("the log cannot be written")]
     Write {
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// Writes the log of one controller from its first event on.
+/// Writes the log of one controller, from its first event on.
 #[derive(Debug)]
 pub struct LogWriter<W> {
     lines: LineWriter<W>,
 }
 
 impl<W: Write> LogWriter<W> {
-    /// Begins the log of a controller that was told nothing yet.
+    /// Starts the log of a controller that has received no event yet.
     ///
     /// # Errors
     /// When the sink fails.
@@ -111,24 +111,24 @@ impl<W: Write> LogWriter<W> {
         Ok(writer)
     }
 
-    /// The controller is told something. The same moment has to be handed to it.
+    /// Logs an event. Pass the same `now` to the controller.
     ///
     /// # Errors
-    /// When the sink fails; the log is of no use then.
+    /// When the sink fails; the log is unusable then.
     pub fn event(&mut self, now: Instant, event: &Event) -> Result<(), LogError> {
         self.lines.pass_to(now);
         self.line(Line { event: Some(event.clone()), ..Line::default() })
     }
 
-    /// The controller decided this on the last event; each command is one call, in their order.
+    /// Logs a command issued for the last event. Call once for each command, in order.
     ///
     /// # Errors
-    /// When the sink fails; the log is of no use then.
+    /// When the sink fails; the log is unusable then.
     pub fn command(&mut self, command: &Command) -> Result<(), LogError> {
         self.line(Line { command: Some(command.clone()), ..Line::default() })
     }
 
-    /// Ends the log, and says why.
+    /// Ends the log and states why.
     ///
     /// # Errors
     /// When the sink fails.
@@ -138,7 +138,7 @@ impl<W: Write> LogWriter<W> {
         Ok(self.lines.into_sink())
     }
 
-    /// Hands everything written so far on.
+    /// Flushes everything written so far.
     ///
     /// # Errors
     /// When the sink fails.

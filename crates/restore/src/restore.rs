@@ -12,20 +12,20 @@ use fulgurite_units::{ByteCount, Duration, Instant, UnixTime};
 use crate::limits::REST_MAX;
 use crate::{Piece, Place, Retrieval, TierIndex};
 
-/// Where in the queue something is: by when it is due, then in the order of its coming.
+/// Position in a queue: by due time, then by order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Age {
     pub(crate) due: UnixTime,
     pub(crate) sequence: u64,
 }
 
-/// How far a piece is.
+/// State of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Waiting,
-    /// It is tried again at that time.
+    /// In backoff until that time.
     Resting(Instant),
-    /// Its restore gives up, and waits only for what is under way.
+    /// Its restore gives up, and waits only for the pieces in flight.
     Stopped,
     UnderWay,
     Came,
@@ -37,7 +37,7 @@ pub(crate) struct Held {
     pub(crate) place: Option<Place>,
     pub(crate) bytes: ByteCount,
     pub(crate) step: Step,
-    /// Times that it failed since the restore began.
+    /// Failures since the restore began.
     pub(crate) failures: u32,
 }
 
@@ -53,21 +53,21 @@ pub(crate) struct Restore {
     pub(crate) retrieval: Retrieval,
     pub(crate) age: Age,
     pub(crate) pieces: Vec<Held>,
-    /// Of all pieces.
+    /// Total of all pieces.
     pub(crate) bytes: ByteCount,
-    /// Pieces that did not come yet.
+    /// Pieces that have not arrived yet.
     pub(crate) left: usize,
     /// Pieces that are being fetched.
     pub(crate) under_way: usize,
-    /// It holds room for its copy.
+    /// It has reserved space for its copy.
     pub(crate) is_begun: bool,
-    /// A piece failed too often: it holds its room only until nothing of it is under way.
+    /// A piece failed too often: it keeps its space only until none of its pieces is in flight.
     pub(crate) gives_up: bool,
-    /// Times that it had to begin anew.
+    /// Times that it started over.
     pub(crate) rounds: u32,
 }
 
-/// How long something rests that failed so many times: `first`, and twice as long each time after.
+/// Returns the backoff after this many failures: `first`, doubled on each further failure.
 pub(crate) fn rest(first: Duration, failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(32);
     let nanos = first.as_nanos().saturating_mul(1 << doublings);

@@ -1,11 +1,12 @@
-//! How fast a restore is wanted.
+//! Retrieval classes: how fast a restore is wanted.
 
 use fulgurite_units::{Duration, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{BULK_WITHIN, EXPEDITED_WITHIN, STANDARD_WITHIN};
 
-/// How fast a restore is wanted; S3 calls it a tier. Rows name these by number, in this order.
+/// How fast a restore is wanted: S3's retrieval tier, called a class here because tiers are where
+/// objects are stored. Rows store it as a number, in this order.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -20,10 +21,10 @@ pub enum Retrieval {
 }
 
 impl Retrieval {
-    /// All of them, the most urgent first.
+    /// All classes, the most urgent first.
     pub const URGENT_FIRST: [Self; 3] = [Self::Expedited, Self::Standard, Self::Bulk];
 
-    /// How long a restore may take: its objective.
+    /// Returns how long a restore may take: its objective.
     #[must_use]
     pub const fn within(self) -> Duration {
         match self {
@@ -33,14 +34,14 @@ impl Retrieval {
         }
     }
 
-    /// By when a restore is due that was asked for at `asked`.
+    /// Returns when a restore that was requested at `asked` is due.
     #[must_use]
     pub const fn due(self, asked: UnixTime) -> UnixTime {
         let within_ms = self.within().as_nanos() / 1_000_000;
         UnixTime::from_millis(asked.as_millis().saturating_add(within_ms))
     }
 
-    /// Its place in a table of all three.
+    /// Index into a table of all three.
     pub(crate) const fn index(self) -> usize {
         match self {
             Self::Bulk => 0,

@@ -1,5 +1,5 @@
-//! The controller alone, step by step; `model` holds it against a simple one, `world` runs it with
-//! drives that take their time.
+//! Tests the controller alone, step by step. `model` compares it with a simple one, `world` runs it
+//! with drives that take time.
 
 mod model;
 mod world;
@@ -27,7 +27,7 @@ fn id(number: u64, index: u32) -> PieceId {
     PieceId { restore: RestoreId::new(number), index }
 }
 
-/// A controller and the clock of its driver, in seconds.
+/// A controller with its driver's clock, in seconds.
 struct Driven {
     restores: Restores,
     now: u64,
@@ -54,20 +54,20 @@ impl Driven {
         assert_eq!(self.step(Event::Room { bytes: ByteCount::mib(mib) }), []);
     }
 
-    /// Seconds until it has to be woken.
+    /// Returns the seconds until the next timer event.
     fn rests(&self) -> Option<u64> {
         let until = self.restores.deadline()?;
         Some(until.as_nanos() / 1_000_000_000 - self.now)
     }
 
-    /// Time passes until it has to be woken.
+    /// Lets time pass until the next timer event.
     fn wake(&mut self) -> Vec<Command> {
         self.now += self.rests().unwrap();
         self.step(Event::Timer)
     }
 }
 
-/// The pieces of all fetches, visit by visit.
+/// Returns the pieces of all fetches, fetch by fetch.
 fn fetched(commands: &[Command]) -> Vec<Vec<PieceId>> {
     let pieces = |command: &Command| match command {
         Command::Fetch { pieces, .. } => Some(pieces.clone()),
@@ -110,7 +110,7 @@ fn an_urgent_restore_is_fetched_next_whatever_waits() {
     assert_eq!(bulk, 256, "as much as is under way of a retrieval");
     driven.now = 60;
     let begun = driven.ask(10_000, Retrieval::Expedited, &[piece(5000, MIB), piece(8, MIB)]);
-    // What lies with it goes along, of a retrieval of which enough is under way, too.
+    // A piece at the same place goes along, even though its class has enough in flight.
     assert_eq!(fetched(&begun), [vec![id(10_000, 0), id(5000, 0)], vec![id(10_000, 1)]]);
     assert!(begun.iter().all(|c| matches!(c, Command::Fetch { due, .. } if *due == at(360))));
 }
@@ -121,7 +121,7 @@ fn of_several_retrievals_what_is_due_first_comes_first() {
     driven.room(14);
     let blocker = driven.ask(0, Retrieval::Expedited, &[piece(0, 14 * MIB)]);
     assert_eq!(fetched(&blocker).len(), 1);
-    // Nothing finds room now. Due 12, 13, 5, 14 and 8 h after the first.
+    // Nothing fits now. Due 12, 13, 5, 14 and 8 h after the first.
     for (hours, retrieval) in [
         (0, Retrieval::Bulk),
         (1, Retrieval::Bulk),
@@ -163,13 +163,13 @@ fn no_tier_waits_for_another() {
     driven.restores = Restores::of_tiers(vec![Capacity::of_drives(1), Capacity::of_queue(3)]);
     let large: Vec<Piece> = (0..9).map(|n| piece(n, 1 << 30)).collect();
     assert_eq!(fetched(&driven.ask(1, Retrieval::Bulk, &large)).len(), VISITS_PER_DRIVE);
-    // The other tier is asked for as many as its queue takes, of any size, and each for itself.
+    // The other tier is sent as many as its queue takes, of any size, each on its own.
     let other = Piece { tier: TierIndex(1), place: None, ..piece(0, 1 << 40) };
     let begun = driven.ask(2, Retrieval::Bulk, &[other; 5]);
     assert_eq!(fetched(&begun), [[id(2, 0)], [id(2, 1)], [id(2, 2)]]);
     assert_eq!(fetched(&driven.step(Event::Came { piece: id(2, 1) })), [[id(2, 3)]]);
     assert_eq!(fetched(&driven.step(Event::Came { piece: id(1, 0) })), [[id(1, 2)]]);
-    // What is urgent has a share of its own in each.
+    // Urgent restores have a share of their own in each tier.
     assert_eq!(fetched(&driven.ask(3, Retrieval::Expedited, &[other])), [[id(3, 0)]]);
 }
 
@@ -185,7 +185,7 @@ fn what_fails_rests_for_longer_each_time_and_is_never_given_up_for_good() {
         assert_eq!(driven.step(Event::Failed { piece: id(1, 0) }), []);
         assert!(driven.restores.taken() >= ByteCount::mib(2), "what came stays");
         rests.push(driven.rests().unwrap());
-        // The other one that failed at this place is not taken along.
+        // The other piece that failed at this place is not fetched with it.
         let tried = fetched(&driven.wake());
         assert!(tried.contains(&vec![id(1, 0)]), "{tried:?}");
         if tried.len() > 1 {
@@ -218,7 +218,8 @@ fn a_restore_that_gives_up_waits_for_what_is_under_way_and_fetches_nothing_more(
         driven.step(Event::Failed { piece: id(1, 0) });
         driven.wake();
     }
-    // The second rests when the first fails for the last time; the third is under way for long.
+    // The second is in backoff when the first fails for the last time; the third stays in flight
+    // for long.
     driven.step(Event::Failed { piece: id(1, 1) });
     driven.step(Event::Failed { piece: id(1, 0) });
     assert_eq!(driven.rests(), None);
@@ -276,7 +277,7 @@ fn a_restore_that_is_asked_for_again_becomes_due_sooner_and_never_later() {
     driven.ask(2, Retrieval::Standard, &[piece(2, MIB)]);
     driven.ask(3, Retrieval::Bulk, &[piece(3, MIB)]);
     driven.ask(3, Retrieval::Expedited, &[]);
-    // It was due in five hours before this, and is not put off.
+    // It was due in five hours before this, and is not postponed.
     driven.now = 11 * 3600;
     driven.ask(2, Retrieval::Standard, &[]);
     driven.step(Event::Came { piece: id(1, 0) });
@@ -362,7 +363,7 @@ fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
     for (version, tiers) in [(4, tiers), (3, drives), (3, "\"tiers\":[]"), (2, "\"drives\":0")] {
         assert!(LogReader::new(asked(version, tiers, at).as_bytes()).is_err(), "{version} {tiers}");
     }
-    // What a line says is what is written.
+    // Lines are written as they are read.
     let mut log = LogWriter::new(Vec::new(), &Restores::new(1)).unwrap();
     let whole = Piece { offset: Some(ByteCount::new(40)), ..piece(9, 30) };
     let event = Event::Asked {

@@ -1,6 +1,6 @@
-//! Exit codes: the one table, and how an error finds its row.
+//! Exit codes: the one table, and how an error maps to its code.
 //!
-//! Scripts depend on these numbers; they are documented in `--help` and in docs/operating.md and
+//! Scripts depend on these numbers. They are documented in `--help` and in docs/operating.md and
 //! never change their meaning.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Exit {
     /// Everything asked for was done.
     Success = 0,
-    /// Something failed that no other code names.
+    /// A failure without a code of its own.
     Failure = 1,
     /// The command line is wrong.
     Usage = 2,
@@ -22,15 +22,15 @@ pub enum Exit {
     Archived = 5,
     /// The server refused the credentials.
     Denied = 6,
-    /// The server cannot be reached, or asked to try later until patience ended.
+    /// The server cannot be reached, or kept asking to retry later until retries ran out.
     Unavailable = 7,
-    /// Bytes are not what was written: damage, a wrong checksum, a difference.
+    /// Bytes differ from what was written: damage, a wrong checksum, or a failed comparison.
     Corrupt = 8,
     /// Another process serves this data directory.
     Locked = 9,
-    /// Some objects were done and some were not; each failure was named.
+    /// Some objects succeeded and some failed; each failure was reported.
     Partial = 10,
-    /// The server ended itself: what its disk holds of the key table is not known.
+    /// The server stopped itself: it is unknown what its disk holds of the key table.
     KeysFailed = 11,
 }
 
@@ -58,7 +58,7 @@ pub struct Coded {
 }
 
 impl Coded {
-    /// An error shown as `message`, ending the program with `exit`.
+    /// Creates an error that is shown as `message` and ends the program with `exit`.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
     }
@@ -72,8 +72,8 @@ impl fmt::Display for Coded {
 
 impl std::error::Error for Coded {}
 
-/// The exit code of `error`: the first of its causes that has one decides. Of causes that are not
-/// known here `known` says it.
+/// Returns the exit code of `error`: that of the first cause in its chain that has one. `known`
+/// maps causes of types that this crate does not know.
 pub fn exit_of(
     error: &anyhow::Error,
     known: impl Fn(&(dyn std::error::Error + 'static)) -> Option<Exit>,

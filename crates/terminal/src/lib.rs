@@ -1,4 +1,4 @@
-//! How every command of `fulgurite` speaks: results, colors, progress and exit codes.
+//! The terminal interface of every `fulgurite` command: results, colors, progress and exit codes.
 
 pub mod exit;
 pub mod output;
@@ -7,6 +7,6 @@ pub mod style;
 
 use std::pin::Pin;
 
-/// A command that waits, or a step of one. It is boxed because an `async fn` is compiled where it
-/// is awaited: so it is compiled in its own crate, once, and not again in each that calls it.
+/// An async command, or a step of one. Boxed because an `async fn` is compiled where it is awaited:
+/// boxed, it is compiled once, in its own crate, and not again in each crate that calls it.
 pub type Work<'a, T = ()> = Pin<Box<dyn Future<Output = anyhow::Result<T>> + 'a>>;

@@ -1,8 +1,8 @@
-//! Standard output: text for people, or one JSON object a line with `--json`.
+//! Standard output: human-readable text, or with `--json` one JSON object per line.
 //!
-//! Data goes to standard output, progress and errors to standard error. A reader that goes away is
-//! a success ([`crate::exit`]): `fulgurite ls | head` is no failure. A command that changes
-//! something does not stop for that: `fulgurite put | head` puts everything.
+//! Data goes to standard output, progress and errors to standard error. A broken pipe is a success
+//! ([`crate::exit`]): `fulgurite ls | head` does not fail. A command that changes something does
+//! not stop at a broken pipe: `fulgurite put | head` puts everything.
 
 use std::fmt;
 use std::io::{BufWriter, ErrorKind, IsTerminal as _, Stdout, Write as _};
@@ -23,18 +23,18 @@ pub struct Output {
 }
 
 impl Output {
-    /// Results as JSON lines, or as text.
+    /// Creates an output of JSON lines or of text.
     pub fn new(is_json: bool) -> Self {
         let stdout = Mutex::new(Some(BufWriter::new(std::io::stdout())));
         Self { is_json, outlives_reader: false, stdout }
     }
 
-    /// The same for a command that goes on when nobody reads what it says.
+    /// Keeps the command running when the reader of its output is gone (broken pipe).
     pub fn outliving_reader(self) -> Self {
         Self { outlives_reader: true, ..self }
     }
 
-    /// Results nobody sees: for steps within a larger run.
+    /// Creates an output that discards everything, for steps within a larger run.
     pub fn silent() -> Self {
         Self { is_json: false, outlives_reader: true, stdout: Mutex::new(None) }
     }
@@ -44,12 +44,12 @@ impl Output {
         self.is_json
     }
 
-    /// Prints a line for people; nothing with `--json`.
+    /// Prints a line of text; prints nothing with `--json`.
     pub fn text(&self, line: impl fmt::Display) -> anyhow::Result<()> {
         if self.is_json { Ok(()) } else { self.line(line) }
     }
 
-    /// Prints an object with `--json`; nothing otherwise.
+    /// Prints an object with `--json`; prints nothing otherwise.
     pub fn json(&self, object: &impl Serialize) -> anyhow::Result<()> {
         if !self.is_json {
             return Ok(());
@@ -58,7 +58,7 @@ impl Output {
         self.line(line)
     }
 
-    /// Makes everything printed so far visible.
+    /// Flushes everything printed so far.
     pub fn flush(&self) -> anyhow::Result<()> {
         self.write(|stdout| stdout.flush())
     }
@@ -75,7 +75,7 @@ impl Output {
         let Some(stdout) = &mut *slot else { return Ok(()) };
         match write(stdout) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe && self.outlives_reader => {
-                // What waits in the buffer is for nobody: dropping it must not write it.
+                // Nobody will read the buffered bytes: dropping the writer must not write them.
                 if let Some(stdout) = slot.take() {
                     drop(stdout.into_parts());
                 }
@@ -91,24 +91,24 @@ pub fn note(line: impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// A line that helps on, for [`note`].
+/// Formats a hint to the user, for [`note`].
 pub fn hint(line: impl fmt::Display) -> impl fmt::Display {
     style::error(Tone::Faint, format!("hint: {line}"))
 }
 
-/// Whether somebody watches standard error.
+/// Whether standard error is a terminal.
 pub fn is_watched() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Bytes for people: `22.3 MiB`. In files and on the command line they are written without a space.
+/// Formats bytes: `22.3 MiB`. In files and on the command line there is no space before the unit.
 pub fn bytes(count: u64) -> String {
     let text = fulgurite_units::ByteCount::new(count).to_string();
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     format!("{number} {}", &text[number.len()..])
 }
 
-/// A rate for people: `250 MiB/s`.
+/// Formats a rate: `250 MiB/s`.
 pub fn rate(count: u64, seconds: f64) -> String {
     #[expect(
         clippy::cast_precision_loss,
@@ -120,7 +120,7 @@ pub fn rate(count: u64, seconds: f64) -> String {
     format!("{}/s", bytes(per_second))
 }
 
-/// Seconds for people: `840 ms`, `12.3 s`, `4.5 min`, `2.85 h`.
+/// Formats seconds: `840 ms`, `12.3 s`, `4.5 min`, `2.85 h`.
 pub fn seconds(value: f64) -> String {
     match value {
         v if v < 1.0 => format!("{:.0} ms", v * 1e3),
@@ -130,7 +130,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// `1,234,567`
+/// Formats a number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -143,10 +143,10 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// `3 objects`, `1 object`, `2 copies`, `2 keys`
+/// Formats a count with its noun: `3 objects`, `1 object`, `2 copies`, `2 keys`.
 pub fn counted(count: u64, noun: &str) -> String {
     let number = grouped(count);
-    // A vowel before the y keeps it: bodies, but keys.
+    // After a vowel the y stays: bodies, but keys.
     let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
     match stem {
         _ if count == 1 => format!("{number} {noun}"),
@@ -155,7 +155,7 @@ pub fn counted(count: u64, noun: &str) -> String {
     }
 }
 
-/// A time, for people.
+/// Formats a time.
 pub fn timestamp(at: UnixTime) -> String {
     i64::try_from(at.as_millis())
         .ok()

@@ -1,4 +1,4 @@
-//! Progress bars on standard error, for people who watch; silent otherwise.
+//! Progress bars on standard error if it is a terminal; silent otherwise.
 //!
 //! Bytes and rates look as they do in results.
 
@@ -10,22 +10,23 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::output::{bytes, is_watched, rate};
 
-/// How often a bar is moved of work that tells how far it is.
+/// How often `followed` updates its bar.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A bar that counts bytes, names what is done and says how long it will take.
+/// Creates a bar that counts bytes, named `what`, with the estimated time left.
 pub fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar {
     let template = "{prefix} {bar:32} {done} of {all}  {elapsed}  {rate}  {left} {msg}";
     bar(what, Some(bytes), template, is_quiet)
 }
 
-/// A bar of bytes of which a server tells now and then; it moves by itself meanwhile.
+/// Creates a byte bar for work whose progress is reported only now and then; the bar ticks in
+/// between.
 pub fn told_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
     ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
 }
 
-/// Has work done, which is handed what it says by how far it is, and shows that: bytes that are
-/// done, and of how many.
+/// Runs `work` and shows its progress. `work` reports to the `P` that it is passed; `told` reads
+/// bytes done and bytes in total from it.
 pub async fn followed<P: Default, T>(
     what: &'static str,
     is_quiet: bool,
@@ -50,24 +51,24 @@ pub async fn followed<P: Default, T>(
     done
 }
 
-/// Counts bytes of which nobody knows how many come.
+/// Creates a bar that counts bytes of an unknown total.
 pub fn stream_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
     ticking(bar(what, None, "{prefix} {spinner} {done}  {rate}  {elapsed} {msg}", is_quiet))
 }
 
-/// A bar that counts things.
+/// Creates a bar that counts items.
 pub fn count_bar(what: &'static str, count: u64, is_quiet: bool) -> ProgressBar {
     bar(what, Some(count), "{prefix} {bar:32} {pos}/{len} {elapsed} {msg}", is_quiet)
 }
 
-/// A sign of life for work of unknown length.
+/// Creates a spinner for work of unknown length.
 pub fn spinner(what: &'static str, is_quiet: bool) -> ProgressBar {
     ticking(bar(what, None, SPINNER, is_quiet))
 }
 
 const SPINNER: &str = "{prefix} {spinner} {elapsed} {msg}";
 
-/// Lets a bar move when nothing else does.
+/// Makes a bar redraw itself periodically.
 fn ticking(bar: ProgressBar) -> ProgressBar {
     if !bar.is_hidden() {
         bar.enable_steady_tick(Duration::from_millis(120));
@@ -88,11 +89,11 @@ fn bar(what: &'static str, length: Option<u64>, template: &str, is_quiet: bool) 
     }
 }
 
-/// Bytes, rates and times in our words; a library's bars have another style.
+/// Formats bytes, rates and times as in results, not in the style of the library.
 fn with_units(style: ProgressStyle) -> ProgressStyle {
     let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
         let left = state.eta();
-        // Before anything is done there is nothing to go by.
+        // There is no estimate before anything is done.
         if state.pos() > 0 && !left.is_zero() {
             let _ = write!(text, "{} left", whole_seconds(left.as_secs()));
         }
@@ -115,7 +116,7 @@ fn with_units(style: ProgressStyle) -> ProgressStyle {
         .with_key("left", left)
 }
 
-/// Time that went or is left, which nobody wants to the tenth: `40 s`, `3 min 20 s`, `2 h 5 min`.
+/// Formats elapsed or remaining time to the second: `40 s`, `3 min 20 s`, `2 h 5 min`.
 fn whole_seconds(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),

@@ -1,7 +1,7 @@
-//! Color, for whoever looks at a terminal: `--color`, `NO_COLOR`, and nothing in a pipe.
+//! Color on terminals: `--color`, `NO_COLOR`, and none in a pipe.
 //!
-//! Color never carries meaning alone: what is green says so in a word as well. Columns are padded
-//! before they are colored.
+//! Color never carries meaning alone: the text says it as well. Columns are padded before they are
+//! colored.
 
 use std::fmt;
 use std::io::IsTerminal as _;
@@ -18,18 +18,18 @@ pub enum ColorChoice {
     Never,
 }
 
-/// What a word means.
+/// Meaning of a colored text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As it should be.
+    /// Success.
     Good,
-    /// Something to know.
+    /// Worth knowing.
     Notice,
-    /// Something is wrong.
+    /// A failure.
     Bad,
-    /// A title.
+    /// A heading.
     Strong,
-    /// Beside the point.
+    /// A minor detail.
     Faint,
 }
 
@@ -45,7 +45,7 @@ impl Tone {
     }
 }
 
-/// Which of the two streams are colored: settled once, before anything is printed.
+/// Which of the two streams are colored: decided once, before anything is printed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Streams {
     out: bool,
@@ -54,7 +54,7 @@ struct Streams {
 
 static STREAMS: OnceLock<Streams> = OnceLock::new();
 
-/// Settles what is colored. Later calls change nothing.
+/// Decides which streams are colored. Later calls change nothing.
 pub fn choose(choice: ColorChoice) {
     let wish = |is_terminal| is_colored(choice, is_terminal, &|name| std::env::var_os(name));
     let (out, error) =
@@ -62,7 +62,7 @@ pub fn choose(choice: ColorChoice) {
     STREAMS.get_or_init(|| Streams { out, error });
 }
 
-/// Whether a stream is colored, by `choice`, by what it is and by the environment.
+/// Whether to color a stream, given `choice`, whether it is a terminal, and the environment.
 fn is_colored(
     choice: ColorChoice,
     is_terminal: bool,
@@ -79,13 +79,13 @@ fn is_colored(
     }
 }
 
-/// `text` for standard output.
+/// Colors `text` for standard output.
 pub fn out<T: fmt::Display>(tone: Tone, text: T) -> Painted<T> {
     let is_colored = STREAMS.get().is_some_and(|streams| streams.out);
     Painted { tone: is_colored.then_some(tone), text }
 }
 
-/// `text` for standard error.
+/// Colors `text` for standard error.
 pub fn error<T: fmt::Display>(tone: Tone, text: T) -> Painted<T> {
     Painted { tone: is_error_colored().then_some(tone), text }
 }

@@ -1,4 +1,4 @@
-//! A small set to try things with: eight tomes on directories whose disks are simulated and take no
+//! A small set for experiments: eight tomes in directories whose disks are simulated and take no
 //! time. For tests and benchmarks.
 
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use fulgurite_units::{ByteCount, Clock, Ratio, Seed};
 
 use crate::{Promise, Result, StoreOptions, TomeStore};
 
-/// Tomes of the set.
+/// Number of tomes.
 pub const TOMES: u32 = 8;
 
-/// What the set in a folder is opened with: blocks of 16 KiB, segments of 6 + 2, groups of 3 + 2.
+/// Returns options of a set in a folder: blocks of 16 KiB, segments of 6 + 2, groups of 3 + 2.
 ///
 /// # Errors
-/// None for these numbers; what the layout says otherwise.
+/// None for these numbers; errors of the layout are passed on.
 pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
     let split = |data, parity| fulgurite_tome::Split::new(data, parity).map_err(TomesError::from);
     let (block, segment) = (ByteCount::kib(16), split(6, 2)?);
@@ -44,7 +44,7 @@ pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
     })
 }
 
-/// The store over a set, which is made with it or was made.
+/// Opens the store over a set, new or existing.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -53,7 +53,7 @@ pub fn over(set: TomeSet, folder: &Path, clock: Clock, promise: Promise) -> Resu
     TomeStore::open(set, StoreOptions { directory, clock, entropy: entropy(), promise })
 }
 
-/// Ids that nobody else of this process has; they can be guessed.
+/// Returns a source of ids that are unique in this process; they are predictable.
 fn entropy() -> Entropy {
     static DRAWN: AtomicU64 = AtomicU64::new(1);
     Entropy::new(|| {

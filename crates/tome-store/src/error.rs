@@ -1,11 +1,11 @@
-//! What can go wrong with objects on tomes.
+//! Errors of objects on tomes.
 
 use fulgurite_catalog::CatalogError;
 use fulgurite_keyed::{Failure, Sort};
 use fulgurite_tomes::TomesError;
 use fulgurite_units::ErrorKind;
 
-/// An operation on objects failed.
+/// A failed operation on objects.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]

@@ -1,4 +1,4 @@
-//! What an object's head says of it, in front of its last bytes: enough to make its row again.
+//! The header in an object's head, in front of its last bytes: enough to rebuild its index row.
 //!
 //! ```text
 //! 0   "FGTOBJ1\n"      8   bytes that follow, u32, little endian      12   Header, in postcard
@@ -14,7 +14,7 @@ use crate::{Result, StoreError};
 
 const MAGIC: &[u8; 8] = b"FGTOBJ1\n";
 
-/// What a head says.
+/// Content of a head's header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     key: String,
@@ -39,10 +39,10 @@ impl Header {
         }
     }
 
-    /// Its bytes, as they stand in front of the tail.
+    /// Encodes the header as it is stored in front of the tail.
     ///
     /// # Errors
-    /// When attributes are too many.
+    /// When attributes are too large.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend([0; 4]);
@@ -60,10 +60,10 @@ impl Header {
         Ok(bytes)
     }
 
-    /// The row of the object whose head this is, with its key.
+    /// Returns the key and row of the object with this head.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when it is none.
+    /// [`StoreError::Corrupt`] when it is invalid.
     pub(crate) fn read(id: BlobId, bytes: &[u8]) -> Result<(String, ObjectRow)> {
         let corrupt = |what: &str| StoreError::Corrupt { what: format!("the head of {id} {what}") };
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| corrupt("does not begin as one"))?;

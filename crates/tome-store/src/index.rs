@@ -1,11 +1,11 @@
-//! Which objects there are, and of which pieces: kept awake, beside what is being put and what is
-//! to be removed.
+//! The index: which objects there are, and their pieces, on always-on storage, with the puts in
+//! progress and the objects to be removed.
 //!
 //! ```text
 //! space      key                      row
-//! store      "set"                    SetRow: the set that it is of
-//! store      "sequence"               the last number given
-//! store      "totals"                 TotalsRow: how many objects, and bytes
+//! store      "set"                    SetRow: the set that it belongs to
+//! store      "sequence"               the last sequence number
+//! store      "totals"                 Totals: number of objects, and bytes
 //! store      "start"                  the latest start of its set that it knows of
 //! objects    key of the object        ObjectRow
 //! begun      object id                its pieces are being put
@@ -40,7 +40,7 @@ const SEQUENCE_KEY: &[u8] = b"sequence";
 const TOTALS_KEY: &[u8] = b"totals";
 const START_KEY: &[u8] = b"start";
 
-/// What an object is, but for its bytes.
+/// An object without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) key: String,
@@ -48,7 +48,7 @@ pub(crate) struct Object {
     pub(crate) attributes: Vec<(String, String)>,
 }
 
-/// What a key names.
+/// The object of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ObjectRow {
     pub(crate) sequence: u64,
@@ -62,10 +62,10 @@ struct SetRow {
     set: TomeSetId,
 }
 
-/// How much there is.
+/// Totals of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -83,7 +83,7 @@ impl Row for Totals {
     const VERSION: u8 = 1;
 }
 
-/// The index of one set.
+/// The index of a set.
 pub(crate) struct Index {
     store: Arc<dyn KeyValue>,
     committer: Committer,
@@ -97,12 +97,12 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// Opens the index of a set, or makes it; whatever was being put is unwanted from now on. Says
-    /// whether it is an older copy, or missing, by what `is_older` says of its latest start: then
-    /// what was being put may be there by now.
+    /// Opens or creates the index of a set; puts in progress become unwanted. Returns whether it is
+    /// an older copy, or missing, as `is_older` decides from its latest start: then puts are not
+    /// marked as unwanted, since they may have succeeded.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] when it is another set's.
+    /// [`StoreError::Invalid`] when it belongs to another set.
     pub(crate) fn open(
         path: &Path,
         set: TomeSetId,
@@ -131,7 +131,7 @@ impl Index {
         Ok((Self { store, committer, clock }, is_older))
     }
 
-    /// Keeps the number of a start of its set.
+    /// Records the number of a start of its set.
     pub(crate) async fn note_start(&self, number: u64) -> Result<()> {
         let note = move |tx: &mut Transaction<'_>| -> Result<()> {
             Ok(row::put(tx, STORE, START_KEY.to_vec(), &number)?)
@@ -139,12 +139,12 @@ impl Index {
         self.committer.commit(note).await
     }
 
-    /// What is under a key.
+    /// Returns the object of a key.
     pub(crate) fn object(&self, key: &str) -> Result<Option<ObjectRow>> {
         Ok(row::get(&*self.store, OBJECTS, key.as_bytes())?)
     }
 
-    /// At most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in order.
+    /// Returns at most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in order.
     pub(crate) fn objects(&self, prefix: &str, from: &From) -> Result<Vec<(String, ObjectRow)>> {
         let range = KeyRange::prefix(prefix.as_bytes());
         let range = match from {
@@ -160,12 +160,12 @@ impl Index {
         rows.into_iter().map(|(key, row)| Ok((text(key)?, row))).collect()
     }
 
-    /// How much there is.
+    /// Returns the totals.
     pub(crate) fn totals(&self) -> Result<Totals> {
         Ok(row::get(&*self.store, STORE, TOTALS_KEY)?.unwrap_or_default())
     }
 
-    /// Notes that pieces of an object are about to be put; says its sequence.
+    /// Records that pieces of an object are about to be put; returns its sequence number.
     pub(crate) async fn begin(&self, id: BlobId) -> Result<u64> {
         let now = self.clock.now().as_millis();
         let begin = move |tx: &mut Transaction<'_>| -> Result<u64> {
@@ -178,13 +178,13 @@ impl Index {
         self.committer.commit(begin).await
     }
 
-    /// Has a key name an object whose pieces are all there. What it named before is unwanted; a
-    /// later one stays, and the object itself is unwanted.
+    /// Makes a key refer to an object whose pieces are all there. The previous object becomes
+    /// unwanted; if that is newer, it stays and the object itself becomes unwanted.
     pub(crate) async fn put(&self, key: String, row: ObjectRow, mode: Mode) -> Result<()> {
         self.committer.commit(move |tx: &mut Transaction<'_>| put(tx, &key, &row, mode)).await
     }
 
-    /// Has a key name nothing; says whether it named something.
+    /// Removes a key; returns whether it existed.
     pub(crate) async fn delete(&self, key: &str) -> Result<bool> {
         let (key, now) = (key.to_owned(), self.clock.now().as_millis());
         let delete = move |tx: &mut Transaction<'_>| -> Result<bool> {
@@ -199,7 +199,7 @@ impl Index {
         self.committer.commit(delete).await
     }
 
-    /// Pieces of an object that is not put after all are to be removed.
+    /// Marks the pieces of a failed put as unwanted.
     pub(crate) async fn give_up(&self, id: BlobId) -> Result<()> {
         let now = self.clock.now().as_millis();
         let give_up = move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -209,7 +209,7 @@ impl Index {
         self.committer.commit(give_up).await
     }
 
-    /// Objects whose pieces are to be removed, behind this one.
+    /// Returns objects whose pieces are to be removed, after this one.
     pub(crate) fn unwanted(&self, after: Option<BlobId>, limit: usize) -> Result<Vec<BlobId>> {
         let range = KeyRange::all();
         let range = match after {
@@ -220,7 +220,7 @@ impl Index {
         rows.into_iter().map(|(key, _)| id_of(&key)).collect()
     }
 
-    /// All pieces of objects are removed.
+    /// Records that all pieces of objects are removed.
     pub(crate) async fn removed(&self, ids: Vec<BlobId>) -> Result<()> {
         let removed = move |tx: &mut Transaction<'_>| -> Result<()> {
             ids.into_iter().try_for_each(|id| Ok(tx.delete(UNWANTED, id_key(id))?))
@@ -228,7 +228,7 @@ impl Index {
         self.committer.commit(removed).await
     }
 
-    /// Forgets an object none of whose pieces is there, unless its key names another one by now.
+    /// Forgets an object without pieces, unless its key refers to another one by now.
     pub(crate) async fn forget(&self, key: &str, id: BlobId) -> Result<()> {
         let key = key.to_owned();
         let forget = move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -242,7 +242,7 @@ impl Index {
         self.committer.commit(forget).await
     }
 
-    /// Takes up an object that was found on tomes; says whether it was not known.
+    /// Adds an object that was found on tomes; returns whether it was new.
     pub(crate) async fn find(&self, key: String, row: ObjectRow) -> Result<bool> {
         let find = move |tx: &mut Transaction<'_>| -> Result<bool> {
             let is_unwanted = row::get::<u64>(tx, UNWANTED, &id_key(row.pieces.id))?.is_some();
@@ -266,7 +266,7 @@ fn put(tx: &mut Transaction<'_>, key: &str, new: &ObjectRow, mode: Mode) -> Resu
     }
     tx.delete(BEGUN, id_key(new.pieces.id))?;
     if before.as_ref().is_some_and(|before| before.sequence > new.sequence) {
-        // It was put before the one that is there, and came later: as if overwritten at once.
+        // An older put that completed later: treated as overwritten at once.
         return Ok(row::put(tx, UNWANTED, id_key(new.pieces.id), &new.modified_ms)?);
     }
     if let Some(before) = &before {

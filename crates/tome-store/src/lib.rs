@@ -2,21 +2,21 @@
 //!
 //! ```text
 //! put --> begun: its id --> pieces, each an object of the set --> in every parity --> its key
-//!                                                                names it --> the caller is told
+//!                                                         refers to it --> acknowledged
 //! get --> its key's row --> the tomes that have the pieces, one after the other
 //! ```
 //!
-//! What is asked of names alone (head, list, delete) is the index's, which lies awake and wakes no
-//! disk. An object's last piece says what the object is, so that an index that was lost is made
-//! again out of the tomes. Formats in docs/formats/tome-index.md.
+//! Requests about names alone (head, list, delete) are served by the index, which is on always-on
+//! storage, without a spin-up. An object's last piece describes the object, so that a lost index
+//! can be rebuilt from the tomes. Formats in docs/formats/tome-index.md.
 //!
 //! ```text
-//! index     which objects there are, and of which pieces     pieces   where bytes of an object are
+//! index     which objects there are, and their pieces        pieces   where bytes of an object are
 //! header    what an object's last piece says of it           store    puts, removals, a loss
 //! objects   `object_store`'s trait over these                upload   the same, in parts
-//! snapshot  what it says of itself                       operated  what an operator has done
-//! regained  a disk read whole whose awake store was lost
-//! watch     what happens, as one who watches is told       recovery the index made again
+//! snapshot  its state for reports                        operated  operator requests
+//! regained  inventory of a disk with lost metadata
+//! watch     event stream for a subscriber                recovery rebuilding the index
 //! ```
 //!
 //! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).

@@ -1,8 +1,7 @@
 //! `object_store`'s trait over the index and the pieces.
 //!
-//! What is asked of names alone (head, list, delete) is the index's, and wakes no disk. Who puts
-//! may say what an object is likely read together with, by a [`Kin`] among the extensions of its
-//! options.
+//! Requests about names alone (head, list, delete) are served by the index, without a spin-up. A
+//! put may name the affinity group of an object, by a [`Kin`] among the extensions of its options.
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +84,8 @@ impl ObjectStore for TomeStore {
             let of = location.clone();
             let is_own = options.extensions.get::<ReadBack>().is_some();
             let mut body = body(Arc::clone(&self.0), (&row.pieces, pin), &range, is_own);
-            // What is refused is refused before anything is given.
+            // The first piece is read before the stream is returned, so that its errors are those
+            // of the call.
             let first = body.next().await.transpose().map_err(|error| told(&of, error))?;
             let first = stream::iter(first.map(Ok));
             first.chain(body.map_err(move |error| told(&of, error))).boxed()
@@ -119,7 +119,7 @@ impl ObjectStore for TomeStore {
         list_with_delimiter(self, prefix)
     }
 
-    /// Bytes of its own: a copy outlives what it was made of.
+    /// Copies the bytes: a copy outlives its source.
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
         let mode = Mode::from(options.mode);
         let found = self.0.object_to_read(from.as_ref());
@@ -129,7 +129,7 @@ impl ObjectStore for TomeStore {
     }
 }
 
-/// Brings the bytes of an object to another key, a piece at a time.
+/// Copies the bytes of an object to another key, piece by piece.
 async fn copy(
     inner: &Arc<Inner>,
     (row, pin): (ObjectRow, Pin),

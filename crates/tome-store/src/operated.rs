@@ -1,7 +1,8 @@
-//! What an operator has done to a set, followed to its end: seats that move, disks that are read
-//! whole, groups that are compared.
+//! Operator requests to a set, followed to their end: moves of member slots, scrubs and inventories
+//! of disks, group checks.
 //!
-//! Who stops waiting stops nothing that was begun. Not here: how it is done ([`fulgurite_tomes`]).
+//! Cancelling the wait stops nothing that was begun. Not here: how it is done
+//! ([`fulgurite_tomes`]).
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,57 +20,57 @@ use serde::{Deserialize, Serialize};
 use crate::limits::PROBLEMS_MAX;
 use crate::{Result, TomeStore};
 
-/// How often it is looked how far something is.
+/// Poll interval for progress.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How far something long is, in bytes of disks.
+/// Progress of a long operation, in bytes of disks.
 #[derive(Debug, Default)]
 pub struct Work {
     done: AtomicU64,
     total: AtomicU64,
 }
 
-/// What came of seats that were to move.
+/// Result of moving member slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebuilt {
-    /// Whose seats.
+    /// The tome that had them.
     pub tome: u32,
-    /// Seats that have moved since this was asked for.
+    /// Member slots that have moved since the request.
     pub seats: u64,
-    /// Of so many, those among them that find no room.
+    /// Member slots to move in all, including those without room.
     pub of: u64,
     /// What is waited for, or was lost, a line each.
     pub problems: Vec<String>,
 }
 
-/// What came of reading disks whole.
+/// Result of scrubs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scrubbed {
-    /// Tomes whose disks were read whole.
+    /// Tomes whose disks were scrubbed.
     pub tomes: u64,
-    /// Blocks that were bad and were made anew on the way.
+    /// Bad blocks rebuilt on the way.
     pub healed: u64,
-    /// Tomes that were not read, and what is beyond their parity, a line each.
+    /// Tomes that were not scrubbed, and what their parity cannot rebuild, a line each.
     pub problems: Vec<String>,
 }
 
-/// What came of comparing groups by what is awake.
+/// Result of comparing groups by their metadata stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compared {
-    /// Groups that there are.
+    /// Number of groups.
     pub groups: u64,
     /// Groups whose members agree.
     pub agree: u64,
-    /// Signatures that members told for it.
+    /// Signatures exchanged.
     pub signatures: u64,
-    /// Groups that could not be compared, and blocks that are not as they should be, a line each.
+    /// Groups that could not be compared, and wrong blocks, a line each.
     pub problems: Vec<String>,
-    /// Problems that are not among these: there were too many.
+    /// Number of further problems beyond the limit.
     pub more_problems: u64,
 }
 
 impl Work {
-    /// Bytes that are done, and of how many.
+    /// Returns the bytes done, and the bytes in all.
     #[must_use]
     pub fn bytes(&self) -> (ByteCount, ByteCount) {
         let of = |count: &AtomicU64| ByteCount::new(count.load(Ordering::Relaxed));
@@ -83,7 +84,8 @@ impl Work {
 }
 
 impl TomeStore {
-    /// Has the seats of a lost tome move to others, and returns when they have or wait for room.
+    /// Moves the member slots of a lost tome to others, and returns when they have moved or wait
+    /// for room.
     ///
     /// # Errors
     /// As [`fulgurite_tomes::TomeSet::rebuild`].
@@ -94,7 +96,7 @@ impl TomeStore {
         })
     }
 
-    /// Takes a tome out that is here, and returns when its seats have moved or wait for room.
+    /// Retires a tome that is here, and returns when its member slots have moved or wait for room.
     ///
     /// # Errors
     /// As [`fulgurite_tomes::TomeSet::retire`].
@@ -105,7 +107,7 @@ impl TomeStore {
         })
     }
 
-    /// Waits until no seat of a tome moves.
+    /// Waits until no member slot of a tome moves.
     async fn follow(&self, tome: TomeId, planned: Moves, work: &Work) -> Rebuilt {
         let region = self.region_bytes();
         let of_tome = |moves: &Moves| {
@@ -113,7 +115,7 @@ impl TomeStore {
             own.map(|moving| undone(moving.done, region)).collect::<Vec<u64>>()
         };
         let mut moves = planned;
-        // Seats that move, and more when a tome that is added meanwhile has room for them.
+        // Member slots that move, and more if a tome that is added meanwhile has room for them.
         let (mut most, mut left) = (0, of_tome(&moves));
         while moves.leaving.contains(&tome) && !left.is_empty() {
             most = most.max(left.len());
@@ -124,16 +126,15 @@ impl TomeStore {
             left = of_tome(&moves);
         }
         let seats = most.saturating_sub(left.len()) as u64;
-        // Those that wait for room have to move as well.
+        // Those that wait for room must move as well.
         let of = most as u64 + moves.waiting.get(&tome).copied().unwrap_or(0);
         Rebuilt { tome: tome.get(), seats, of, problems: moves.reasons }
     }
 
-    /// Has the disks of some tomes read whole, of all if none is named, each when it has a token;
-    /// returns when they were.
+    /// Scrubs the disk of a tome, or of all, each once it has a token; returns when done.
     ///
     /// # Errors
-    /// Kind `NotFound` when there is none of that number.
+    /// Kind `NotFound` when there is no such tome.
     pub fn scrub<'a>(
         &'a self,
         tome: Option<TomeId>,
@@ -184,7 +185,7 @@ impl TomeStore {
         })
     }
 
-    /// Compares the members of all groups by what they keep awake; no disk is woken.
+    /// Compares the members of all groups by their metadata stores, without a spin-up.
     ///
     /// # Errors
     /// When groups cannot be read.
@@ -216,7 +217,7 @@ impl TomeStore {
         u64::from(layout.region_blocks()) * layout.block_bytes()
     }
 
-    /// The last wakes of tomes of this process, the latest first.
+    /// Returns the last spin-ups of all tomes that answer, the latest first.
     pub fn ledger(&self) -> BoxFuture<'_, Vec<Wake>> {
         Box::pin(async move {
             let mut wakes = self.set().wakes().await;
@@ -226,13 +227,13 @@ impl TomeStore {
     }
 }
 
-/// Bytes of so many of which a share is not done yet, to the thousandth.
+/// Returns the bytes that are not done yet, to the thousandth.
 fn undone(done: Ratio, bytes: u64) -> u64 {
     let is_left = |thousandth: &u32| f64::from(*thousandth) > done.get() * 1000.0;
     bytes / 1000 * (1..=1000).filter(is_left).count() as u64
 }
 
-/// What is wrong with a group, a line each.
+/// Returns what is wrong with a group, a line each.
 fn problems_of(checked: &GroupChecked) -> Vec<String> {
     let group = checked.group;
     let tomes: Vec<String> = checked.tomes.iter().map(ToString::to_string).collect();

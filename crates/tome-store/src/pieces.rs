@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ID/0.0  ID/0.1  ...  ID/1.0  ...   parts of an upload, each cut into pieces of one size
-//! ID/head                            what the object is, and the bytes behind all parts
+//! ID/head                            the object's description, and the bytes after all parts
 //! ```
 
 use std::ops::Range;
@@ -13,29 +13,29 @@ use serde::{Deserialize, Serialize};
 /// The pieces of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pieces {
-    /// What their names begin with.
+    /// Prefix of their names.
     pub(crate) id: BlobId,
-    /// Bytes of every piece of a part but its last.
+    /// Bytes of every piece of a part except its last.
     pub(crate) piece_bytes: u64,
     /// Bytes of each part, in order.
     pub(crate) parts: Vec<u64>,
-    /// Bytes behind all parts, in the head.
+    /// Bytes after all parts, in the head.
     pub(crate) tail: u64,
     /// Bytes of the head in front of them.
     pub(crate) head: u32,
 }
 
-/// A piece, and which bytes of its object it has.
+/// A piece, and which bytes of its object it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) name: String,
-    /// Of the object.
+    /// Range in the object.
     pub(crate) bytes: Range<u64>,
-    /// Bytes of the piece in front of them.
+    /// Bytes of the piece before them.
     pub(crate) skip: u64,
 }
 
-/// What the names of an object's pieces begin with.
+/// Returns the prefix of the names of an object's pieces.
 pub(crate) fn prefix(id: BlobId) -> String {
     format!("{id}/")
 }
@@ -44,7 +44,7 @@ pub(crate) fn head_name(id: BlobId) -> String {
     format!("{id}/head")
 }
 
-/// The object whose head has this name.
+/// Returns the object whose head has this name.
 pub(crate) fn id_of_head(name: &str) -> Option<BlobId> {
     name.strip_suffix("/head")?.parse().ok()
 }
@@ -58,7 +58,7 @@ impl Pieces {
         self.parts.iter().sum::<u64>() + self.tail
     }
 
-    /// All pieces, in the order of their bytes; the head is the last.
+    /// Returns all pieces, in the order of their bytes; the head is the last.
     pub(crate) fn all(&self) -> impl Iterator<Item = Piece> {
         let mut from = 0;
         let parts = self.parts.iter().enumerate().flat_map(move |(part, bytes)| {
@@ -80,7 +80,7 @@ impl Pieces {
         parts.chain([head])
     }
 
-    /// Those that have some of these bytes, each with those of them that it has.
+    /// Returns the pieces that hold some of these bytes, each with its share.
     pub(crate) fn of(&self, range: &Range<u64>) -> Vec<Piece> {
         let cut = |piece: Piece| {
             let bytes = piece.bytes.start.max(range.start)..piece.bytes.end.min(range.end);

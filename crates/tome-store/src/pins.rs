@@ -1,11 +1,12 @@
-//! Objects that are being read: their pieces stay until they are, whatever their keys name since.
+//! Pins of objects that are being read: their pieces stay until then, whatever happens to their
+//! keys.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_units::BlobId;
 
-/// How many read each object.
+/// Number of readers of each object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pins(Arc<Mutex<BTreeMap<BlobId, usize>>>);
 

@@ -1,4 +1,4 @@
-//! The bytes of an object as a stream: one piece is brought while the one before is taken.
+//! The bytes of an object as a stream, with read-ahead of one piece.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::pins::Pin;
 use crate::store::Inner;
 use crate::{Result, StoreError};
 
-/// Pieces that are brought at a time.
+/// Pieces that are read concurrently.
 const AHEAD: usize = 2;
 
-/// The bytes `range` of an object, which stays until they are taken; `is_own` says that who put it
-/// reads it back.
+/// Streams the bytes `range` of an object, which is pinned until they are read; `is_own` marks a
+/// read-back by the writer.
 pub(crate) fn body(
     inner: Arc<Inner>,
     (pieces, pin): (&Pieces, Pin),

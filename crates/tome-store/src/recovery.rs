@@ -1,12 +1,12 @@
-//! The index made again out of the heads of objects, when it was lost or is an older copy.
+//! Rebuilds an index that was lost or is an older copy, from the heads of objects.
 //!
 //! ```text
 //! names of heads --> by tome and place --> many read at a time --> rows that the index lacks
 //! ```
 //!
-//! Each disk is woken once, and reads in the order of its blocks: heads are asked for by their
-//! tomes, one tome after the other. Those of a lost tome are asked of its groups in the same way,
-//! so that the members of a group are woken for many of them. Not here: how an object is read.
+//! Each disk spins up once, and reads in the order of its blocks: heads are requested by tome, one
+//! tome after the other. Those of a lost tome are read from its groups in the same way, so that a
+//! spin-up of a member serves many of them. Not here: how an object is read.
 
 use fulgurite_keyed::From;
 use fulgurite_tome::TomeId;
@@ -21,24 +21,24 @@ use crate::limits::HEADS_AT_ONCE;
 use crate::pieces;
 use crate::{Result, TomeStore, Work};
 
-/// What was found on tomes by [`TomeStore::recover`].
+/// What [`TomeStore::recover`] found on tomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// Objects that the index did not know.
+    /// Objects that were added to the index.
     pub objects: u64,
-    /// Objects that it knew, or later ones of their keys.
+    /// Objects that it had, or newer ones of their keys.
     pub known: u64,
-    /// What cannot be read, and why.
+    /// What could not be read, and why.
     pub problems: Vec<String>,
 }
 
 impl TomeStore {
-    /// Looks through the heads of all objects for those that the index does not know, as when it
-    /// was lost or is an older copy, and has it forget those of which no tome has anything. Wakes
-    /// the tomes that have them.
+    /// Adds objects to the index that it lacks, by reading the heads of all objects, and removes
+    /// those of which no tome has anything: for an index that was lost or is an older copy. Spins
+    /// up the tomes that have them.
     ///
     /// # Errors
-    /// When the index cannot be written; what cannot be read is a problem, and the rest goes on.
+    /// When the index cannot be written; unreadable heads are reported as problems.
     pub fn recover<'a>(&'a self, work: &'a Work) -> BoxFuture<'a, Result<Found>> {
         Box::pin(async move {
             let names: Vec<String> = self.set().list();
@@ -66,7 +66,7 @@ impl TomeStore {
             if is_whole && unknown.is_empty() {
                 self.forget_missing().await?;
             }
-            // What a lost tome had is known of what the set keeps of objects.
+            // The set's record of objects has those of a lost tome.
             if is_whole && self.set().has_all_names() {
                 self.0.count_index().await?;
             }
@@ -76,7 +76,7 @@ impl TomeStore {
         })
     }
 
-    /// The row of the object that has this head.
+    /// Returns the row of the object with this head.
     async fn head(&self, name: &str) -> Result<(String, ObjectRow)> {
         let id = pieces::id_of_head(name).ok_or_else(|| crate::StoreError::Corrupt {
             what: format!("\"{name}\" is the name of no head"),
@@ -87,7 +87,7 @@ impl TomeStore {
         Ok((key, row))
     }
 
-    /// Has the index forget objects whose heads no tome has: they were removed after it was copied.
+    /// Removes objects whose heads no tome has: they were deleted after the index was copied.
     async fn forget_missing(&self) -> Result<()> {
         let mut from = From::Start;
         loop {

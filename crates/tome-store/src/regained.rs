@@ -1,5 +1,5 @@
-//! A disk that an operator has read whole, since the awake store of its tome is lost, and what
-//! comes of it at the next start.
+//! Inventory of a disk whose tome lost its metadata store, at the operator's request, and its
+//! result at the next start.
 //!
 //! Not here: how it is done ([`fulgurite_tomes`]).
 
@@ -12,26 +12,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, TomeStore, Work};
 
-/// How often it is looked how far it is.
+/// Poll interval for progress.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What came of reading the disk of a tome whose awake store is lost.
+/// Result of the inventory of a tome's disk after its metadata store was lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surveyed {
-    /// Which tome.
+    /// The tome.
     pub tome: u32,
-    /// Whether its awake store was made again already: if not, the next start does it.
+    /// Whether its metadata store was rebuilt already: if not, the next start does it.
     pub is_regained: bool,
     /// Pieces of objects that it has then.
     pub pieces: u64,
-    /// Blocks that are made anew, out of their segments or their groups.
+    /// Blocks to be rebuilt from their segments or their groups.
     pub bad: u64,
-    /// Why it was not read whole, what was lost, and what does not agree, a line each.
+    /// Why it is incomplete, what was lost, and what does not agree, a line each.
     pub problems: Vec<String>,
 }
 
 impl TomeStore {
-    /// Has the disk of a tome read whole whose awake store is lost, and returns when it was.
+    /// Runs the inventory of the disk of a tome whose metadata store is lost, and returns when it
+    /// is complete.
     ///
     /// # Errors
     /// As [`fulgurite_tomes::TomeSet::survey`].
@@ -49,7 +50,7 @@ impl TomeStore {
         })
     }
 
-    /// What this start has made again of a tome; nothing if it did not.
+    /// Returns what this start has rebuilt of a tome; `None` if nothing.
     #[must_use]
     pub fn regained(&self, tome: TomeId) -> Option<Surveyed> {
         let found = self.set().regained().iter().find(|regained| regained.tome == tome)?;

@@ -1,4 +1,4 @@
-//! What a set of tomes says of itself, for programs and people to read. No disk is asked.
+//! Snapshot of a set of tomes, for programs and people to read. No disk is accessed.
 
 use fulgurite_disks::{CauseKind, Draw, Power};
 use fulgurite_tome::Spending;
@@ -10,60 +10,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Promise, Result, TomeStore};
 
-/// A tome of the paper: 0.5 W with its disk and its computer idle; turning, 7.5 W of the disk,
-/// 3.5 W of the board and 0.6 W of what is awake; up to 13 W (Pergamum (FAST 2008), section 2 and
-/// table 2). Nothing is measured.
+/// A tome of the paper: 0.5 W with its disk and its computer idle; spinning, 7.5 W for the disk,
+/// 3.5 W for the board and 0.6 W for NVRAM; up to 13 W (Pergamum (FAST 2008), section 2 and table
+/// 2). Nothing is measured.
 const DRAW: Draw = Draw { standby_mw: 500, spinning_up_mw: 13_000, active_mw: 11_600 };
 
 /// A set at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Which set.
+    /// Id of the set.
     pub set: TomeSetId,
-    /// Whether its disks are simulated: directories that do not turn.
+    /// Whether its disks are simulated: plain directories.
     pub simulated: bool,
-    /// Whether all is well; else `reasons` says what is not.
+    /// Whether the set is healthy; otherwise `reasons` says why not.
     pub is_well: bool,
-    /// Why it is not well, a line each.
+    /// Why it is not healthy, a line each.
     pub reasons: Vec<String>,
-    /// What a put waits for.
+    /// What a put guarantees.
     pub promise: Promise,
-    /// Objects that lie on it.
+    /// Number of objects.
     pub objects: u64,
     /// Bytes of these.
     pub bytes: u64,
     /// Bytes that are on one tome and not in every parity yet.
     pub unprotected_bytes: u64,
-    /// How long the oldest of them waits, in seconds.
+    /// Age of the oldest of them, in seconds.
     pub unprotected_seconds: f64,
-    /// Estimated draw of the disks now, in watts; those of other processes are not in it.
+    /// Estimated draw of the disks now, in watts, without tomes that do not answer.
     pub watts: f64,
     /// Each tome.
     pub tomes: Vec<TomeSnapshot>,
-    /// Seats that move to other tomes, since theirs were lost or are taken out.
+    /// Moves of member slots of tomes that are lost or being retired.
     pub moves: Vec<MoveSnapshot>,
-    /// Tomes whose seats go to others.
+    /// Tomes whose member slots move to others.
     pub leaving: Vec<u32>,
-    /// Tomes that have no seat any more: their disks may be taken away.
+    /// Tomes without member slots: their disks may be removed.
     pub out: Vec<u32>,
-    /// Pieces that were read of their groups since their tomes are lost, since the start.
+    /// Degraded reads of pieces because their tomes are lost, since the start.
     pub read_without_lost: u64,
-    /// Pieces that were read of others that turned while their tomes slept on, since the start.
+    /// Degraded reads of pieces from spinning tomes while their own slept, since the start.
     pub read_without_asleep: u64,
 }
 
-/// A seat that moves.
+/// A move of a member slot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveSnapshot {
-    /// Of which group.
+    /// The group.
     pub group: u32,
-    /// Whose it was.
+    /// The previous holder.
     pub from: u32,
-    /// Whose it is to be.
+    /// The new holder.
     pub to: u32,
-    /// How much of what is to be read for it was, from 0 to 1.
+    /// Fraction of the sources read, from 0 to 1.
     pub done: f64,
-    /// Why it does not go on, where it is known.
+    /// Why it is stuck, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
@@ -73,69 +73,70 @@ pub struct MoveSnapshot {
 pub struct TomeSnapshot {
     /// Its number.
     pub tome: u32,
-    /// What its disk does.
+    /// Power state of its disk.
     pub power: Power,
     /// Pieces of objects that it has.
     pub pieces: u64,
     /// Bytes of them that its groups do not protect yet.
     pub unprotected_bytes: u64,
-    /// How long the oldest of them waits, in seconds.
+    /// Age of the oldest of them, in seconds.
     pub unprotected_seconds: f64,
-    /// Times that its disk was woken, over its life.
+    /// Spin-ups of its disk over its life.
     pub wakes: u64,
-    /// Those of each cause that there were any of.
+    /// Spin-ups by cause, for causes with any.
     pub wakes_by: Vec<(CauseKind, u64)>,
-    /// Those of its last day, as budgets count: by hours, so it looks back an hour more.
+    /// Spin-ups of its last day as budgets count them: by hours, so it covers up to an hour more.
     pub wakes_of_a_day: u64,
-    /// How its budget of spin-ups stands, if it has one.
+    /// State of its spin-up budget, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSnapshot>,
-    /// Blocks that are bad and were not made anew yet.
+    /// Bad blocks not rebuilt yet.
     pub bad: u64,
-    /// Blocks that were bad and were made anew, since it was opened.
+    /// Bad blocks rebuilt since it was opened.
     pub healed: u64,
-    /// Times that its whole disk was read by the full scrub.
+    /// Full scrubs of its disk.
     pub scrubs: u64,
-    /// How far the present pass of the full scrub is, where that is known.
+    /// Progress of the present pass of the full scrub, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<ScrubSnapshot>,
-    /// Bytes of its disk that are left of a scrub that somebody asked for.
+    /// Bytes of its disk left of a requested scrub.
     pub to_scrub_bytes: u64,
     /// Why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// Why it does not answer; it comes back by itself.
+    /// Why it does not answer; it reconnects by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub away: Option<String>,
-    /// What somebody should look at, the latest last.
+    /// Alarms for the operator, the latest last.
     pub alarms: Vec<String>,
 }
 
-/// How a budget of spin-ups stands.
+/// State of a spin-up budget.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BudgetSnapshot {
-    /// Wakes that 24 hours may have, as far as they can wait.
+    /// Deferrable spin-ups allowed in 24 hours.
     pub per_day: u32,
-    /// Of those, how many are left now.
+    /// Spin-ups left now.
     pub left: u32,
-    /// How long the oldest of what is put off waits, in seconds.
+    /// How long the oldest deferred work has waited, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_off_seconds: Option<f64>,
-    /// Wakes beyond it, since the start: requests, and what was put off for long enough.
+    /// Spin-ups beyond the budget since the start: for requests, and for work deferred to its
+    /// limit.
     pub overdrawn: u64,
 }
 
-/// How far a pass of the full scrub is. Its times are those of an even pace, which it keeps to a
+/// Progress of a pass of the full scrub. Its times assume an even pace, which it keeps to within a
 /// 24th of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScrubSnapshot {
-    /// How much of the disk is behind it, from 0 to 1.
+    /// Fraction of the disk that was read, from 0 to 1.
     pub share: f64,
-    /// When it began.
+    /// When the pass began.
     pub began: UnixTime,
-    /// When it was to be where it is.
+    /// When it was due to be where it is.
     pub paced: UnixTime,
-    /// When it is to end.
+    /// When it is due to end.
     pub ends: UnixTime,
 }
 
@@ -159,7 +160,7 @@ impl ScrubSnapshot {
 }
 
 impl TomeStore {
-    /// What goes on. No disk is asked.
+    /// Takes a snapshot. No disk is accessed.
     ///
     /// # Errors
     /// When the index cannot be read.

@@ -1,4 +1,4 @@
-//! A set of tomes with its index: how objects are put, removed, and found again.
+//! A set of tomes with its index: how objects are put, removed, and recovered.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,56 +23,57 @@ use crate::pieces::{self, Pieces};
 use crate::pins::{Pin, Pins};
 use crate::{Result, StoreError};
 
-/// Time is that of the clock; a tick says when to look at it.
+/// How often the clock is checked. Time itself is that of the clock.
 const TICK: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// The folder of the index, beside what the set keeps.
+/// Folder of the index, beside the set's own stores.
 const INDEX: &str = "index";
 
-/// What is said of one that is.
+/// The reason reported for an index that is behind.
 const INDEX_BEHIND: &str = "the index is missing or an older copy: objects that were put since are \
     not found before `fulgurite tomes recover`";
 
-/// What holds when a put has returned.
+/// What a put guarantees when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Promise {
-    /// Each piece is on one disk with the parity of its segments; the loss of that tome loses it
-    /// until its groups have folded it.
+    /// Each piece is on one disk with the parity of its segments; until its groups have applied it,
+    /// it is lost with that tome.
     Local,
-    /// Every parity of the groups has it: as many lost tomes as those have, and bad blocks beside.
+    /// Every parity of the groups has it: it survives as many lost tomes as those have parities,
+    /// and bad blocks too.
     #[default]
     Protected,
 }
 
-/// What the store is opened with.
+/// Options of the store.
 #[derive(Debug)]
 pub struct StoreOptions {
-    /// Storage that does not sleep, for the index.
+    /// Folder of the index, on always-on storage.
     pub directory: PathBuf,
-    /// The one clock.
+    /// The set's clock.
     pub clock: Clock,
-    /// What ids are made of.
+    /// Source of ids.
     pub entropy: Entropy,
-    /// What a put waits for.
+    /// What a put guarantees.
     pub promise: Promise,
 }
 
-/// Where the removal of pieces that nobody wants is.
+/// Position of the sweep of unwanted pieces.
 #[derive(Debug, Default)]
 struct Sweeping {
-    /// The object that was looked at last. Those that wait for a tome keep no others waiting.
+    /// The last object processed. So objects that wait for a tome do not block others.
     after: Option<BlobId>,
-    /// When a removal failed last.
+    /// Time of the last failed removal.
     failed: Option<Instant>,
 }
 
-/// An object that is being put.
+/// A put in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     pub(crate) id: BlobId,
     pub(crate) sequence: u64,
-    /// What it is likely read together with.
+    /// Its affinity group.
     pub(crate) kin: Option<Kin>,
 }
 
@@ -84,22 +85,22 @@ pub struct TomeStore(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     set: TomeSet,
     pub(crate) index: Index,
-    /// Whether it is an older copy, or was missing, and objects may not be in it.
+    /// Whether the index is an older copy, or was missing, so that objects may be missing in it.
     is_index_behind: AtomicBool,
     clock: Clock,
     entropy: Entropy,
     promise: Promise,
     sweeping: Mutex<Sweeping>,
     reading: Pins,
-    /// Whether nobody is to wait for tomes any more.
+    /// Becomes true when nothing should wait for tomes any more.
     stops: watch::Sender<bool>,
 }
 
 impl TomeStore {
-    /// Opens the store over a set; its index is made where there is none.
+    /// Opens the store over a set; creates its index if there is none.
     ///
     /// # Errors
-    /// When the index is another set's, or cannot be opened.
+    /// When the index belongs to another set, or cannot be opened.
     pub fn open(set: TomeSet, options: StoreOptions) -> Result<Self> {
         let StoreOptions { directory, clock, entropy, promise } = options;
         let io = |source| TomesError::Io { action: "make", path: directory.clone(), source };
@@ -129,13 +130,13 @@ impl TomeStore {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Which set it is.
+    /// Id of the set.
     #[must_use]
     pub fn id(&self) -> TomeSetId {
         self.0.set.id()
     }
 
-    /// What a put waits for.
+    /// What a put guarantees.
     #[must_use]
     pub fn promise(&self) -> Promise {
         self.0.promise
@@ -147,7 +148,7 @@ impl TomeStore {
         &self.0.set
     }
 
-    /// What goes on; no disk is woken.
+    /// Returns the status; needs no spin-up.
     pub async fn status(&self) -> SetStatus {
         let mut status = self.0.set.status().await;
         let is_behind = self.0.is_index_behind.load(Ordering::Acquire);
@@ -155,7 +156,7 @@ impl TomeStore {
         status
     }
 
-    /// How many objects there are; no disk is woken.
+    /// Returns the number of objects and bytes; needs no spin-up.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -163,13 +164,13 @@ impl TomeStore {
         self.0.index.totals()
     }
 
-    /// Whoever waits for tomes, now or from now on, is told that the set is stopped. What was being
-    /// put is not there then; to wait for parities may take as long as an hour.
+    /// Fails all waits for tomes, now and from now on, because the set is stopping. Puts in
+    /// progress are dropped; waiting for parities could take an hour.
     pub fn stop_waiting(&self) {
         self.0.stops.send_replace(true);
     }
 
-    /// Has all disks put down, and returns when they are.
+    /// Spins all disks down, and returns when they stand still.
     pub fn stop(&self) {
         self.stop_waiting();
         self.0.set.stop();
@@ -177,7 +178,7 @@ impl TomeStore {
 }
 
 impl Inner {
-    /// Counts a start of the index, which knows all objects.
+    /// Counts a start of the index, once it has all objects.
     pub(crate) async fn count_index(&self) -> Result<()> {
         self.index.note_start(self.set.begin_index()?).await?;
         self.set.index_begun()?;
@@ -185,18 +186,18 @@ impl Inner {
         Ok(())
     }
 
-    /// What is under a key.
+    /// Returns the object of a key.
     pub(crate) fn object(&self, key: &str) -> Result<ObjectRow> {
         let missing = || StoreError::NotFound { key: key.to_owned() };
         self.index.object(key)?.ok_or_else(missing)
     }
 
-    /// What is under a key, to be read: its pieces stay for as long as the pin is held.
+    /// Returns the object of a key for reading: its pieces stay while the pin is held.
     pub(crate) fn object_to_read(&self, key: &str) -> Result<(ObjectRow, Pin)> {
         let mut row = self.object(key)?;
         loop {
             let pin = self.reading.pin(row.pieces.id);
-            // Who replaced it before it was pinned may have removed its pieces.
+            // A concurrent overwrite may have removed its pieces before it was pinned.
             let now = self.object(key)?;
             if now.pieces.id == row.pieces.id {
                 return Ok((now, pin));
@@ -205,7 +206,7 @@ impl Inner {
         }
     }
 
-    /// Refuses an object some of whose pieces no tome has.
+    /// Fails if no tome has some piece of an object.
     pub(crate) fn lacking(&self, pieces: &Pieces) -> Result<()> {
         for piece in pieces.all() {
             self.set.tome_of(&piece.name)?;
@@ -213,7 +214,7 @@ impl Inner {
         Ok(())
     }
 
-    /// An object that is to be put now.
+    /// Returns an object to be put now.
     pub(crate) fn named(&self, key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             let what = format!("a key of {} bytes is not one of 1 to {KEY_BYTES_MAX}", key.len());
@@ -222,7 +223,7 @@ impl Inner {
         Ok(Object { key: key.to_owned(), modified_ms: self.clock.now().as_millis(), attributes })
     }
 
-    /// What a commit would refuse now is not written first; the commit decides all the same.
+    /// Fails early where the commit would fail now, before anything is written; the commit decides.
     pub(crate) fn refuse_early(&self, key: &str, mode: Mode) -> Result<()> {
         if mode == Mode::Overwrite {
             return Ok(());
@@ -231,7 +232,7 @@ impl Inner {
         if mode.is_met(there) { Ok(()) } else { Err(StoreError::refused(mode, key)) }
     }
 
-    /// Begins an object: its pieces may be put from now on.
+    /// Begins a put, after which its pieces may be put.
     pub(crate) async fn begin(&self, kin: Option<Kin>) -> Result<Begun> {
         let id = BlobId::from_random(self.entropy.draw());
         Ok(Begun { id, sequence: self.index.begin(id).await?, kin })
@@ -254,9 +255,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts a piece. A tome that has no spots for it until its parities have more of what was put
-    /// before is waited for: that is a matter of minutes. If it was asked since it has what this is
-    /// kin to, another may have room at once.
+    /// Puts a piece. If a tome lacks physical blocks until its parities have applied earlier puts,
+    /// it waits some minutes. If that tome was chosen for the affinity group, another one is tried
+    /// first.
     async fn put_piece(&self, name: &str, piece: &[u8], mut kin: Option<Kin>) -> Result<()> {
         let begun = self.clock.passed();
         loop {
@@ -270,12 +271,12 @@ impl Inner {
         }
     }
 
-    /// The bytes of a piece. A tome that has too much to do is asked again.
+    /// Reads a piece. Retries while its tome is busy.
     pub(crate) async fn get_piece(&self, name: &str) -> Result<Bytes> {
         self.read_piece(name, false).await
     }
 
-    /// The same; `is_own` says that who put it reads it back.
+    /// The same; `is_own` marks a read-back by the writer.
     pub(crate) async fn read_piece(&self, name: &str, is_own: bool) -> Result<Bytes> {
         let begun = self.clock.passed();
         loop {
@@ -289,8 +290,8 @@ impl Inner {
         }
     }
 
-    /// Removes a piece. A tome that has too much to do is asked again, but not for long: what stays
-    /// is removed later.
+    /// Removes a piece. Retries while its tome is busy, but not for long: what remains is removed
+    /// later.
     async fn remove_piece(&self, name: &str) -> Result<()> {
         let begun = self.clock.passed();
         loop {
@@ -303,7 +304,7 @@ impl Inner {
         }
     }
 
-    /// What comes of asking tomes, unless nobody is to wait for them.
+    /// Waits for a request to tomes, unless the store is stopping.
     async fn waited<T>(
         &self,
         asked: impl Future<Output = Result<T, TomesError>>,
@@ -315,17 +316,17 @@ impl Inner {
         }
     }
 
-    /// Whether a tome is asked again, and not for ever in vain.
+    /// Whether to retry a request, within a time limit.
     fn passes(&self, error: &TomesError, begun: Instant, within: Duration) -> bool {
         error.is_backlog() && self.clock.passed().since(begun) <= within
     }
 
-    /// Bytes of a piece.
+    /// Size of a piece.
     pub(crate) fn piece_bytes(&self) -> u64 {
         self.set.object_bytes_max().get()
     }
 
-    /// Puts an object that is in memory; says its sequence.
+    /// Puts an object that is in memory; returns its sequence number.
     pub(crate) async fn put(
         &self,
         object: Object,
@@ -355,8 +356,8 @@ impl Inner {
         Pieces { id, piece_bytes: self.piece_bytes(), parts, tail, head: 0 }
     }
 
-    /// Puts the head of an object whose parts are put, and has its key name it when all of it is
-    /// what is promised.
+    /// Puts the head of an object whose parts are put, and makes its key refer to it once the
+    /// promise holds.
     pub(crate) async fn finish(
         &self,
         Begun { id, sequence, kin }: Begun,
@@ -385,7 +386,7 @@ impl Inner {
         self.index.put(key, ObjectRow { sequence, modified_ms, attributes, pieces }, mode).await
     }
 
-    /// Returns when every parity has every piece.
+    /// Waits until every parity has every piece.
     async fn protected(&self, pieces: &Pieces) -> Result<()> {
         let begun = self.clock.passed();
         for piece in pieces.all() {
@@ -412,8 +413,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts a piece of an object that no key names yet where it can be protected. Were the process
-    /// to end in between, the object is unwanted at the next start.
+    /// Moves a piece of an object without a key to a group that can protect it. If the process ends
+    /// in between, the object is unwanted at the next start.
     async fn put_again(&self, name: &str) -> Result<()> {
         let bytes = self.get_piece(name).await?;
         self.remove_piece(name).await?;
@@ -431,7 +432,7 @@ impl Inner {
         StoreError::Unprotected { what }
     }
 
-    /// A put has ended: what of it is not wanted is removed, and what was replaced by it.
+    /// Ends a put: sweeps its pieces if it failed, and those of the object that it replaced.
     pub(crate) async fn ended(&self, id: BlobId, put: Result<()>) -> Result<()> {
         if put.is_err()
             && let Err(error) = self.index.give_up(id).await
@@ -439,14 +440,14 @@ impl Inner {
             // It is unwanted at the next start.
             tracing::warn!(%id, "pieces stay until the next start: {}", error_chain(&error));
         }
-        // What nobody wants then is removed after the next start.
+        // Otherwise unwanted pieces are removed after the next start.
         if !*self.stops.borrow() {
             self.sweep().await;
         }
         put
     }
 
-    /// Removes an object; done already when there is none.
+    /// Removes an object. Idempotent.
     pub(crate) async fn delete(&self, key: &str) -> Result<()> {
         if self.index.delete(key).await? {
             self.sweep().await;
@@ -454,7 +455,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Removes pieces that nobody wants. A tome that does not answer keeps them until it does.
+    /// Sweeps unwanted pieces. A tome that does not answer keeps them until it does.
     async fn sweep(&self) {
         let now = self.clock.passed();
         let failed = self.sweeping().failed;
@@ -474,9 +475,9 @@ impl Inner {
     async fn sweep_some(&self) -> Result<()> {
         let after = self.sweeping().after;
         let ids = self.index.unwanted(after, SWEEP_MAX)?;
-        // From the first again, when the last was reached.
+        // Starts over after the last one.
         self.sweeping().after = ids.last().copied().filter(|_| ids.len() == SWEEP_MAX);
-        // A tome whose objects nobody knows may have some of them, and comes back with it.
+        // A tome whose objects are unknown may have some of the pieces, and come back with them.
         let is_known = self.set.unknown().is_empty();
         let (mut gone, mut failed) = (Vec::new(), Ok(()));
         for id in ids.into_iter().filter(|id| !self.reading.has(*id)) {
@@ -488,7 +489,7 @@ impl Inner {
                     Err(error) => failed = Err(error),
                 }
             }
-            // One that is still on its way to a tome has its name already.
+            // A piece that is still being sent to a tome is listed already.
             if is_known && self.set.list_prefix(&prefix).is_empty() {
                 gone.push(id);
             }

@@ -1,4 +1,4 @@
-//! An upload in parts, each of which is put as it comes.
+//! A multipart upload, each part of which is put as it arrives.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::limits::PARTS_MAX;
 use crate::store::{Begun, Inner};
 use crate::{Result, StoreError};
 
-/// An upload that is under way.
+/// An upload in progress.
 #[derive(Debug)]
 pub(crate) struct Upload {
     inner: Arc<Inner>,
     begun: Begun,
-    /// None when it was completed or given up.
+    /// `None` when it was completed or aborted.
     object: Option<Object>,
     parts: Vec<Part>,
 }
@@ -39,7 +39,7 @@ impl Upload {
         self.object.as_ref().map_or_else(Path::default, |object| object.key.as_str().into())
     }
 
-    /// The bytes of each part, all of which were put.
+    /// Returns the length of each part, if all were put.
     fn lengths(&mut self) -> Result<Vec<u64>> {
         let parts = std::mem::take(&mut self.parts);
         let length = |(number, mut part): (usize, Part)| {
@@ -65,7 +65,7 @@ impl MultipartUpload for Upload {
             }
             let put = inner.put_part(begun, number, payload.into()).await;
             put.map_err(|error| told(&location, error))?;
-            // Nobody has the upload any more: it is given up, and its pieces are removed.
+            // Fails if the upload was dropped: its pieces are swept after the next start.
             let _ = send.send(());
             Ok(())
         }
@@ -92,7 +92,7 @@ impl MultipartUpload for Upload {
     async fn abort(&mut self) -> object_store::Result<()> {
         if self.object.take().is_some() {
             let given_up = StoreError::Invalid { what: "the upload is given up".to_owned() };
-            // It ends as it was asked to.
+            // The error is the abort itself.
             let _ = self.inner.ended(self.begun.id, Err(given_up)).await;
         }
         Ok(())

@@ -1,16 +1,16 @@
-//! A set of tomes as one watches it: all of it at one moment, then what happens, and from time to
-//! time what a look finds to be another than before.
+//! Event stream of a set of tomes for a subscriber: a snapshot, then events, and from time to time
+//! the differences that a poll finds.
 //!
 //! ```text
-//! scene   what it is like; comes first, and again behind what was missed
-//! step    something happened, numbered without a gap from where this one began to watch
-//! look    what has changed since the scene or look before; alarms that were raised, or cleared
-//! missed  more happened than was read; a scene follows
+//! scene   a snapshot; comes first, and again after missed events
+//! step    an event, numbered without a gap from the start of the subscription
+//! look    differences since the last scene or look; alarms that were raised, or cleared
+//! missed  events were overwritten before they were read; a scene follows
 //! ```
 //!
-//! A scene and a look may be ahead of the steps right behind them: each step says how something is,
-//! so all of them in order lead to how it is. Nothing waits for who watches. Not here: how it is
-//! told ([`crate::TomeStore::watch`] has no format).
+//! A scene or a look may be ahead of the steps that follow it: each step reports a state, so
+//! applying them in order leads to the current one. There is no back-pressure from subscribers. Not
+//! here: the encoding ([`crate::TomeStore::watch`] has no format).
 
 use std::collections::BTreeMap;
 
@@ -24,36 +24,36 @@ use tokio::time::{Interval, MissedTickBehavior};
 use crate::limits::LOOK_EVERY;
 use crate::{Result, Snapshot, TomeStore};
 
-/// What one who watches is told.
+/// An item of the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
-    /// All of it at one moment, after so many steps.
+    /// A snapshot, after this many steps.
     Scene(u64, Box<Snapshot>),
-    /// Something happened, the so manieth.
+    /// An event, with its number.
     Step(u64, Happened),
-    /// What has changed, after so many steps.
+    /// Differences, after this many steps.
     Look(u64, Box<Look>),
-    /// So many steps were not told; the number of the last of them.
+    /// Missed steps: the number of the last one, and how many.
     Missed(u64, u64),
 }
 
-/// What is another than before.
+/// Differences from the previous snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Look {
-    /// Reasons why it is not well that there were none of before.
+    /// New reasons why the set is not healthy.
     pub raised: Vec<String>,
-    /// Reasons that are none any more.
+    /// Reasons that no longer hold.
     pub cleared: Vec<String>,
-    /// The set, with those tomes alone that are not as they were.
+    /// The set, with only those tomes that have changed.
     pub tomes: Snapshot,
 }
 
-/// One who watches a set.
+/// A subscription to a set.
 pub struct TomesWatch {
     store: TomeStore,
     happened: Watching,
     step: u64,
-    /// What it was like when it was last told; none while a scene is to come.
+    /// The last reported snapshot; `None` while a scene is due.
     told: Option<Box<Snapshot>>,
     looking: Option<BoxFuture<'static, Result<Snapshot>>>,
     ticks: Interval,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for TomesWatch {
 }
 
 impl TomeStore {
-    /// Watches from now on. It is to be called where timers are.
+    /// Subscribes from now on. Must be called in a runtime with timers.
     #[must_use]
     pub fn watch(&self) -> TomesWatch {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
@@ -83,7 +83,7 @@ impl TomeStore {
 }
 
 impl TomesWatch {
-    /// What is to be told next; nothing when the set is gone. Who stops waiting loses nothing.
+    /// Returns the next item; `None` when the set is gone. Cancelling it loses nothing.
     pub async fn next(&mut self) -> Option<Seen> {
         loop {
             let looking = self.looking.as_mut();
@@ -101,7 +101,7 @@ impl TomesWatch {
                         return Some(seen);
                     }
                 }
-                // What happens before the scene is told waits in the ring.
+                // Events before the scene wait in the ring.
                 happened = self.happened.next(), if self.told.is_some() => {
                     return Some(match happened? {
                         Ok(happened) => {
@@ -121,18 +121,18 @@ impl TomesWatch {
         }
     }
 
-    /// Begins to look, unless it does.
+    /// Starts a poll, unless one is running.
     fn look(&mut self) {
         let store = self.store.clone();
         self.looking.get_or_insert_with(|| async move { store.snapshot().await }.boxed());
     }
 
-    /// What is to be told of what a look found.
+    /// Returns the item for the result of a poll.
     fn looked(&mut self, found: Result<Snapshot>) -> Option<Seen> {
         let now = match found {
             Ok(now) => Box::new(now),
             Err(error) => {
-                // It is looked again at the next tick.
+                // The next tick polls again.
                 tracing::warn!("the tomes could not be looked at: {}", error_chain(&error));
                 return None;
             }

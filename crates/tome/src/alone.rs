@@ -1,16 +1,17 @@
-//! What can be read of tomes without their set: one alone, or those that are left of a group.
+//! Offline reads: what can be read without the set, from one tome alone or from the surviving
+//! members of a group.
 //!
 //! ```text
-//! block      one tome: as it was written, or out of its segment
-//! object     the same of a whole object, whose digest is compared
-//! holding    what one member has of an offset, with what it knows to be on its way
-//! recover    a lost member's block out of the holdings of those that are left
+//! block      one tome: as it was written, or rebuilt from its segment
+//! object     a whole object in the same way; its digest is checked
+//! holding    a member's block at an offset, and the deltas that it knows of
+//! recover    a lost member's block, from the holdings of the survivors
 //! ```
 //!
-//! A tome that is pulled out can be read by itself (Pergamum (FAST 2008), section 1), for its index
-//! and signatures are its own. When members are lost, parities may differ in which changes they
-//! have. Each change that anybody left still knows is first added to those that lack it; then all
-//! have the same, and the code brings the block back. Not here: disks; whoever calls reads spots.
+//! An unplugged tome can be read by itself (Pergamum (FAST 2008), section 1), for its index and
+//! signatures are its own. When members are lost, parities may differ in the changes that they have
+//! applied. Each change that any survivor still knows is first applied where it is missing; then
+//! all agree, and the code recovers the block. Not here: disks; the caller reads physical blocks.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,10 @@ use crate::consistency::Folded;
 use crate::segment::SegmentCode;
 use crate::{GroupId, Layout, Member, Offset, RegionId, Result, Split, Spot, TomeError, Version};
 
-/// Reads what lies in a spot; nothing if it cannot be read.
+/// Reads a physical block; `None` if it cannot be read.
 pub type ReadSpot<'a> = dyn FnMut(Spot) -> Option<Vec<u8>> + 'a;
 
-/// A block of a region, made out of its segment if it is bad.
+/// Reads a block of a region, rebuilt from its segment if it is bad.
 ///
 /// # Errors
 /// [`TomeError::SegmentLost`] when too much of the segment is bad.
@@ -53,10 +54,10 @@ pub fn block(
     Ok(bytes.expect("what was rebuilt is whole"))
 }
 
-/// The bytes of an object.
+/// Reads an object.
 ///
 /// # Errors
-/// [`TomeError::NoObject`]; as [`block`]; [`TomeError::Digest`] when the bytes are others.
+/// [`TomeError::NoObject`]; as [`block`]; [`TomeError::Digest`] when the bytes do not match.
 pub fn object(awake: &Awake, name: &str, read: &mut ReadSpot<'_>) -> Result<Vec<u8>> {
     let no_object = || TomeError::NoObject { name: name.to_owned() };
     let object = awake.object(name).ok_or_else(no_object)?;
@@ -73,20 +74,20 @@ pub fn object(awake: &Awake, name: &str, read: &mut ReadSpot<'_>) -> Result<Vec<
     Err(TomeError::Digest { name: name.to_owned() })
 }
 
-/// What one member has of an offset.
+/// What one member knows of an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// Which member.
+    /// The member.
     pub member: Member,
     /// Its block.
     pub block: Vec<u8>,
-    /// Changes at the offset that it knows the bytes of, of itself or of data members.
+    /// Changes at the offset whose bytes it knows, its own or those of data members.
     pub changes: BTreeMap<(Member, Version), Vec<u8>>,
-    /// What it has folded of each data member, if it has parity.
+    /// Changes that it has applied of each data member, if it holds parity.
     pub folded: Vec<Folded>,
 }
 
-/// What a tome has of an offset of a group.
+/// Returns what a tome knows of an offset of a group.
 ///
 /// # Errors
 /// [`TomeError::NoGroup`] when it is not in the group; as [`block`].
@@ -106,11 +107,11 @@ pub fn holding(
             for (version, pending) in pending.iter().filter(|(_, p)| p.offset == offset) {
                 let mut whole = |spot| read(spot).filter(|bytes| bytes.len() == block.len());
                 let old = pending.old.map_or_else(|| Some(vec![0; block.len()]), &mut whole);
-                // The latest block was made out of its segment if need be.
+                // The latest block was rebuilt from its segment if it was bad.
                 let is_latest = region.spot(offset) == Some(pending.new);
                 let new = if is_latest { Some(block.clone()) } else { whole(pending.new) };
                 let bytes = new.zip(old).map(|(new, old)| xor(&new, &old));
-                // What cannot be computed any more is left out: parities may know it.
+                // A change that can no longer be computed is left out: parities may know it.
                 if let Some(bytes) = bytes.filter(|bytes| signature(bytes) == pending.change) {
                     changes.insert((member, version), bytes);
                 }
@@ -125,7 +126,7 @@ pub fn holding(
     Ok(Holding { member, block, changes, folded })
 }
 
-/// The block of a lost member at the offset of these holdings.
+/// Recovers the block of a lost member at the offset of these holdings.
 ///
 /// # Errors
 /// [`TomeError::GroupLost`] when too few are left.
@@ -154,8 +155,8 @@ pub fn recover(
     Ok(made)
 }
 
-/// The block of a member as it should be by what it has folded: one with parity may lack changes
-/// that others know, and its own signature is without them.
+/// Recovers the block of a member as of the changes that it has applied: a parity may lack changes
+/// that others know, and its own signature does not include them.
 ///
 /// # Errors
 /// As [`recover`].
@@ -179,7 +180,7 @@ pub fn recover_as(
     Ok(made)
 }
 
-/// A member's block with every change that is known and that it lacks.
+/// Returns a member's block with every known change applied that it lacks.
 fn complete(
     code: &SegmentCode,
     held: &Holding,
@@ -196,7 +197,7 @@ fn complete(
     Ok(block)
 }
 
-/// The sum of two blocks of one length.
+/// XORs two blocks of equal length.
 pub(crate) fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     assert_eq!(a.len(), b.len(), "blocks of one layout");
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()

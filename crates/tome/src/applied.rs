@@ -1,11 +1,12 @@
-//! Which changes of one data member a parity has folded, so that one that comes twice is folded
+//! The changes of one data member that a parity has applied, so that a duplicate delta is applied
 //! once.
 //!
-//! A change is added, and added again it is gone: nothing about it is safe to repeat. So each is
-//! known by its tome, block and version. What was folded is kept from a floor on, which the data
-//! member raises: below it nothing is ever sent again, and what comes all the same is late.
+//! Applying a delta is not idempotent: a second time cancels it. So each is identified by its tome,
+//! block and version. Applied changes are remembered from a floor on, which the data member raises:
+//! nothing below it is ever sent again, and whatever still arrives is a late duplicate.
 //!
-//! Not here: bytes. That a change is noted and its block is switched to the new spot is one commit.
+//! Not here: bytes. Recording a change and switching its block to the new physical block is one
+//! commit.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +14,28 @@ use crate::consistency::{Change, Folded};
 use crate::limits::PENDING_MAX;
 use crate::{Result, TomeError, Version};
 
-/// What a parity has of one data member.
+/// What a parity has applied of one data member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     floor: Version,
     above: BTreeMap<Version, Change>,
 }
 
-/// What is to be done with a change that came.
+/// What to do with a change that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is to be folded.
+    /// Apply it.
     New,
-    /// It is there already.
+    /// It was applied before.
     Known,
 }
 
 impl Applied {
-    /// Whether a change is there already.
+    /// Returns whether a change has been applied.
     ///
     /// # Errors
-    /// [`TomeError::OtherChange`] when another one of the same version is: they cannot both be.
-    /// [`TomeError::Full`] when so many are above the floor that its data member cannot be right.
+    /// [`TomeError::OtherChange`] when a different change of the same version was applied.
+    /// [`TomeError::Full`] when this many are above the floor that its data member must be wrong.
     pub fn judge(&self, change: &Change) -> Result<Arrival> {
         if change.version < self.floor {
             return Ok(Arrival::Known);
@@ -52,20 +53,20 @@ impl Applied {
         }
     }
 
-    /// Notes a change that is folded.
+    /// Records a change as applied.
     pub fn note(&mut self, change: Change) {
         if change.version >= self.floor {
             self.above.insert(change.version, change);
         }
     }
 
-    /// Everything below this version is there, and nothing is known from there on.
+    /// Every change below this version is applied, and none from there on.
     #[must_use]
     pub const fn up_to(floor: Version) -> Self {
         Self { floor, above: BTreeMap::new() }
     }
 
-    /// Forgets what is below a floor that the data member told; it never goes down.
+    /// Forgets changes below a floor that the data member announced; the floor never goes down.
     pub fn raise(&mut self, floor: Version) {
         if floor > self.floor {
             self.above = self.above.split_off(&floor);
@@ -73,13 +74,13 @@ impl Applied {
         }
     }
 
-    /// What is known one by one.
+    /// Number of changes above the floor.
     #[must_use]
     pub fn above(&self) -> usize {
         self.above.len()
     }
 
-    /// What a report of the region tells.
+    /// Returns what a report of the region lists.
     #[must_use]
     pub fn folded(&self) -> Folded {
         Folded { floor: self.floor, above: self.above.values().copied().collect() }

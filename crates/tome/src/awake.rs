@@ -1,17 +1,18 @@
-//! What a tome keeps awake: all that it knows when its disk sleeps, and has after a crash.
+//! The metadata store of a tome (NVRAM in the paper): all that it knows while its disk sleeps, and
+//! has after a crash.
 //!
 //! ```text
-//! region    tree of signatures, versions, spots       24 bytes a block
-//!   data    changes that parities lack                 with the spots to compute them from
-//!   parity  what was folded, and deltas that came      kept until every parity has them
+//! region    tree of signatures, versions, physical blocks   24 bytes a block
+//!   data    changes that parities lack             and the physical blocks to compute them from
+//!   parity  applied changes, and stored deltas                 kept until every parity has them
 //! objects   names to blocks, lengths and digests
 //! ```
 //!
-//! It changes by [`Row`]s only, and those are what a tome has its driver commit: rows that a driver
-//! kept, applied in their order, are the awake store again. A parity keeps a delta after it was
-//! folded until its data member says that every parity has it. If the data member is lost before,
-//! some parities have the change and some have not, and then no code brings back other members'
-//! blocks at that offset; so those that have it can tell those that have not.
+//! It changes only by [`Row`]s, and those are what a tome has its driver commit: replaying the rows
+//! of a driver in order gives the metadata store again. A parity keeps an applied delta until its
+//! data member says that every parity has it. If the data member is lost before, only some parities
+//! have the change, and then no code recovers other members' blocks at that offset. So the parities
+//! that have it can pass it on.
 //!
 //! Not here: bytes of blocks, and anything that may be forgotten.
 
@@ -36,30 +37,30 @@ use crate::{
 
 pub use row::{Object, Row, Scrubbed};
 
-/// A delta that came.
+/// A delta that a parity received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Which change.
+    /// The change.
     pub change: Change,
-    /// Its bytes; none if it is folded and they were lost with an awake store that was made again.
+    /// Its bytes; empty if it is applied and they were lost when the metadata store was rebuilt.
     pub bytes: Vec<u8>,
-    /// Whether it is folded.
+    /// Whether it is applied.
     pub is_folded: bool,
 }
 
-/// Deltas by the data member that they are of and their version.
+/// Deltas by their data member and version.
 pub type StoredDeltas = BTreeMap<(Member, Version), Stored>;
 
-/// What a region does in its group.
+/// The role of a region in its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It has data; changes of which parities have not all confirmed.
+    /// Data, with the changes that not all parities have confirmed.
     Data(PendingList),
-    /// It has parity.
+    /// Parity.
     Parity {
-        /// What is folded of each data member.
+        /// Changes applied of each data member.
         applied: Vec<Applied>,
-        /// Deltas that came, until every parity has them.
+        /// Deltas received, until every parity has them.
         stored: StoredDeltas,
     },
 }
@@ -70,13 +71,13 @@ pub struct Region {
     stood: Stood,
     tree: SignatureTree,
     versions: Vec<Version>,
-    /// Where each block lies, counted from one; zero where it was never written.
+    /// The physical block of each block plus one; zero where it was never written.
     spots: Vec<u32>,
     epoch: Epoch,
     role: Role,
 }
 
-/// All that a tome keeps awake.
+/// The metadata store of a tome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awake {
     id: TomeId,
@@ -87,14 +88,14 @@ pub struct Awake {
 }
 
 impl Awake {
-    /// That of a new tome.
+    /// The store of a new tome.
     #[must_use]
     pub fn new(id: TomeId, layout: Layout) -> Self {
         let (regions, objects, scrubbed) = Default::default();
         Self { id, layout, regions, objects, scrubbed }
     }
 
-    /// Whose it is.
+    /// The tome that it belongs to.
     #[must_use]
     pub const fn id(&self) -> TomeId {
         self.id
@@ -106,20 +107,20 @@ impl Awake {
         &self.layout
     }
 
-    /// An object by its name.
+    /// Returns an object by its name.
     #[must_use]
     pub fn object(&self, name: &str) -> Option<&Object> {
         self.objects.get(name)
     }
 
-    /// Objects by name, those behind this one.
+    /// Returns the objects after this name, in order.
     pub fn objects_after(&self, after: Option<&str>) -> impl Iterator<Item = (&str, &Object)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let range = self.objects.range::<str, _>((from, Bound::Unbounded));
         range.map(|(name, object)| (name.as_str(), object))
     }
 
-    /// All objects, by name.
+    /// Returns all objects by name.
     pub fn objects(&self) -> impl Iterator<Item = (&str, &Object)> {
         self.objects.iter().map(|(name, object)| (name.as_str(), object))
     }
@@ -134,33 +135,33 @@ impl Awake {
         self.objects.get(name).is_some_and(|object| !object.blocks.iter().any(waits))
     }
 
-    /// A region that is in a group.
+    /// Returns a region that is in a group.
     #[must_use]
     pub fn region(&self, index: RegionIndex) -> Option<&Region> {
         self.regions.get(&index)
     }
 
-    /// All regions that are in groups.
+    /// Returns all regions that are in groups.
     pub fn regions(&self) -> impl Iterator<Item = (RegionIndex, &Region)> {
         self.regions.iter().map(|(index, region)| (*index, region))
     }
 
-    /// The region that is a member of a group.
+    /// Returns the region that is a member of a group.
     #[must_use]
     pub fn region_of(&self, group: GroupId) -> Option<(RegionIndex, &Region)> {
         self.regions().find(|(_, region)| region.stood.group.id() == group)
     }
 
-    /// How far the full scrub is.
+    /// Progress of the full scrub.
     #[must_use]
     pub const fn scrubbed(&self) -> Scrubbed {
         self.scrubbed
     }
 
-    /// Changes as a row says.
+    /// Applies a row.
     ///
     /// # Errors
-    /// When the row is of another tome or layout, or came out of order: a driver's rows are
+    /// When the row belongs to another tome or layout, or came out of order: a driver's rows are
     /// damaged.
     pub fn apply(&mut self, row: &Row) -> Result<()> {
         match row {
@@ -168,7 +169,8 @@ impl Awake {
             Row::Block { region, offset, spot, version, change } => {
                 let region = self.region_mut(*region)?;
                 region.tree.update(*offset, *change)?;
-                // A block that was only made anew elsewhere: changes are computed from there.
+                // The block was only rewritten elsewhere after repair: changes are computed from
+                // there.
                 let is_healed = region.versions[offset.as_usize()] == *version;
                 if let (true, Some(before)) = (is_healed, region.spot(*offset))
                     && let Role::Data(pending) = &mut region.role
@@ -223,10 +225,11 @@ impl Awake {
         Ok(())
     }
 
-    /// Takes a region as it was kept: one that stands otherwise than a new member does.
+    /// Restores a persisted region whose membership is not that of a new member.
     ///
     /// # Errors
-    /// [`TomeError::ClaimedTwice`] when it cannot stand so, or is there already.
+    /// [`TomeError::ClaimedTwice`] when its membership is impossible, or the region is there
+    /// already.
     pub fn restore(&mut self, index: RegionIndex, stood: Stood) -> Result<()> {
         let own = RegionId { tome: self.id, index };
         let fits = stood.fits(own, self.layout.parts().segments);
@@ -248,7 +251,7 @@ impl Awake {
         Ok(())
     }
 
-    /// Rows about seats that move.
+    /// Applies rows about membership.
     fn stand(&mut self, row: &Row) -> Result<()> {
         let (blocks, bytes) = (self.layout.region_blocks(), self.layout.block_bytes());
         let index = match row {
@@ -314,7 +317,7 @@ impl Awake {
 }
 
 impl Region {
-    /// One in which nothing was written yet.
+    /// Returns a region in which nothing was written yet.
     fn zeros(stood: Stood, layout: &Layout) -> Result<Self> {
         let blocks = layout.region_blocks();
         let role = if stood.is_data() {
@@ -339,7 +342,7 @@ impl Region {
         &self.stood.group
     }
 
-    /// Which member of that it is.
+    /// Its member number in the group.
     #[must_use]
     pub const fn member(&self) -> Member {
         self.stood.member
@@ -351,7 +354,7 @@ impl Region {
         &self.tree
     }
 
-    /// Its last version.
+    /// The last version written.
     #[must_use]
     pub const fn latest(&self) -> Version {
         self.stood.latest
@@ -363,31 +366,31 @@ impl Region {
         self.epoch
     }
 
-    /// How it stands in its group.
+    /// Its membership state.
     #[must_use]
     pub const fn standing(&self) -> &Standing {
         &self.stood.standing
     }
 
-    /// Whether it answers for its seat, and may be written.
+    /// Whether it answers for its member slot, and may be written.
     #[must_use]
     pub const fn is_member(&self) -> bool {
         matches!(self.stood.standing, Standing::Member)
     }
 
-    /// Its place in the group, with all that changes when seats move.
+    /// Its membership, with all that changes when member slots move.
     #[must_use]
     pub const fn stood(&self) -> &Stood {
         &self.stood
     }
 
-    /// Whether its blocks were made anew, and names of their objects may not be known here.
+    /// Whether its blocks were rebuilt, so that names of their objects may be unknown here.
     #[must_use]
     pub const fn is_rebuilt(&self) -> bool {
         self.stood.is_rebuilt
     }
 
-    /// Its checkpoint, if it is being made anew.
+    /// Its checkpoint, if it is being rebuilt.
     #[must_use]
     pub const fn building(&self) -> Option<&Building> {
         match &self.stood.standing {
@@ -405,19 +408,19 @@ impl Region {
         }
     }
 
-    /// Tomes that are to be told that it took its seat.
+    /// Tomes that have yet to learn that it took its member slot.
     pub fn untold(&self) -> impl Iterator<Item = TomeId> {
         self.stood.untold.iter().copied()
     }
 
-    /// Blocks of data that were made anew and are not zeros: some object had them, whose name is
-    /// not known here.
+    /// Returns blocks of a rebuilt region that are not zeros: they belong to objects whose names
+    /// are unknown here.
     pub fn kept(&self) -> impl Iterator<Item = Offset> {
         let all = (0..self.spots.len()).map(Offset::at).filter(|_| self.stood.is_rebuilt);
         all.filter(|offset| self.tree.block(*offset) != Signature::ZERO)
     }
 
-    /// What it does in its group.
+    /// Its role in the group.
     #[must_use]
     pub const fn role(&self) -> &Role {
         &self.role
@@ -432,14 +435,14 @@ impl Region {
         }
     }
 
-    /// Which parity of its group it is, from zero.
+    /// Which parity of its group it is, counted from zero.
     #[must_use]
     pub fn parity(&self) -> Option<u8> {
         let data = self.stood.group.split().data();
         u8::try_from(u32::from(self.stood.member.get()).checked_sub(data)?).ok()
     }
 
-    /// Deltas that came, with the data member and the version of each.
+    /// Returns the deltas received, with the data member and version of each.
     pub fn stored(&self) -> impl Iterator<Item = (Member, Version, &Stored)> {
         let stored = match &self.role {
             Role::Data(_) => None,
@@ -449,29 +452,29 @@ impl Region {
         all.map(|((member, version), delta)| (*member, *version, delta))
     }
 
-    /// Those of them whose bytes are known.
+    /// Returns those whose bytes are known.
     pub fn known(&self) -> impl Iterator<Item = (Member, Version, &Stored)> {
         self.stored().filter(|(_, _, stored)| !stored.bytes.is_empty())
     }
 
-    /// Where a block lies; nothing where it was never written, and is zeros.
+    /// Returns the physical block of a block; `None` where it was never written and reads as zeros.
     #[must_use]
     pub fn spot(&self, offset: Offset) -> Option<Spot> {
         self.spots.get(offset.as_usize())?.checked_sub(1).map(Spot::new)
     }
 
-    /// Where all blocks lie that were written.
+    /// Returns the physical blocks of all blocks that were written.
     pub fn spots(&self) -> impl Iterator<Item = Spot> {
         self.spots.iter().filter_map(|spot| spot.checked_sub(1)).map(Spot::new)
     }
 
-    /// The last write of a block.
+    /// Returns the version of a block's last write.
     #[must_use]
     pub fn version(&self, offset: Offset) -> Version {
         self.versions.get(offset.as_usize()).copied().unwrap_or(Version::NONE)
     }
 
-    /// What it tells when its group is checked.
+    /// Returns its report for a check of its group.
     #[must_use]
     pub fn report(&self) -> Report {
         let side = match &self.role {

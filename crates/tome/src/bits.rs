@@ -1,8 +1,8 @@
-//! Which of a number of places are taken: a bit each, with the first free one found quickly.
+//! A bitmap of places in use that finds the first free one quickly.
 //!
 //! Not here: what the places are.
 
-/// Places, taken or free.
+/// Places, in use or free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -13,7 +13,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// So many free places.
+    /// Returns a bitmap of free places.
     pub(crate) fn new(places: usize) -> Self {
         Self { words: vec![0; places.div_ceil(64)], places, taken: 0, first: 0 }
     }

@@ -1,21 +1,21 @@
-//! Whether the members of a group agree, found out by signatures alone and without waking a disk.
+//! Checks whether the members of a group agree, by signatures alone and without a spin-up.
 //!
 //! ```text
-//! reports    k roots, each with what is on its way         O(k)
-//! excuses    what is on its way, told by both sides
+//! reports    k roots, each with its in-flight deltas       O(k)
+//! excuses    in-flight deltas, as reported by both sides
 //! descent    nodes of one level of all members, of what is inconsistent only     O(k log n)
-//! findings   offsets, each with who is wrong, where two parities or more can tell
+//! findings   offsets, each with the wrong member, where two parities or more can locate it
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.2.) The paper compares roots of a group at rest. Here a member
-//! tells with its root what it was made from: a data member its last version and which changes
-//! have not been confirmed by which parity, a parity member which changes it has folded. What one
-//! side has and the other has not is added to the parity's nodes exactly, so that an update under
-//! way excuses itself and hides nothing else. A change that is neither on a list nor folded was
-//! lost, and shows.
+//! (Pergamum (FAST 2008), section 4.2.) The paper compares roots of a quiescent group. Here a
+//! member reports with its root what went into it: a data member its last version, and the changes
+//! that each parity has not confirmed; a parity the changes that it has applied. What one side has
+//! and the other lacks is added to the parity's nodes exactly, so that an in-flight delta accounts
+//! for itself and hides nothing else. A change that is neither listed nor applied was lost, and
+//! shows.
 //!
-//! Reports and nodes carry the epoch of their region, which counts its changes: if one moved while
-//! nodes were exchanged, the check begins anew. Not here: the exchange, and what is done about
+//! Reports and nodes carry the epoch of their region, which counts its changes: if a region changed
+//! while nodes were exchanged, the check restarts. Not here: the exchange, and what is done about
 //! findings.
 
 use fulgurite_codes::Signature;
@@ -29,42 +29,42 @@ use crate::{Epoch, InSegment, Layout, Member, Offset, Result, Split, TomeError, 
 /// A change of one data block of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Which block.
+    /// The block.
     pub offset: Offset,
-    /// The version that it brought.
+    /// The version that it wrote.
     pub version: Version,
     /// The signature of the change.
     #[serde(with = "crate::wire::signature")]
     pub signature: Signature,
 }
 
-/// A change that a data member made and does not know to be folded everywhere.
+/// A change by a data member that some parity has not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unconfirmed {
-    /// Which change.
+    /// The change.
     pub change: Change,
-    /// Parities that have not confirmed it, from zero.
+    /// Parities that have not confirmed it, counted from zero.
     pub missing: Vec<u8>,
 }
 
-/// What a parity member has folded of one data member.
+/// Changes that a parity has applied of one data member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Folded {
-    /// Every change of a lower version that was ever to be folded is.
+    /// Every delta below this version is applied.
     pub floor: Version,
-    /// Those from there on.
+    /// Applied changes from there on.
     pub above: Vec<Change>,
 }
 
 impl Folded {
-    /// Whether a version is folded.
+    /// Returns whether a version is applied.
     #[must_use]
     pub fn has(&self, version: Version) -> bool {
         version < self.floor || self.above.iter().any(|change| change.version == version)
     }
 }
 
-/// What a member says of its region at one moment.
+/// What a member reports of its region at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// How often the region had changed.
@@ -72,52 +72,53 @@ pub struct Report {
     /// The root of its tree.
     #[serde(with = "crate::wire::signature")]
     pub root: Signature,
-    /// What the root was made from.
+    /// What went into the root.
     pub side: Side,
 }
 
-/// What a root was made from.
+/// What went into a root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
     /// A region with data.
     Data {
         /// The last version written.
         latest: Version,
-        /// Changes of which parities have not all been heard.
+        /// Changes that not all parities have confirmed.
         unconfirmed: Vec<Unconfirmed>,
     },
-    /// A region with parity: what is folded of each data member.
+    /// A region with parity: the changes applied of each data member.
     Parity(Vec<Folded>),
 }
 
-/// A change that is in a data member's signatures or in those of a parity, but not in both.
+/// An in-flight delta: a change that either a data member's signatures or a parity's include, but
+/// not both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Excuse {
-    /// Which member's nodes are completed: one with parity.
+    /// The parity whose nodes are corrected.
     parity: Member,
     offset: Offset,
-    /// What is added to the signature of its block.
+    /// Added to the signature of its block.
     change: Signature,
 }
 
-/// One block of a group that is not as the code word says.
+/// One block of a group that is not a codeword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which.
+    /// The block.
     pub offset: Offset,
-    /// Who is wrong.
+    /// The wrong member, if it can be located.
     pub verdict: Verdict,
 }
 
-/// A check of a group, from its roots down to the blocks that are wrong. It asks for nodes
-/// ([`Descent::wants`]) and takes what members answer ([`Descent::take`]), a level at a time.
+/// A check of a group, from the roots down to the wrong blocks. It asks for nodes
+/// ([`Descent::wants`]) and takes the members' answers ([`Descent::take`]), a level at a time.
 #[derive(Clone, Debug)]
 pub struct Descent {
     group: Split,
     layout: Layout,
     epochs: Vec<Epoch>,
     excuses: Vec<Excuse>,
-    /// Of the nodes that are asked for.
+    /// Level of the nodes asked for.
     level: u32,
     wanted: Vec<u32>,
     exchanged: u64,
@@ -125,21 +126,21 @@ pub struct Descent {
     is_cut: bool,
 }
 
-/// Nodes that one member answers, in the order in which they were asked for.
+/// One member's nodes, in the order in which they were asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nodes {
     /// How often its region had changed.
     pub epoch: Epoch,
-    /// One for each that was asked for; zero where its tree has none.
+    /// One for each node asked for; zero where its tree has none.
     #[serde(with = "crate::wire::signatures")]
     pub signatures: Vec<Signature>,
 }
 
 impl Descent {
-    /// Compares the roots of all members, in their order. If they belong together, it is done.
+    /// Compares the roots of all members, given in order. If they agree, the check is done.
     ///
     /// # Errors
-    /// [`TomeError::Count`] when members are missing or a report is of the wrong side.
+    /// [`TomeError::Count`] when members are missing or a report has the wrong role.
     pub fn new(group: Split, layout: Layout, reports: &[Report]) -> Result<Self> {
         let mut descent = Self {
             group,
@@ -158,16 +159,16 @@ impl Descent {
         Ok(descent)
     }
 
-    /// The level and the numbers of nodes that every member is to answer; none when it is done.
+    /// Returns the level and the node numbers to ask every member for; `None` when done.
     #[must_use]
     pub fn wants(&self) -> Option<(u32, &[u32])> {
         (!self.wanted.is_empty()).then_some((self.level, &self.wanted))
     }
 
-    /// Takes what the members answered, in their order.
+    /// Takes the members' answers, in order.
     ///
     /// # Errors
-    /// [`TomeError::Moved`] when a region changed since its root was told: begin anew.
+    /// [`TomeError::Moved`] when a region changed since it reported its root: start over.
     /// [`TomeError::Count`] when answers are missing.
     pub fn take(&mut self, answers: &[Nodes]) -> Result<()> {
         self.check_answers(answers)?;
@@ -189,19 +190,19 @@ impl Descent {
         Ok(())
     }
 
-    /// Signatures that members told so far.
+    /// Number of signatures exchanged so far.
     #[must_use]
     pub const fn exchanged(&self) -> u64 {
         self.exchanged
     }
 
-    /// What is wrong, when nothing is wanted any more.
+    /// Findings, complete once no more nodes are wanted.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Whether more was inconsistent than is looked at in one descent.
+    /// Whether more was inconsistent than one descent follows.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.is_cut
@@ -225,7 +226,7 @@ impl Descent {
         Ok(())
     }
 
-    /// Adds to the nodes of parities what is on its way to them.
+    /// Adds in-flight deltas to the nodes of parities.
     fn excuse(&self, index: u32, word: &mut [Signature]) -> Result<()> {
         let first = u64::from(index) << self.level;
         for excuse in &self.excuses {
@@ -252,12 +253,13 @@ impl Descent {
     }
 }
 
-/// Levels below the root of a tree of so many blocks.
+/// Returns the levels below the root of a tree of this many blocks.
 fn depth(blocks: u32) -> u32 {
     blocks.next_power_of_two().trailing_zeros()
 }
 
-/// What each parity lacks of what data members have, or has before they told of it.
+/// Returns the in-flight deltas: those that a parity lacks, and those that it applied before the
+/// data member reported them.
 fn excuses(group: Split, layout: &Layout, reports: &[Report]) -> Result<Vec<Excuse>> {
     let (have, need) = (reports.len(), group.total() as usize);
     if have != need {
@@ -298,7 +300,7 @@ const fn wrong_side(what: &'static str) -> TomeError {
     TomeError::Count { what, have: 0, need: 1 }
 }
 
-/// A change of a data block, and what its segment's parity blocks change by with it.
+/// Returns a change of a data block, and the changes that follow in its segment's parity blocks.
 fn in_all_of_segment(
     layout: &Layout,
     offset: Offset,

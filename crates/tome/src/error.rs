@@ -1,6 +1,6 @@
-//! What can go wrong with tomes, with the ids and offsets that a caller needs to act.
+//! Errors of tomes, with the ids and offsets that a caller needs to act.
 //!
-//! Not here: blocks that cannot be read, which are no errors but what redundancy is for.
+//! Not here: blocks that cannot be read. Those are data, which redundancy is for.
 
 use fulgurite_codes::CodeError;
 use fulgurite_units::ErrorKind;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::{Epoch, GroupId, Offset, RegionId, TomeId, Version};
 
-/// Something about a tome, a group or a set is not as it has to be.
+/// A failed operation on a tome, group or set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]

@@ -1,4 +1,4 @@
-//! What a tome is told and what it decides.
+//! Events that a tome handles, and the commands that it issues.
 
 use std::collections::BTreeSet;
 
@@ -12,33 +12,33 @@ use crate::token::{FromKeeper, ToKeeper, TokenId};
 use crate::whole::{Wanted, Whole};
 use crate::{Epoch, GroupId, Member, Offset, RegionIndex, Spot, TomeError, TomeId, Version};
 
-/// A request of a client, by a number of its own.
+/// A client's request, numbered by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId(pub u64);
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A region is to be a member of a group.
+    /// Make a region a member of a group.
     Join {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// Of which group.
+        /// The group.
         group: Group,
     },
-    /// A region that is in no group is to take a seat whose tome was lost, and is made anew for it.
+    /// Rebuild: a region that is in no group takes over the member slot of a lost tome.
     Rebuild {
-        /// Which seat it takes: the region is `to`, of this tome.
+        /// The move: the region is its `to`, of this tome.
         planned: Move,
-        /// The group as it is.
+        /// The group before the move.
         group: Group,
     },
-    /// These are lost, as whoever has the set knows: a rebuild waits for none of them.
+    /// Tomes that are lost according to the set: a rebuild waits for none of them.
     Absent {
-        /// All of them.
+        /// All lost tomes.
         tomes: BTreeSet<TomeId>,
     },
-    /// A client brings an object.
+    /// A client puts an object.
     Put {
         /// Its request.
         request: RequestId,
@@ -46,10 +46,10 @@ pub enum Event {
         name: String,
         /// Its bytes.
         bytes: Vec<u8>,
-        /// Tomes that are lost: only a region whose group has none of them may take it.
+        /// Lost tomes: only a region whose group has none of them may take the object.
         avoided: BTreeSet<TomeId>,
     },
-    /// A client wants an object.
+    /// A client reads an object.
     Get {
         /// Its request.
         request: RequestId,
@@ -63,65 +63,64 @@ pub enum Event {
         /// The object's name.
         name: String,
     },
-    /// Somebody wants a group checked that the tome is in.
+    /// A client asks to check a group that the tome is in.
     Check {
         /// Its request.
         request: RequestId,
-        /// Which group.
+        /// The group.
         group: GroupId,
     },
-    /// Somebody wants what the tome has of some offsets of a group, to bring back a block of
+    /// A client asks for what the tome knows of some offsets of a group, to recover a block of
     /// another member. Answered with `Held`.
     Hold {
         /// Its request.
         request: RequestId,
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// Of which blocks.
+        /// The blocks.
         offsets: Vec<Offset>,
     },
-    /// Somebody wants every block that was written read once, from where the full scrub is and
-    /// round to there. Answered with `Scrubbed` when that is done; a start forgets it.
+    /// A client asks to have every written block read once, from the position of the full scrub and
+    /// around to it. Answered with `Scrubbed` when done; a restart forgets it.
     Scrub {
         /// Its request.
         request: RequestId,
     },
-    /// The objects that a region had before it was made anew, as its set knows them: with that its
-    /// names are known, and it is written again. Answered with `Adopted`, also when it was done
-    /// before.
+    /// The objects of a rebuilt region, as the set knows them: afterwards its names are known and
+    /// it may be written again. Answered with `Adopted`, also if that was done before.
     Adopt {
         /// The set's request.
         request: RequestId,
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// All of its objects. One whose name or blocks another one has is passed over.
+        /// All of its objects. One whose name or blocks are in use is skipped.
         objects: Vec<(String, Object)>,
     },
-    /// Another tome said something.
+    /// A message from another tome.
     Told {
-        /// Who.
+        /// The sender.
         from: TomeId,
-        /// What.
+        /// The message.
         message: Message,
     },
-    /// The keeper of tokens did.
+    /// A message from the token manager.
     Keeper(FromKeeper),
-    /// The disk turns.
+    /// The disk is spinning.
     Up,
-    /// It does not.
+    /// The disk did not spin up.
     UpFailed,
-    /// It stands still.
+    /// The disk has spun down.
     Down,
-    /// What was to be read, in that order; nothing where it cannot be.
+    /// The blocks read, in the order requested; `None` where one cannot be read.
     Read {
-        /// For what.
+        /// The job that asked.
         job: u64,
         /// The blocks.
         blocks: Vec<Option<Vec<u8>>>,
     },
-    /// What was to be gathered; nothing when it is not all there as it was noted.
+    /// The object read; `None` if it is incomplete or does not match its signatures.
     Gathered {
-        /// For what.
+        /// The job that asked.
         job: u64,
         /// The object.
         whole: Option<Whole>,
@@ -130,52 +129,52 @@ pub enum Event {
     Timer,
 }
 
-/// What shall be done, one after the other: each is on stable storage before the next begins. A
-/// driver that cannot write gives the tome up, as the paper does when any part of one fails.
+/// Commands, executed in order: each is on stable storage before the next begins. A driver that
+/// cannot write gives up on the tome, as the paper does when any part of one fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Keep these rows, all or none.
+    /// Persist these rows, all or none.
     Commit(Vec<Row>),
-    /// Turn the disk. Answered with `Up` or `UpFailed`.
+    /// Spin the disk up. Answered with `Up` or `UpFailed`.
     SpinUp {
-        /// The token that lets it.
+        /// The token that permits it.
         token: TokenId,
-        /// Its epoch, which the fence asks for.
+        /// Its epoch, which the fence checks.
         epoch: Epoch,
     },
-    /// Put it down. Answered with `Down`.
+    /// Spin the disk down. Answered with `Down`.
     SpinDown,
-    /// Read these. Answered with `Read`.
+    /// Read physical blocks. Answered with `Read`.
     Read {
-        /// For what.
+        /// The job that asks.
         job: u64,
-        /// Where.
+        /// The physical blocks.
         spots: Vec<Spot>,
     },
-    /// Read these into one object, each compared as it comes. Answered with `Gathered`.
+    /// Read physical blocks into one object and verify each. Answered with `Gathered`.
     Gather {
-        /// For what.
+        /// The job that asks.
         job: u64,
-        /// Where its blocks lie, in their order.
+        /// Physical blocks of the object, in order.
         spots: Vec<Spot>,
-        /// What they have to be.
+        /// The expected object.
         wanted: Wanted,
     },
     /// Write a block.
     Write {
-        /// Where.
+        /// The physical block.
         spot: Spot,
         /// Its bytes.
         bytes: Vec<u8>,
     },
-    /// Tell another tome.
+    /// Send a message to another tome.
     Tell {
-        /// Whom.
+        /// The receiver.
         to: TomeId,
-        /// What.
+        /// The message.
         message: Message,
     },
-    /// Tell the keeper of tokens.
+    /// Send a message to the token manager.
     Keeper(ToKeeper),
     /// Answer a client.
     Answer {
@@ -184,99 +183,98 @@ pub enum Command {
         /// The answer.
         answer: Answer,
     },
-    /// Somebody should know.
+    /// Raise an alarm.
     Alarm(Alarm),
 }
 
-/// What a client is answered.
+/// The answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The object is on this disk, with the parity of its segments. It survives bad blocks, and not
+    /// The object is on this disk, with the parity of its segments. It survives bad blocks but not
     /// the loss of the tome.
     Local,
-    /// It is in every parity of its group: it survives as many lost tomes as there are parities.
-    /// Comes after `Local`, when that is so.
+    /// Every parity of its group has the object: it survives the loss of as many tomes as there are
+    /// parities. Follows `Local` once that is so.
     Protected,
     /// The object.
     Bytes(Vec<u8>),
-    /// It is removed.
+    /// The object is removed.
     Deleted,
-    /// The objects of a region that was made anew are here.
+    /// The objects of a rebuilt region are adopted.
     Adopted,
-    /// What a member of a group has of the offsets that were asked for, in that order.
+    /// What a member knows of the offsets asked for, in that order.
     Held {
-        /// Which member it is.
+        /// The member.
         member: Member,
-        /// What it has.
+        /// One entry for each offset.
         held: Vec<Held>,
     },
-    /// Every block that was written was read, or could not be.
+    /// Every written block was read, or tried.
     Scrubbed,
     /// A group was checked.
     Checked {
-        /// What is wrong; nothing if it agrees.
+        /// What is wrong; empty if the group agrees.
         findings: Vec<Finding>,
-        /// Signatures that members told for it.
+        /// Signatures exchanged for it.
         exchanged: u64,
     },
-    /// It cannot be done.
+    /// The request failed.
     Refused(TomeError),
 }
 
-/// What somebody should know.
+/// Something that an operator should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alarm {
-    /// So many blocks were bad and were made anew: out of their segments, or of the group where
-    /// those were not enough.
+    /// Bad blocks were rebuilt: from their segments, or from the group where those were not enough.
     Healed {
-        /// Of which region.
+        /// Their region.
         region: RegionIndex,
-        /// How many.
+        /// Number of blocks.
         blocks: usize,
     },
-    /// More of a segment is bad than its parity brings back. The group is asked for it; `Healed`
-    /// follows when it is whole again.
+    /// A segment has more bad blocks than its parity can rebuild. The group is asked; `Healed`
+    /// follows once it is rebuilt.
     SegmentLost {
-        /// Of which region.
+        /// Its region.
         region: RegionIndex,
-        /// Which.
+        /// The segment.
         segment: u32,
     },
-    /// A change cannot be computed any more, since a block that it is of cannot be read, and the
-    /// group does not have it either. It is asked again from time to time.
+    /// A delta can no longer be computed: a block that it needs cannot be read, and the group does
+    /// not have it either. The group is asked again from time to time.
     ChangeLost {
-        /// Of which region.
+        /// Its region.
         region: RegionIndex,
-        /// Which.
+        /// Its version.
         version: Version,
     },
-    /// A region was made anew and has its seat.
+    /// A region was rebuilt and has taken its member slot.
     Rebuilt {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// Of which group.
+        /// Its group.
         group: GroupId,
     },
-    /// A region is not made anew any more: the tome that had its seat is back.
+    /// A rebuild was dropped: the tome that had the member slot is back.
     RebuildDropped {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// Of which group.
+        /// Its group.
         group: GroupId,
     },
-    /// Another tome has this one's seat in a group now.
+    /// Another tome has taken over this one's member slot.
     SeatLost {
-        /// Which region had it.
+        /// The region that had it.
         region: RegionIndex,
-        /// Of which group.
+        /// Its group.
         group: GroupId,
     },
-    /// A tome said something that is not its to say, or not true.
+    /// A tome sent a message that it may not send, or that is false.
     Foreign {
-        /// Which tome.
+        /// The tome.
         from: TomeId,
-        /// Of which group.
+        /// The group.
         group: GroupId,
     },
 }

@@ -1,15 +1,15 @@
-//! Redundancy groups: regions of as many tomes that protect each other.
+//! Redundancy groups: regions of different tomes that protect each other.
 //!
 //! ```text
 //! group 13+3     member 0 .. 12: regions with data     13, 14, 15: regions with parity
-//!                each on another tome; parity lies like data and has parity of its segments
+//!                each on another tome; parity is stored like data and has segment parity too
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.2.) How groups come to be is open in the paper (section 6):
-//! here each takes the tomes with the most free regions, which makes as many groups as there can
-//! be; and which of them have parity goes round from group to group, since those are written more.
-//! A tome that is added gets groups with what is free elsewhere; one that goes is replaced seat by
-//! seat, never by a tome that the group has already.
+//! (Pergamum (FAST 2008), section 4.2.) How groups are formed is open in the paper (section 6).
+//! Here each takes the tomes with the most free regions, which makes as many groups as possible.
+//! Parity is written more, so the tomes that hold it rotate from group to group. A new tome gets
+//! groups with the free regions of others. One that leaves is replaced member slot by member slot,
+//! never by a tome that is already in the group.
 //!
 //! Not here: bytes, and when a region is moved.
 
@@ -19,23 +19,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Epoch, GroupId, Member, RegionId, RegionIndex, Result, Split, TomeError, TomeId};
 
-/// Who is in a group.
+/// The members of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     id: GroupId,
     split: Split,
     seats: Vec<RegionId>,
-    /// How often a seat moved.
+    /// How often a member slot moved.
     #[serde(default)]
     epoch: Epoch,
 }
 
 impl Group {
-    /// A group with these regions, data first.
+    /// Returns a group with these regions, data first.
     ///
     /// # Errors
-    /// [`TomeError::Range`] and [`TomeError::Count`] when the regions are no such group,
-    /// [`TomeError::SameTome`] when two are of one tome.
+    /// [`TomeError::Range`] and [`TomeError::Count`] when the regions cannot form such a group,
+    /// [`TomeError::SameTome`] when two are on one tome.
     pub fn new(id: GroupId, split: Split, seats: Vec<RegionId>) -> Result<Self> {
         let (have, need) = (seats.len(), split.of_group()?.total() as usize);
         if have != need {
@@ -54,7 +54,7 @@ impl Group {
         self.id
     }
 
-    /// How many members have data and parity.
+    /// Its code: how many members have data and how many parity.
     #[must_use]
     pub const fn split(&self) -> Split {
         self.split
@@ -66,17 +66,17 @@ impl Group {
         &self.seats
     }
 
-    /// How often a seat moved: who knows of a later one knows better.
+    /// How often a member slot moved: the higher epoch is the newer membership.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The group after a seat moved.
+    /// Returns the group after a member slot moved.
     ///
     /// # Errors
-    /// [`TomeError::ClaimedTwice`] when the seat is not the one that is to be left,
-    /// [`TomeError::SameTome`] when the tome has a seat already.
+    /// [`TomeError::ClaimedTwice`] when `from` does not have the member slot,
+    /// [`TomeError::SameTome`] when the tome has another member slot of the group.
     pub fn after(&self, planned: &Move) -> Result<Self> {
         let Move { group, member, from, to } = *planned;
         if group != self.id || self.seats.get(member.as_usize()) != Some(&from) {
@@ -91,13 +91,13 @@ impl Group {
         Ok(after)
     }
 
-    /// Which member a region is.
+    /// Returns the member number of a region.
     #[must_use]
     pub fn member(&self, region: RegionId) -> Option<Member> {
         self.seats.iter().position(|seat| *seat == region).map(Member::at)
     }
 
-    /// The tome of parity number `parity`, from zero.
+    /// Returns the tome of parity number `parity`, from zero.
     ///
     /// # Panics
     /// When the group has no such parity.
@@ -111,12 +111,12 @@ impl Group {
     }
 }
 
-/// A seat of a group that another region takes.
+/// A member slot of a group that another region takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
-    /// Which group.
+    /// The group.
     pub group: GroupId,
-    /// Which seat.
+    /// The member slot.
     pub member: Member,
     /// The region that had it.
     pub from: RegionId,
@@ -124,14 +124,14 @@ pub struct Move {
     pub to: RegionId,
 }
 
-/// What becomes of the seats of a tome that goes.
+/// What becomes of the member slots of a tome that leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retirement {
-    /// Those that move now, each to a place of its own.
+    /// The moves that start now, each to its own free region.
     pub moves: Vec<Move>,
-    /// Groups for whose seat there is no room with a tome that they do not have.
+    /// Groups for which no tome outside the group has a free region.
     pub without_room: Vec<GroupId>,
-    /// How many are planned when the seat of another lost tome of their group has moved.
+    /// Number of moves to plan once another member slot of the same group has moved.
     pub later: usize,
 }
 
@@ -141,15 +141,15 @@ pub struct Groups {
     split: Split,
     free: BTreeMap<TomeId, BTreeSet<RegionIndex>>,
     groups: BTreeMap<GroupId, Group>,
-    /// Tomes that are to go: nothing new is put there.
+    /// Tomes that are leaving: they take nothing new.
     leaving: BTreeSet<TomeId>,
 }
 
 impl Groups {
-    /// A set without tomes, whose groups are split so.
+    /// Returns a set without tomes, whose groups use this code.
     ///
     /// # Errors
-    /// [`TomeError::Range`] when no group can be.
+    /// [`TomeError::Range`] when the code does not suit a group.
     pub fn new(split: Split) -> Result<Self> {
         let split = split.of_group()?;
         let (free, groups, leaving) = Default::default();
@@ -168,12 +168,12 @@ impl Groups {
         Ok(())
     }
 
-    /// Takes a group that was made before, as its members tell it.
+    /// Adds an existing group, as its members report it.
     ///
     /// # Errors
-    /// [`TomeError::TwoGroups`], [`TomeError::NoTome`], or [`TomeError::ClaimedTwice`] when a
-    /// region of it is not free: another group has it, or its tome has no such region. Then nothing
-    /// was changed.
+    /// [`TomeError::TwoGroups`], [`TomeError::NoTome`], or [`TomeError::ClaimedTwice`] when one of
+    /// its regions is not free: another group has it, or its tome has no such region. Then nothing
+    /// is changed.
     pub fn claim(&mut self, group: Group) -> Result<()> {
         if self.groups.contains_key(&group.id) {
             return Err(TomeError::TwoGroups { group: group.id });
@@ -190,7 +190,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Makes as many groups as there can be of free regions, and says which.
+    /// Makes as many groups of free regions as possible, and returns them.
     ///
     /// # Panics
     /// When group numbers are used up.
@@ -212,7 +212,7 @@ impl Groups {
         made
     }
 
-    /// A group by its number.
+    /// Returns a group by its number.
     ///
     /// # Errors
     /// [`TomeError::NoGroup`].
@@ -220,12 +220,12 @@ impl Groups {
         self.groups.get(&group).ok_or(TomeError::NoGroup { group })
     }
 
-    /// All groups, in the order of their numbers.
+    /// Returns all groups in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Group> {
         self.groups.values()
     }
 
-    /// Nothing new is put to a tome from now on: it was lost, or is to be taken out.
+    /// Puts nothing new on a tome from now on: it was lost or is being retired.
     ///
     /// # Errors
     /// [`TomeError::NoTome`].
@@ -235,7 +235,7 @@ impl Groups {
         Ok(())
     }
 
-    /// A move that was planned before: its room is taken.
+    /// Reserves the region of a move that was planned before.
     ///
     /// # Errors
     /// [`TomeError::ClaimedTwice`] when it is not free.
@@ -249,10 +249,10 @@ impl Groups {
         Ok(())
     }
 
-    /// Where all regions of a tome are to go, since it was lost or is to be taken out: to tomes
-    /// with the most room that their groups do not have. Their room is taken at once; the groups
-    /// change when a move is done ([`Self::moved`]). Groups of which a seat moves already wait for
-    /// that, and those that find no room wait for more tomes: the next call plans them.
+    /// Plans moves for all regions of a tome that was lost or is being retired: to the tomes with
+    /// the most free regions that are not in the same group. Their regions are reserved at once;
+    /// groups change when a move is done ([`Self::moved`]). Groups with a move in progress wait for
+    /// its end, and those without room wait for more tomes: the next call plans them.
     ///
     /// # Errors
     /// [`TomeError::NoTome`].
@@ -279,11 +279,11 @@ impl Groups {
         Ok(retirement)
     }
 
-    /// A seat was taken: what is there is whole and was verified.
+    /// Completes a move: the region was rebuilt and verified.
     ///
     /// # Errors
-    /// [`TomeError::NoGroup`], [`TomeError::SameTome`], and [`TomeError::ClaimedTwice`] when the
-    /// seat is not the one that was to be left.
+    /// [`TomeError::NoGroup`], [`TomeError::SameTome`], and [`TomeError::ClaimedTwice`] when `from`
+    /// does not have the member slot.
     pub fn moved(&mut self, done: Move) -> Result<()> {
         let Move { group, from, .. } = done;
         let known = self.groups.get_mut(&group).ok_or(TomeError::NoGroup { group })?;
@@ -292,10 +292,10 @@ impl Groups {
         Ok(())
     }
 
-    /// Takes a tome out that no group has any more.
+    /// Removes a tome that is in no group any more.
     ///
     /// # Errors
-    /// [`TomeError::InUse`] while a group has it.
+    /// [`TomeError::InUse`] while it is in a group.
     pub fn remove(&mut self, tome: TomeId) -> Result<()> {
         if let Some(group) = self.groups.values().find(|group| group.has(tome)) {
             return Err(TomeError::InUse { tome, group: group.id });
@@ -305,7 +305,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Free regions of all tomes that stay.
+    /// Number of free regions on all tomes that are not leaving.
     #[must_use]
     pub fn free_regions(&self) -> usize {
         self.staying().map(|(_, free)| free.len()).sum()
@@ -316,7 +316,7 @@ impl Groups {
         self.free.iter().filter(move |(tome, _)| stays(tome)).map(|(tome, free)| (*tome, free))
     }
 
-    /// So many tomes with the most free regions; none if fewer have any.
+    /// Returns the `count` tomes with the most free regions; `None` if fewer have any.
     fn roomiest(&self, count: usize) -> Option<Vec<TomeId>> {
         let mut with_room: Vec<(std::cmp::Reverse<usize>, TomeId)> = self
             .staying()

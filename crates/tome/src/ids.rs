@@ -1,6 +1,6 @@
-//! Numbers of tomes, groups, regions and what lies in them, so that none is mistaken for another.
+//! Numbers of tomes, groups, regions and what is in them, as types so that they are not mixed up.
 //!
-//! Not here: what a number stands for on a disk ([`crate::Layout`]).
+//! Not here: what a number means on a disk ([`crate::Layout`]).
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ macro_rules! number {
         pub struct $name($int);
 
         impl $name {
-            /// The one with this number.
+            /// Returns the id with this number.
             #[must_use]
             pub const fn new(number: $int) -> Self {
                 Self(number)
@@ -63,27 +63,27 @@ number!(
     u32
 );
 number!(
-    /// Where on a disk a block lies. A block that is written again lies in another spot.
+    /// A physical block of a disk. A block that is rewritten moves to another physical block.
     Spot,
     u32
 );
 number!(
-    /// Counts what was written to a region; a block has that of its last write.
+    /// Counts the writes to a region; a block has the version of its last write.
     Version,
     u32
 );
 number!(
-    /// Counts how often something was given or changed; a later one makes earlier ones void.
+    /// Counts grants or changes; a later epoch supersedes earlier ones.
     Epoch,
     u64
 );
 
-/// A region of a set.
+/// A region of a tome in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RegionId {
-    /// Whose.
+    /// Its tome.
     pub tome: TomeId,
-    /// Which of it.
+    /// Its number in the tome.
     pub index: RegionIndex,
 }
 
@@ -94,13 +94,13 @@ impl fmt::Display for RegionId {
 }
 
 impl Member {
-    /// The number, to index with.
+    /// The number as an index.
     #[must_use]
     pub const fn as_usize(self) -> usize {
         self.0 as usize
     }
 
-    /// The member at a position below [`crate::limits::GROUP_MEMBERS_MAX`].
+    /// Returns the member at a position below [`crate::limits::GROUP_MEMBERS_MAX`].
     ///
     /// # Panics
     /// When it is above 255.
@@ -111,13 +111,13 @@ impl Member {
 }
 
 impl Offset {
-    /// The number, to index with.
+    /// The number as an index.
     #[must_use]
     pub const fn as_usize(self) -> usize {
         self.0 as usize
     }
 
-    /// The offset at a position below [`crate::limits::REGION_BLOCKS_MAX`].
+    /// Returns the offset at a position below [`crate::limits::REGION_BLOCKS_MAX`].
     ///
     /// # Panics
     /// When it does not fit.
@@ -128,10 +128,10 @@ impl Offset {
 }
 
 impl Version {
-    /// Nothing was written.
+    /// Never written.
     pub const NONE: Self = Self(0);
 
-    /// The next one; none when they are used up.
+    /// Returns the next version; `None` when they are used up.
     #[must_use]
     pub const fn next(self) -> Option<Self> {
         match self.0.checked_add(1) {
@@ -142,7 +142,7 @@ impl Version {
 }
 
 impl Epoch {
-    /// The next one.
+    /// Returns the next epoch.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)

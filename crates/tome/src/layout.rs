@@ -1,16 +1,16 @@
-//! What a disk is divided into, and what that costs.
+//! How a disk is divided, and the overhead of that.
 //!
 //! ```text
-//! disk     region | region | ... | spare spots
+//! disk     region | region | ... | spare physical blocks
 //! region   segment | segment | ...                     of a group: as large on each tome
 //! segment  data block ... data block | parity ...      62+2, 61+3, 63+1
-//! block    128 KiB to 1 MiB and more: what has a signature, a version and a spot
+//! block    128 KiB to 1 MiB and more: has a signature, a version and a physical block
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.1.) A block is found by its region and its [`Offset`] there;
-//! where it lies is the spot that the tome noted when it last wrote it, since no block is written
-//! in place. So a disk has some more spots than blocks: what is written lies in a spare one, and
-//! the one before becomes spare when every parity has the change.
+//! (Pergamum (FAST 2008), section 4.1.) A block is identified by its region and its [`Offset`]
+//! there. The tome records its physical block at each write, since no block is overwritten in
+//! place. So a disk has some more physical blocks than blocks: a write goes to a spare one, and the
+//! previous one becomes spare when every parity has the change.
 //!
 //! Not here: which blocks are in use, and bytes.
 
@@ -23,41 +23,41 @@ use crate::limits::{
 };
 use crate::{Offset, Result, Split, TomeError};
 
-/// How the disk of a tome is divided. All tomes of a set have the same blocks, segments and
-/// segments a region; disks may have more regions or fewer.
+/// How the disk of a tome is divided. All tomes of a set have the same block size, segment code and
+/// segments per region; disks may have more regions or fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]
 pub struct Layout {
     parts: Parts,
 }
 
-/// What a layout is made from.
+/// The parameters of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parts {
     /// Bytes of a block.
     pub block: ByteCount,
-    /// Blocks of a segment.
+    /// The code of a segment's blocks.
     pub segment: Split,
     /// Segments of a region.
     pub segments: u32,
     /// Regions of the disk.
     pub regions: u32,
-    /// Spots of the disk beyond one for each block.
+    /// Physical blocks of the disk beyond one for each block.
     pub spares: u32,
 }
 
-/// A block of a region by its segment.
+/// The position of a block in its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InSegment {
-    /// Which segment of the region.
+    /// The segment in its region.
     pub segment: u32,
-    /// Which block of it: data first, then parity.
+    /// The position in the segment: data first, then parity.
     pub position: u32,
 }
 
 impl Layout {
-    /// A layout of these parts.
+    /// Returns a layout with these parameters.
     ///
     /// # Errors
     /// [`TomeError::Range`] and [`TomeError::BlockBytes`] when no disk can be divided so.
@@ -72,14 +72,14 @@ impl Layout {
         within("segments of a region", parts.segments.into(), 1, REGION_BLOCKS_MAX / segment)?;
         let region = segment * u64::from(parts.segments);
         within("regions", parts.regions.into(), 1, DISK_BLOCKS_MAX / region)?;
-        // A write needs a spot for its block and for each parity of its segment.
+        // A write needs a physical block for its block and for each parity of its segment.
         let spares_min = u64::from(parts.segment.parity()) + 1;
         let spares_max = u64::from(u32::MAX) - region * u64::from(parts.regions);
         within("spare spots", parts.spares.into(), spares_min, spares_max)?;
         Ok(Self { parts })
     }
 
-    /// What it is made from.
+    /// Its parameters.
     #[must_use]
     pub const fn parts(&self) -> Parts {
         self.parts
@@ -91,13 +91,13 @@ impl Layout {
         self.parts.block.get()
     }
 
-    /// Blocks of a segment.
+    /// The code of a segment's blocks.
     #[must_use]
     pub const fn segment(&self) -> Split {
         self.parts.segment
     }
 
-    /// Blocks of a region, parity of its segments included.
+    /// Blocks of a region, including segment parity.
     #[must_use]
     pub const fn region_blocks(&self) -> u32 {
         self.parts.segments * self.parts.segment.total()
@@ -109,7 +109,7 @@ impl Layout {
         self.parts.segments * self.parts.segment.data()
     }
 
-    /// Data blocks of the largest object: it lies in one region, so that it moves with it.
+    /// Data blocks of the largest object: it is in one region, so that it moves with it.
     #[must_use]
     pub const fn object_blocks_max(&self) -> u64 {
         let (put, region) = (PUT_BLOCKS_MAX as u64, self.region_data_blocks() as u64);
@@ -122,19 +122,19 @@ impl Layout {
         self.region_blocks() as u64 * self.parts.regions as u64
     }
 
-    /// Where blocks can lie.
+    /// Physical blocks of the disk.
     #[must_use]
     pub const fn spots(&self) -> u64 {
         self.blocks() + self.parts.spares as u64
     }
 
-    /// Bytes of the disk that it takes.
+    /// Bytes of the disk that the layout uses.
     #[must_use]
     pub const fn disk_bytes(&self) -> ByteCount {
         ByteCount::new(self.spots() * self.block_bytes())
     }
 
-    /// Which block of which segment is at an offset.
+    /// Returns the segment of an offset, and the position there.
     ///
     /// # Errors
     /// [`TomeError::NoOffset`].
@@ -147,47 +147,47 @@ impl Layout {
         Ok(InSegment { segment: offset.get() / total, position: offset.get() % total })
     }
 
-    /// The offset of a block of a segment.
+    /// Returns the offset of a block of a segment.
     #[must_use]
     pub const fn offset(&self, at: InSegment) -> Offset {
         Offset::new(at.segment * self.parts.segment.total() + at.position)
     }
 
-    /// The offsets of a segment, data first.
+    /// Returns the offsets of a segment, data first.
     pub fn segment_offsets(&self, segment: u32) -> impl Iterator<Item = Offset> + use<> {
         let total = self.parts.segment.total();
         (segment * total..(segment + 1) * total).map(Offset::new)
     }
 
-    /// The offset of data block `number` of a region, counted without parity.
+    /// Returns the offset of data block `number` of a region, not counting parity.
     #[must_use]
     pub const fn data_offset(&self, number: u32) -> Offset {
         let data = self.parts.segment.data();
         self.offset(InSegment { segment: number / data, position: number % data })
     }
 
-    /// Whether there is parity of a segment at an offset of the region.
+    /// Whether an offset of a region holds segment parity.
     #[must_use]
     pub const fn is_parity(&self, offset: Offset) -> bool {
         offset.get() % self.parts.segment.total() >= self.parts.segment.data()
     }
 
-    /// Bytes of the awake store for all blocks, without names of objects and what waits.
+    /// Bytes of the metadata store for all blocks, without object names and pending changes.
     #[must_use]
     pub const fn awake_bytes(&self) -> ByteCount {
         ByteCount::new(self.blocks() * AWAKE_BYTES_PER_BLOCK)
     }
 }
 
-/// Bytes of a disk for each byte of users, less one: of blocks split so into segments, in groups
-/// split so (Pergamum (FAST 2008), section 5.1: 0.27 for 62+2 and 13+3).
+/// Returns the space overhead: raw bytes per user byte, less one, with these codes for segments and
+/// groups (Pergamum (FAST 2008), section 5.1: 0.27 for 62+2 and 13+3).
 #[must_use]
 pub fn overhead(segment: Split, group: Split) -> f64 {
     let factor = |split: Split| f64::from(split.total()) / f64::from(split.data());
     factor(segment) * factor(group) - 1.0
 }
 
-/// Bytes of users that fit on so many of disks, rounded down.
+/// Returns the user bytes that fit on this many raw bytes, rounded down.
 #[must_use]
 pub fn user_bytes(raw: ByteCount, segment: Split, group: Split) -> ByteCount {
     let product = |of: fn(Split) -> u32| u128::from(of(segment)) * u128::from(of(group));
@@ -195,8 +195,8 @@ pub fn user_bytes(raw: ByteCount, segment: Split, group: Split) -> ByteCount {
     ByteCount::new(u64::try_from(bytes).expect("less than it was of"))
 }
 
-/// What the paper keeps awake of so many bytes of blocks: a signature of 64 bits and a timestamp of
-/// 32 a block (Pergamum (FAST 2008), section 4.1).
+/// Returns the NVRAM bytes of the paper for a disk: a 64-bit signature and a 32-bit timestamp per
+/// block (Pergamum (FAST 2008), section 4.1).
 #[must_use]
 pub const fn paper_awake_bytes(disk: ByteCount, block: ByteCount) -> ByteCount {
     ByteCount::new(disk.get() / block.get() * 12)

@@ -1,26 +1,26 @@
-//! Tomes: disks that each have a small computer of their own, and look after each other.
+//! Tomes: disks that each have a small computer of their own, and monitor each other.
 //!
 //! ```text
-//! layout       a disk in regions, segments, blocks; what that costs
-//! segment      parity inside a disk: few bad blocks wake no other
-//! word         whether signatures belong together, and whose is wrong
+//! layout       a disk in regions, segments, blocks; the space overhead
+//! segment      parity inside a disk: a few bad blocks spin up no other disk
+//! word         whether signatures form a codeword, and which one is wrong
 //! tree         signatures of a region's blocks up to one root
-//! consistency  whether a group agrees, found out without waking a disk
-//! group        which regions protect each other: how groups come to be, grow and move
-//! pending      changes that not every parity has       applied   changes that a parity has
-//! awake        what a tome keeps on fast storage         alone   what is read without a set
+//! consistency  whether a group agrees, checked without a spin-up
+//! group        which regions protect each other: how groups are formed, grow and move
+//! pending      changes that some parities lack     applied   changes that a parity has
+//! awake        the metadata store of a tome        alone     offline and degraded reads
 //! tome         the state machine of one, with its events, commands and messages
-//! token        who may turn its disk: few, each for a time
-//! rebuild      a region made anew, one source after the other    scaled   its arithmetic
+//! token        spin-up permits: few of them, each a lease
+//! rebuild      a region rebuilt from one source after the other    scaled   its arithmetic
 //! placement    which tome takes a new object
-//! standing     what a region may do while a seat of its group moves
-//! stood        the same as it is kept
+//! standing     membership states of a region while a member slot of its group moves
+//! stood        the membership as it is persisted
 //! ```
 //!
-//! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks where they
-//! are awake, and its disk sleeps nearly always. Everything here is without clock, thread, file or
-//! network ([`fulgurite_units::Controller`]), so that real tomes and the twin are the same. Design
-//! note 0028.
+//! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks in an
+//! always-on metadata store, and its disk sleeps nearly always. Everything here is free of clocks,
+//! threads, files and network ([`fulgurite_units::Controller`]), so that real tomes and the twin
+//! run the same code. Design note 0028.
 
 pub mod alone;
 pub mod applied;

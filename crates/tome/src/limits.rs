@@ -1,141 +1,141 @@
-//! Every bound of a tome and of a set of tomes by name, and the relations between them.
+//! Every limit of a tome and of a set of tomes by name, and the relations between them.
 
 use fulgurite_units::{ByteCount, Duration};
 
-/// Smallest block: signatures are put together in whole blocks of theirs.
+/// Smallest block: signatures are combined in whole signature blocks.
 pub const BLOCK_BYTES_MIN: ByteCount = ByteCount::new(256);
 /// Largest block. The paper has 128 KB to 1 MB "or larger" (Pergamum (FAST 2008), section 4.1).
 pub const BLOCK_BYTES_MAX: ByteCount = ByteCount::mib(16);
-/// Most blocks of a segment: those that the small code has points for.
+/// Most blocks of a segment: the small code has that many points.
 pub const SEGMENT_BLOCKS_MAX: u32 = 255;
 /// Most parity of a segment or a group.
 pub const PARITY_MAX: u32 = 16;
 /// Most members of a group (Pergamum (FAST 2008), section 4.2: k <= 50, typically).
 pub const GROUP_MEMBERS_MAX: u32 = 50;
-/// Most blocks of a region, so that each has a number of 32 bits.
+/// Most blocks of a region, so that each is numbered in 32 bits.
 pub const REGION_BLOCKS_MAX: u64 = 1 << 28;
-/// Most blocks of a disk, for the same reason: 2^32 less some for spare spots.
+/// Most blocks of a disk, for the same reason: 2^32 less some for spare physical blocks.
 pub const DISK_BLOCKS_MAX: u64 = (1 << 32) - (1 << 20);
-/// Bytes of the awake store for each block of a region: its signature and the nodes above it, its
-/// version, and the spot where it lies.
+/// Bytes of the metadata store for each block of a region: its signature and the nodes above it,
+/// its version, and its physical block.
 pub const AWAKE_BYTES_PER_BLOCK: u64 = 24;
-/// Nodes of a level that a descent asks for at a time. What is inconsistent beyond that is found by
-/// the next one.
+/// Nodes of a level that a descent asks for at a time. The next descent finds what is beyond that.
 pub const DESCENT_NODES_MAX: usize = 4096;
-/// Changes of one region that may wait for its parities. What is written beyond that waits itself.
+/// Changes of one region that may wait for its parities. Writes beyond that wait.
 pub const PENDING_MAX: usize = 4096;
 
-/// One disk in so many may turn (Pergamum (FAST 2008), section 4.3: 95 % or more do not).
+/// One disk in this many may spin (Pergamum (FAST 2008), section 4.3: 95 % or more do not).
 pub const AWAKE_SHARE: u32 = 20;
-/// How long a token is held after it was claimed, if it is not claimed again.
+/// A token's lease after a claim, if it is not renewed.
 pub const LEASE: Duration = Duration::from_secs(300);
-/// How much longer the keeper waits before it gives the token to somebody else.
+/// Grace period of the token manager after a lease before it grants the token again.
 pub const LEASE_GRACE: Duration = Duration::from_secs(15);
-/// Before its lease ends a disk has so long to stop.
+/// Time to stop a disk before its lease ends.
 pub const STOP_WITHIN: Duration = Duration::from_secs(30);
-/// A token is claimed again when so much of its lease is over.
+/// A token is renewed after this much of its lease.
 pub const RENEW_AFTER: Duration = Duration::from_secs(60);
-/// How long a token waits for who it was offered to.
+/// How long an offered token is reserved.
 pub const OFFER: Duration = Duration::from_secs(30);
-/// A tome that has no answer asks again after so long.
+/// Retry interval of a tome that has no answer.
 pub const ASK_AGAIN: Duration = Duration::from_secs(10);
-/// Who has not asked again for so long does not want a token any more.
+/// A tome that has not asked for this long no longer waits for a token.
 pub const WAIT_FORGOTTEN: Duration = Duration::from_secs(60);
-/// While others wait, nobody holds a token for longer than this and one lease.
+/// While others wait, no tome holds a token for longer than this and one lease.
 pub const HOLD_MAX: Duration = Duration::from_secs(1800);
-/// What a request is to be served within: at that age it counts 1,000.
+/// Service-level objective of a request: at that age it scores 1,000.
 pub const SLO: Duration = Duration::from_secs(3600);
-/// Older requests count no more than this.
+/// Score limit for the age of a request.
 pub const AGE_TERM_MAX: u64 = 10_000;
-/// What a rebuild counts.
+/// Score of a rebuild.
 pub const REBUILD_TERM: u64 = 4_000;
-/// What a reader that waits counts.
+/// Score of a waiting reader.
 pub const READ_TERM: u64 = 2_000;
-/// A disk that was still for so long is not spared any more.
+/// A disk that stood still for this long scores in full; one that just spun is spared.
 pub const RESTED: Duration = Duration::from_secs(600);
-/// Each such time that a tome waits for a token counts 1,000 more, without end.
+/// Each such time that a tome waits for a token scores 1,000 more, without limit.
 pub const WAIT_TERM: Duration = Duration::from_secs(600);
 
-/// Blocks of an object that is put at a time: what a job has in memory.
+/// Most blocks of one put: what a job has in memory.
 pub const PUT_BLOCKS_MAX: usize = 64;
-/// Requests that wait at a tome.
+/// Most requests that wait at a tome.
 pub const TASKS_MAX: usize = 1024;
-/// Reads that go one after the other before something that waited longer.
+/// Reads in a row that may overtake a request that waited longer.
 pub const READS_AHEAD_MAX: usize = 16;
-/// Versions of a region whose deltas are under way: what parities keep awake of each data member.
+/// In-flight versions of a region: what parities keep in the metadata store for each data member.
 pub const DELTA_WINDOW: usize = PUT_BLOCKS_MAX;
-/// Deltas that a parity keeps of a data member's region at most: a window, and as many that are
-/// older and came after them.
+/// Deltas that a parity keeps of a data member's region at most: a window, and as many older ones
+/// that arrived after them.
 pub const DELTAS_KEPT_MAX: usize = 2 * DELTA_WINDOW;
-/// Blocks of parity that changes are folded into in one commit: as many as a put writes.
+/// Parity blocks to which changes are applied in one commit: as many as a put writes.
 pub const FOLD_BATCH: usize = PUT_BLOCKS_MAX;
-/// A delta of which nothing is heard is asked for after so long.
+/// Resend interval: a delta without an answer is queried after this long.
 pub const RESEND: Duration = Duration::from_secs(20);
-/// A parity that keeps a delta is asked that often whether it has folded it.
+/// Poll interval: a parity that stores a delta is asked whether it has applied it.
 pub const POLL: Duration = Duration::from_secs(600);
-/// A disk that does nothing is put down after so long, if nothing else is said.
+/// Default idle time before a disk is spun down.
 pub const IDLE: Duration = Duration::from_secs(60);
-/// The least that may be said instead: a disk that turned for nothing at all would be woken for
-/// each message of a conversation.
+/// Shortest idle time: a disk without any would spin up for each message of an exchange.
 pub const IDLE_MIN: Duration = Duration::from_millis(100);
-/// The most: a tome does not ask for its token again while its disk does nothing.
+/// Longest idle time: a tome does not renew its token while its disk idles.
 pub const IDLE_MAX: Duration = Duration::from_secs(240);
-/// A disk that does nothing while others wait for its token is put down after so long at most.
+/// Longest idle time while other tomes wait for the token.
 pub const IDLE_WANTED: Duration = Duration::from_secs(2);
 /// Blocks of the limited scrub at each spin-up: "a few hundred" (Pergamum (FAST 2008), section
 /// 4.3.2).
 pub const LIMITED_SCRUB: usize = 256;
-/// Blocks that are looked at in one job.
+/// Blocks that one scrub job reads.
 pub const SCRUB_BATCH: usize = 64;
-/// Places of a disk that one job goes over, written or not.
+/// Blocks of a disk that one scrub job covers, written or not.
 pub const SCRUB_SCAN: u64 = 65_536;
-/// Deltas that a disk would be woken for beyond its budget wait so long at most: half of what a put
-/// waits for until it is protected.
+/// Deltas that would spin a disk up beyond its budget wait at most this long: half of what a put
+/// waits for protection.
 pub const FOLD_WAIT_MAX: Duration = Duration::from_secs(1800);
-/// A full scrub that a disk would be woken for beyond its budget waits so long at most: a pass has
-/// four times as much to be late in.
+/// A full scrub that would spin a disk up beyond its budget waits at most this long: a pass has
+/// four times as much slack.
 pub const SCRUB_WAIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Wakes of a day that a budget may have.
+/// Largest budget of spin-ups in a day.
 pub const SPIN_UPS_A_DAY_MAX: u32 = 1000;
-/// Who may wait at a time for a scrub that somebody asked for.
+/// Most requests that wait for a requested scrub.
 pub const SCRUB_ASKERS_MAX: usize = 16;
-/// A full scrub is spread over so long: eleven months, and one is left to be late in.
+/// Period of the full scrub: eleven months, which leaves one month of slack in a year.
 pub const FULL_SCRUB: Duration = Duration::from_secs(335 * 24 * 3600);
-/// The disk is woken when one such part of all blocks is overdue.
+/// The disk is spun up when one such part of all blocks is overdue.
 pub const SCRUB_LATE: u64 = 24;
 /// Blocks of a segment that a group is asked for at a time: members keep them in memory.
 pub const MEND_BLOCKS_MAX: usize = 4;
-/// A member that is asked for its blocks and does not tell them in so long is passed over.
+/// A member that does not answer a request for blocks in this time is skipped.
 pub const MEND_WITHIN: Duration = Duration::from_secs(3600);
-/// What a group could not bring back is tried again after so long.
+/// Backoff before the group is asked again for what it could not recover.
 pub const MEND_REST: Duration = Duration::from_secs(600);
-/// A rebuild waits so long for members that do not answer, if enough of them do.
+/// How long a rebuild waits for silent members, if enough of them answer.
 pub const BUILD_WAIT: Duration = Duration::from_secs(3600);
-/// Segments of a source that a rebuild asks for at a time, and bytes of them that it keeps in
+/// Segments of a source that a rebuild requests at a time, and bytes of them that it buffers in
 /// memory until they are written.
 pub const BUILD_WINDOW_MAX: u32 = 16;
 /// See [`BUILD_WINDOW_MAX`].
 pub const BUILD_GATHER_BYTES: ByteCount = ByteCount::mib(64);
-/// How long those that came wait for the others.
+/// How long received segments wait for the others.
 pub const BUILD_GATHER: Duration = Duration::from_secs(300);
-/// A disk that nobody reads of is put down for who reads of another one, when it has turned for so
-/// long, or for as long as it had waited for its token.
+/// A disk without readers is spun down for a tome with readers after spinning this long, or as long
+/// as it had waited for its token.
 pub const YIELD_AFTER: Duration = Duration::from_secs(2);
-/// But for no longer than this.
+/// Upper limit for that.
 pub const YIELD_AFTER_MAX: Duration = Duration::from_secs(60);
-/// Questions of other members for blocks that wait at a tome.
+/// Most requests of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;
-/// What was put within so long is kin to what follows ([`crate::placement`]).
+/// An object put within this time belongs to the affinity group's current run
+/// ([`crate::placement`]).
 pub const KIN_WITHIN: Duration = Duration::from_secs(3600);
-/// Blocks of kin in a row on one tome: reading them all is one disk's work.
+/// Blocks of an affinity group in a row on one tome: reading them all is one disk's work.
 pub const KIN_BLOCKS_MAX: u64 = 1024;
-/// Kin stays on a tome that has one such part at least of the room of the one with the most.
+/// An affinity group stays on a tome with at least one such part of the free space of the emptiest
+/// one.
 pub const KIN_ROOM_SHARE: u64 = 2;
-/// Kins of which a set knows where the last went.
+/// Affinity groups whose last placement a set remembers.
 pub const KINS_MAX: usize = 4096;
-/// Times that a check begins anew since a region changed meanwhile.
+/// Restarts of a check because a region changed meanwhile.
 pub const CHECK_TRIES_MAX: u32 = 8;
-/// A check that is not done by then is given up.
+/// A check that is not done in this time fails.
 pub const CHECK_WITHIN: Duration = Duration::from_secs(600);
 
 const _: () = assert!(BLOCK_BYTES_MIN.get() < BLOCK_BYTES_MAX.get(), "there is a size between");

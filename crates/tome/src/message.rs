@@ -1,8 +1,8 @@
-//! What tomes say to each other; any network can carry it.
+//! Messages between tomes; any network can carry them.
 //!
-//! Whatever comes may come twice, late or never, and from a tome that has no business here; nothing
-//! of it is believed before it is compared with the awake store. Tomes are to be authenticated by
-//! who carries the messages. Not here: tokens ([`crate::token`]), and clients.
+//! Whatever arrives may arrive twice, late or never, or from a tome that has no business here;
+//! nothing is trusted before it is compared with the metadata store. The transport must
+//! authenticate tomes. Not here: tokens ([`crate::token`]), and clients.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,160 +11,160 @@ use crate::consistency::{Change, Folded, Nodes, Report};
 use crate::group::{Group, Move};
 use crate::{Epoch, GroupId, Member, Offset, Version};
 
-/// From one tome to another.
+/// A message from one tome to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
-    /// A data member changed a block: to a parity, to be folded.
+    /// From a data member to a parity: a block changed; apply the delta.
     Delta {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Which data member.
+        /// The data member.
         member: Member,
-        /// Which change.
+        /// The change.
         change: Change,
-        /// Below it every parity has everything.
+        /// Every parity has all changes below this version.
         floor: Version,
-        /// The sum of the block's old and new bytes.
+        /// XOR of the block's old and new bytes.
         bytes: Vec<u8>,
     },
-    /// Whether a parity has a change: from its data member.
+    /// From a data member to a parity: asks whether it has a change.
     Query {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Which data member.
+        /// The data member.
         member: Member,
-        /// Of which change.
+        /// Version of the change.
         version: Version,
-        /// Below it every parity has everything.
+        /// Every parity has all changes below this version.
         floor: Version,
     },
-    /// How far a parity is with a change: to its data member.
+    /// From a parity to a data member: the status of a change.
     Status {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Which parity, from zero.
+        /// The parity, from zero.
         parity: u8,
-        /// Of which change.
+        /// Version of the change.
         version: Version,
-        /// How far.
+        /// The status.
         status: Status,
     },
-    /// Asks for the root of a region, and what it was made from.
+    /// Asks for the root of a region, and what went into it.
     ReportWanted {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// A number of who asks, for the answer.
+        /// Request number, for the answer.
         round: u64,
     },
-    /// The answer.
+    /// Answer to `ReportWanted`.
     Report {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// To which question.
+        /// Number of the request.
         round: u64,
-        /// Whose.
+        /// The member that answers.
         member: Member,
         /// The root.
         report: Report,
     },
     /// Asks for nodes of a region's tree.
     NodesWanted {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// A number of who asks, for the answer.
+        /// Request number, for the answer.
         round: u64,
         /// The level; blocks are level 0.
         level: u32,
-        /// Which nodes of it.
+        /// Nodes of that level.
         indexes: Vec<u32>,
     },
-    /// The answer.
+    /// Answer to `NodesWanted`.
     Nodes {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// To which question.
+        /// Number of the request.
         round: u64,
-        /// Whose.
+        /// The member that answers.
         member: Member,
         /// The nodes.
         nodes: Nodes,
     },
-    /// A seat is to move to who says so: the region shall not be written until it has.
+    /// The sender is to take over a member slot: do not write the region until then.
     Freeze(Move),
-    /// The answer, and said again from time to time while the region is frozen.
+    /// Answer to `Freeze`, repeated from time to time while the region is frozen.
     Ready {
-        /// For which move.
+        /// The move.
         planned: Move,
-        /// Whose.
+        /// The member that answers.
         member: Member,
-        /// What it has.
+        /// Its report.
         report: Report,
-        /// Whether nothing is under way any more.
+        /// Whether it has no changes in flight.
         is_quiet: bool,
     },
-    /// The seat does not move: from who was to have it.
+    /// The move is dropped; sent by its target.
     Thaw(Move),
-    /// A seat has moved.
+    /// A member slot has moved.
     Moved(Group),
-    /// Who says so knows it.
+    /// Acknowledges `Moved`.
     Learned {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// How often a seat of it has moved.
+        /// Epoch of the group.
         epoch: Epoch,
     },
-    /// Asks what a member has of some offsets of one segment, to get a bad block back.
+    /// Asks what a member knows of some offsets of one segment, to recover a bad block.
     HoldingsWanted {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// A number of who asks, for the answer.
+        /// Request number, for the answer.
         round: u64,
-        /// Of which blocks.
+        /// The blocks.
         offsets: Vec<Offset>,
-        /// Whether its disk is to turn; if not, it tells what it keeps awake.
+        /// Whether its disk is to spin; if not, it answers from its metadata store.
         is_whole: bool,
     },
-    /// The answer.
+    /// Answer to `HoldingsWanted`.
     Holdings {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// To which question.
+        /// Number of the request.
         round: u64,
-        /// What it has of each; nothing when it cannot read them itself.
+        /// What it knows of each; `None` when it cannot read them itself.
         held: Option<Vec<Held>>,
     },
-    /// A data member was lost while a change of it was at some parities only: one that has it shall
-    /// tell it to one that has not. From who is to have a seat.
+    /// A data member was lost while only some parities had one of its changes: asks a parity that
+    /// has it to send it to one that lacks it. Sent by the target of a move.
     Share {
-        /// For which move.
+        /// The move.
         planned: Move,
-        /// Which data member.
+        /// The data member.
         member: Member,
-        /// Which change.
+        /// Version of the change.
         version: Version,
-        /// Which parity lacks it, from zero.
+        /// The parity that lacks it, from zero.
         parity: u8,
     },
 }
 
-/// What a member has of an offset: a [`Holding`] as it travels.
+/// What a member knows of an offset: a [`Holding`] on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Its block; empty when only what is kept awake was asked for.
+    /// Its block; empty when only the metadata store was asked.
     pub block: Vec<u8>,
-    /// Changes at the offset that it knows the bytes of.
+    /// Changes at the offset whose bytes it knows.
     pub changes: Vec<Known>,
-    /// What it has folded of each data member, if it has parity.
+    /// Changes that it has applied of each data member, if it holds parity.
     pub folded: Vec<Folded>,
 }
 
 /// A change whose bytes are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    /// Of which data member.
+    /// The data member.
     pub member: Member,
-    /// Which.
+    /// Its version.
     pub version: Version,
     /// Its bytes, before any coefficient.
     pub bytes: Vec<u8>,
@@ -179,7 +179,7 @@ impl From<Holding> for Held {
 }
 
 impl Held {
-    /// The same, of the member that told it.
+    /// Returns the same as a holding of the member that sent it.
     #[must_use]
     pub fn holding(self, member: Member) -> Holding {
         let known = |known: Known| ((known.member, known.version), known.bytes);
@@ -188,22 +188,22 @@ impl Held {
     }
 }
 
-/// How far a parity is with a change.
+/// Status of a change at a parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// It has never heard of it.
+    /// It does not know the change.
     Unknown,
-    /// It has more of this member's changes than it keeps; later there will be room.
+    /// It stores too many changes of this member already; retry later.
     Full,
-    /// Its awake store has it; it will be folded when the disk turns.
+    /// The change is in its metadata store, and is applied when the disk spins.
     Stored,
-    /// It is folded for good.
+    /// The change is applied durably.
     Folded,
 }
 
 impl Message {
-    /// The group that it is about.
+    /// The group that the message is about.
     #[must_use]
     pub const fn group(&self) -> GroupId {
         match self {

@@ -1,14 +1,14 @@
-//! Changes of a data region that not every parity of its group has folded yet.
+//! Changes of a data region that some parity of its group has not applied yet.
 //!
 //! ```text
-//! write:     old spot, new spot, version --> pending, missing at every parity
+//! write:     old and new physical block, version --> pending, missing at every parity
 //! write of the same block, the first not sent: one change, from the first old to the last new
-//! confirm:   one parity less; the last one frees the old spot
+//! confirm:   one parity less; the last one frees the old physical block
 //! ```
 //!
-//! The old block is kept until then, so that a change can be computed again whatever was lost on
-//! the way: each parity needs another multiple of it (Pergamum (FAST 2008), section 4.3.1). Not
-//! here: bytes, and who is sent to when.
+//! The old block is kept until then, so that the delta can be recomputed whatever was lost on the
+//! way: each parity needs another multiple of it (Pergamum (FAST 2008), section 4.3.1). Not here:
+//! bytes, and when which parity is sent a delta.
 
 use std::collections::BTreeMap;
 
@@ -20,37 +20,37 @@ use crate::consistency::{Change, Unconfirmed};
 use crate::limits::PENDING_MAX;
 use crate::{Offset, Result, Split, Spot, TomeError, Version};
 
-/// A set of parities of one group, by their numbers from zero.
+/// A set of parities of one group, numbered from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parities(u16);
 
 impl Parities {
-    /// All of a group.
+    /// Returns all parities of a group.
     #[must_use]
     pub const fn all(group: Split) -> Self {
         // A group has at most 16 parities.
         Self(u16::MAX >> (16 - group.parity()))
     }
 
-    /// Whether one is among them.
+    /// Returns whether a parity is in the set.
     #[must_use]
     pub const fn has(self, parity: u8) -> bool {
         self.0 >> parity & 1 == 1
     }
 
-    /// The others.
+    /// Returns the set without a parity.
     #[must_use]
     pub const fn without(self, parity: u8) -> Self {
         Self(self.0 & !(1 << parity))
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Their numbers, in order.
+    /// Returns the numbers of the parities, in order.
     pub fn numbers(self) -> impl Iterator<Item = u8> {
         (0..16).filter(move |parity| self.has(*parity))
     }
@@ -59,18 +59,18 @@ impl Parities {
 /// A change that some parities lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// Which block.
+    /// The block.
     pub offset: Offset,
-    /// Where it lay before; nothing where there were zeros.
+    /// Its physical block before; `None` where it was never written.
     pub old: Option<Spot>,
-    /// Where it lies since.
+    /// Its physical block since.
     pub new: Spot,
     /// The signature of the change.
     #[serde(with = "crate::wire::signature")]
     pub change: Signature,
     /// Parities that have not confirmed it.
     pub missing: Parities,
-    /// Whether any parity may have heard of it.
+    /// Whether a delta may have reached any parity.
     pub is_sent: bool,
     /// When it was written.
     pub since: Instant,
@@ -81,10 +81,10 @@ pub struct Pending {
 pub struct PendingList(BTreeMap<Version, Pending>);
 
 impl PendingList {
-    /// Notes a change. If the one before of the same block was not sent, both become one.
+    /// Adds a change. If the previous one of the same block was not sent, the two are merged.
     ///
     /// # Errors
-    /// [`TomeError::Backlog`] when too many wait; nothing was noted.
+    /// [`TomeError::Backlog`] when too many wait; then nothing is added.
     pub fn push(&mut self, version: Version, mut pending: Pending) -> Result<()> {
         let unsent = self.unsent_of(pending.offset);
         if let Some(before) = unsent.and_then(|version| self.0.remove(&version)) {
@@ -103,35 +103,35 @@ impl PendingList {
         of_block.next_back().filter(|(_, pending)| !pending.is_sent).map(|(version, _)| *version)
     }
 
-    /// Marks a change as sent: from now on it is never put together with another.
+    /// Marks a change as sent: from now on it is never merged with another.
     pub fn sent(&mut self, version: Version) {
         if let Some(pending) = self.0.get_mut(&version) {
             pending.is_sent = true;
         }
     }
 
-    /// Notes that a parity has a change for good; the change, if it was the last one to.
+    /// Records that a parity has a change durably; returns the change if that was the last one.
     pub fn confirm(&mut self, version: Version, parity: u8) -> Option<Pending> {
         let pending = self.0.get_mut(&version)?;
         pending.missing = pending.missing.without(parity);
         if pending.missing.is_empty() { self.0.remove(&version) } else { None }
     }
 
-    /// Every change below this version is folded by every parity, or never will be sent: what
-    /// parities may forget. `latest` is the region's last version.
+    /// Returns the version below which every change is applied by all parities or will never be
+    /// sent: what parities may forget. `latest` is the region's last version.
     #[must_use]
     pub fn floor(&self, latest: Version) -> Version {
         let beyond = || latest.next().unwrap_or(latest);
         self.0.first_key_value().map_or_else(beyond, |(version, _)| *version)
     }
 
-    /// Whether a spot is needed to compute a change.
+    /// Whether a physical block is needed to compute a change.
     #[must_use]
     pub fn needs(&self, spot: Spot) -> bool {
         self.0.values().any(|pending| pending.old == Some(spot) || pending.new == spot)
     }
 
-    /// What lay in one spot lies in another.
+    /// Records that a block moved to another physical block.
     pub fn moved(&mut self, from: Spot, to: Spot) {
         for pending in self.0.values_mut() {
             if pending.old == Some(from) {
@@ -143,36 +143,36 @@ impl PendingList {
         }
     }
 
-    /// A change by its version.
+    /// Returns a change by its version.
     #[must_use]
     pub fn get(&self, version: Version) -> Option<&Pending> {
         self.0.get(&version)
     }
 
-    /// All of them, oldest version first.
+    /// Returns all changes, oldest version first.
     pub fn iter(&self) -> impl Iterator<Item = (Version, &Pending)> {
         self.0.iter().map(|(version, pending)| (*version, pending))
     }
 
-    /// How many there are.
+    /// Number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether every parity has everything.
+    /// Whether every parity has every change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// When the oldest of what is unprotected was written.
+    /// Returns when the oldest unprotected change was written.
     #[must_use]
     pub fn oldest(&self) -> Option<Instant> {
         self.0.values().map(|pending| pending.since).min()
     }
 
-    /// What a report of the region lists.
+    /// Returns the changes as a report of the region lists them.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<Unconfirmed> {
         let listed = |(version, pending): (&Version, &Pending)| Unconfirmed {

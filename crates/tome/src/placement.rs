@@ -1,17 +1,16 @@
-//! Which tome takes a new object: so that what is read together wakes the same few.
+//! Chooses the tome for a new object, so that objects that are read together need few spin-ups.
 //!
 //! ```text
-//! kin took one lately, and its tome is not too full -----> the same tome, asleep or not
-//! else, or without kin: of those that turn, or of all ---> the one with the most room
+//! affinity group placed lately, its tome not too full ----> the same tome, asleep or not
+//! else, or without a group: spinning ones, then all ------> the one with the most room
 //! ```
 //!
-//! What is put by one account, into one folder or by one upload within an hour is read together
-//! more often than what is not; objects of it on one tome take one wake, and on many tomes many.
-//! Three bounds have that cost little: what was put longer ago counts as nothing, a run of kin ends
-//! after so many blocks, so that reading it all is not one disk's work, and a tome that has much
-//! less room than the one with the most is passed over, so that all fill evenly. A pure function of
-//! what its caller knows.
-//! Not here: whether a tome can be used, and who is kin to whom.
+//! Objects put by one account, into one folder or by one upload within an hour are more likely to
+//! be read together. On one tome they take one spin-up, on many tomes many. Three limits bound the
+//! cost: older puts do not count; a run of one affinity group ends after this many blocks, so that
+//! reading it all is not one disk's work; and a tome that has much less room than the emptiest is
+//! skipped, so that all fill evenly. A pure function of its arguments. Not here: whether a tome can
+//! be used, and which objects share an affinity group.
 
 use std::collections::BTreeMap;
 
@@ -23,26 +22,26 @@ use crate::limits::{KIN_BLOCKS_MAX, KIN_ROOM_SHARE, KIN_WITHIN, KINS_MAX};
 /// A tome that could take an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Which.
+    /// The tome.
     pub tome: TomeId,
-    /// Data blocks that no object has.
+    /// Data blocks that no object uses.
     pub free: u64,
-    /// Whether its disk turns.
+    /// Whether its disk is spinning.
     pub turns: bool,
 }
 
-/// Where the last of some kin went.
+/// The last placement of an affinity group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Last {
-    /// To which tome.
+    /// The tome.
     pub tome: TomeId,
-    /// When.
+    /// Time of the last put.
     pub at: Instant,
-    /// Blocks of it in a row that went there.
+    /// Blocks placed there in a row.
     pub blocks: u64,
 }
 
-/// The tome for an object of so many blocks; none when none has room.
+/// Chooses the tome for an object of this many blocks; `None` when none has room.
 #[must_use]
 pub fn choose(
     candidates: &[Candidate],
@@ -65,21 +64,21 @@ pub fn choose(
     same.or_else(|| with_room().max_by_key(key)).map(|candidate| candidate.tome)
 }
 
-/// Where the last of each kin went. It may be forgotten: then the most room decides.
+/// The last placement of each affinity group. Safe to forget: then free space decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kins(BTreeMap<Kin, Last>);
 
 impl Kins {
-    /// Where the last of a kin went.
+    /// Returns the last placement of an affinity group.
     #[must_use]
     pub fn last(&self, kin: Kin) -> Option<&Last> {
         self.0.get(&kin)
     }
 
-    /// An object of a kin was put.
+    /// Records that an object of an affinity group was put.
     pub fn note(&mut self, kin: Kin, tome: TomeId, blocks: u64, now: Instant) {
         let before = self.0.get(&kin).filter(|last| last.tome == tome);
-        // A run that was ended by its length or by time begins anew, also on the same tome.
+        // A run that ended by length or time restarts, even on the same tome.
         let run = before.filter(|last| {
             now.since(last.at) <= KIN_WITHIN && last.blocks.saturating_add(blocks) <= KIN_BLOCKS_MAX
         });
@@ -94,13 +93,13 @@ impl Kins {
         self.0.insert(kin, Last { tome, at: now, blocks });
     }
 
-    /// Kins that are known.
+    /// Number of affinity groups known.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether none is.
+    /// Whether none is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,19 +1,19 @@
-//! A region made anew from the others of its group, with two disks spinning at a time.
+//! Rebuild of a region from the others of its group, with two disks spinning at a time.
 //!
 //! ```text
 //! sources, one after the other:   read its region --> sum += factor * block, block by block
-//! the first is written only, each other is read and written:  n writes, n - 1 reads a place
-//! checkpoint: which sources are in the sum.   at the end: the root against the code word
+//! the first only writes, each other reads and writes:  n writes, n - 1 reads per block
+//! checkpoint: which sources are in the sum.   at the end: check the root against the codeword
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.3.2.) A source that is lost before it is folded has another
-//! take its place, and with it the factors of all others change. The sum is then mended: sources
-//! that are in it spin once more and add the difference of their factors. That takes no fewer
-//! spin-ups than a new beginning, for with such a code every factor changes, but no more, and
-//! what has been written stays. If one of those is lost itself, the rebuild begins anew.
+//! (Pergamum (FAST 2008), section 4.3.2.) When a source is lost before it was added, another takes
+//! its place, and the factors of all others change. The sum is then corrected: sources already in
+//! it spin once more and add the difference of their factors. That takes no fewer spin-ups than a
+//! restart, for with such a code every factor changes, but no more either, and keeps what has been
+//! written. If one of those sources is lost itself, the rebuild restarts.
 //!
-//! The value is the checkpoint: it is kept in the awake store after each source. Not here: who is
-//! asked to spin, and the blocks themselves.
+//! The value is the checkpoint: it is kept in the metadata store after each source. Not here: which
+//! tomes are asked to spin up, and the blocks themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,42 +24,42 @@ use serde::{Deserialize, Serialize};
 use crate::word::{Verdict, judge};
 use crate::{GroupId, Member, Result, Split, TomeError};
 
-/// How a region of a group is made anew, and how far that is.
+/// How a region of a group is rebuilt, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebuild {
     group: GroupId,
     split: Split,
     target: Member,
-    /// What each source is multiplied by in the end.
+    /// Final factor of each source.
     factors: BTreeMap<Member, u8>,
-    /// What of each source is in the sum now.
+    /// Factor of each source in the sum now.
     folded: BTreeMap<Member, u8>,
 }
 
-/// One source that is to be read whole and added.
+/// One source to read completely and add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which.
+    /// The source.
     pub source: Member,
-    /// What its blocks are multiplied by.
+    /// The factor of its blocks.
     pub factor: u8,
-    /// Whether the sum is there to be read; if not it is zeros, and is only written.
+    /// Whether the sum must be read; if not, it is zeros and is only written.
     pub reads: bool,
 }
 
-/// What the loss of a source costs.
+/// The cost of losing a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mending {
-    /// Nothing: it is in the sum, or was not to be.
+    /// Nothing: it is in the sum, or was not needed.
     None,
-    /// So many sources that were in the sum spin once more.
+    /// This many sources that were in the sum must spin once more.
     Again(usize),
-    /// The sum is thrown away.
+    /// The sum is discarded.
     Anew,
 }
 
 impl Rebuild {
-    /// The region of `target`, out of those of `available` members.
+    /// Plans to rebuild the region of `target` from those of `available` members.
     ///
     /// # Errors
     /// [`TomeError::GroupLost`] when too few are left.
@@ -73,13 +73,13 @@ impl Rebuild {
         Ok(Self { group, split, target, factors, folded: BTreeMap::new() })
     }
 
-    /// The member that is made anew.
+    /// The member that is rebuilt.
     #[must_use]
     pub const fn target(&self) -> Member {
         self.target
     }
 
-    /// The source to be read next; none when the sum is whole.
+    /// Returns the source to read next; `None` when the sum is complete.
     #[must_use]
     pub fn next(&self) -> Option<Step> {
         let members: BTreeSet<Member> =
@@ -92,7 +92,7 @@ impl Rebuild {
         members.into_iter().find_map(step)
     }
 
-    /// Notes that the whole region of a source was added as [`Self::next`] said.
+    /// Records that the whole region of a source was added as [`Self::next`] requested.
     pub fn folded(&mut self, source: Member) {
         match self.factors.get(&source) {
             Some(factor) => self.folded.insert(source, *factor),
@@ -100,10 +100,10 @@ impl Rebuild {
         };
     }
 
-    /// Goes on with those that are still available.
+    /// Replans with the members that are still available.
     ///
     /// # Errors
-    /// [`TomeError::GroupLost`] when too few are left; then nothing was changed.
+    /// [`TomeError::GroupLost`] when too few are left; then nothing is changed.
     pub fn lost(&mut self, available: &BTreeSet<Member>) -> Result<Mending> {
         let missing = |(source, factor): (&Member, &u8)| {
             !available.contains(source) && self.folded.get(source) != Some(factor)
@@ -123,22 +123,22 @@ impl Rebuild {
         Ok(Mending::Anew)
     }
 
-    /// How many sources are in the sum as they are to be, and how many there are.
+    /// Returns how many sources have their final factor in the sum, and how many there are.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         let is_done = |(source, factor): &(&Member, &u8)| self.folded.get(source) == Some(*factor);
         (self.factors.iter().filter(is_done).count(), self.factors.len())
     }
 
-    /// The members that are read for it.
+    /// Returns the members that are read.
     pub fn sources(&self) -> impl Iterator<Item = Member> {
         self.factors.keys().copied()
     }
 
-    /// Compares what was made with its sources: signatures of sums are sums of signatures.
+    /// Verifies the result against its sources: signatures of sums are sums of signatures.
     ///
     /// # Errors
-    /// [`TomeError::Misbuilt`] when it is another sum, or sources are missing in it.
+    /// [`TomeError::Misbuilt`] when the sum differs, or sources are missing in it.
     pub fn verify_sum(&self, made: Signature, roots: &BTreeMap<Member, Signature>) -> Result<()> {
         let terms = self.factors.iter().map(|(source, factor)| {
             let root = roots.get(source).copied()?;
@@ -151,11 +151,11 @@ impl Rebuild {
         Err(TomeError::Misbuilt { group: self.group })
     }
 
-    /// Compares what was made with the code word. `roots` has that of each member, what was made
-    /// in the place of the target.
+    /// Verifies the result as part of a codeword. `roots` has the root of each member, with the
+    /// result in place of the target.
     ///
     /// # Errors
-    /// [`TomeError::Misbuilt`] when they do not belong together, or sources are missing in the sum.
+    /// [`TomeError::Misbuilt`] when they do not form a codeword, or sources are missing in the sum.
     pub fn verify(&self, roots: &[Signature]) -> Result<()> {
         let is_whole = self.next().is_none();
         match judge(self.split, roots)? {
@@ -167,8 +167,8 @@ impl Rebuild {
     }
 }
 
-/// Which sources to take, and what each is multiplied by: those that are in the sum already before
-/// others, then data, since those with parity are written more and may have some on its way.
+/// Chooses the sources and their factors: those already in the sum first, then data, since parities
+/// are written more and may have deltas in flight.
 fn choose(
     group: GroupId,
     split: Split,
@@ -186,7 +186,7 @@ fn choose(
     }
     let code = SmallCode::new(split.data() as usize, split.parity() as usize)?;
     let given: Vec<usize> = sources.iter().map(|member| member.as_usize()).collect();
-    // Sources that are unit rows make a row of their factors.
+    // Running the code on unit rows gives the row of their factors.
     let rows: Vec<Vec<u8>> =
         (0..need).map(|row| (0..need).map(|at| u8::from(at == row)).collect()).collect();
     let mut factors = [vec![0; need]];

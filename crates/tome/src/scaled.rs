@@ -1,17 +1,17 @@
-//! A block times a byte, added to another block, as fast as the codes do it.
+//! Adds a block times a byte to another block, as fast as the codes do it.
 //!
-//! Whatever factor: it stands somewhere in the matrix of a small code, and having parity follow a
-//! change is that product. Not here: which factors a rebuild takes.
+//! Any factor occurs somewhere in the matrix of a small code, and updating parity for a change is
+//! that product. Not here: which factors a rebuild uses.
 
 use fulgurite_codes::small::{SmallCode, points};
 
 use crate::Result;
 
-/// Adds blocks times one factor.
+/// Adds blocks scaled by one factor.
 #[derive(Clone, Debug)]
 pub struct Scaled(Option<Place>);
 
-/// Where the factor stands.
+/// Where the factor is in the matrix.
 #[derive(Clone, Debug)]
 struct Place {
     code: SmallCode,
@@ -20,18 +20,18 @@ struct Place {
 }
 
 impl Scaled {
-    /// Of this factor.
+    /// Returns the operation for a factor.
     ///
     /// # Errors
-    /// None; what the code says otherwise.
+    /// None; errors of the code are passed on.
     ///
     /// # Panics
-    /// When a factor but zero stands nowhere in the matrix: columns 0 and 1 have all of them.
+    /// When a nonzero factor is nowhere in the matrix: columns 0 and 1 contain all of them.
     pub fn new(factor: u8) -> Result<Self> {
         if factor == 0 {
             return Ok(Self(None));
         }
-        // A code of `column + 1` data and `row + 1` parity has at most 255 of both.
+        // A code of `column + 1` data and `row + 1` parity has at most 255 members in all.
         let places = (0..2u8).flat_map(|column| (0..254 - column).map(move |row| (row, column)));
         let place =
             places.into_iter().find(|(row, column)| points::coefficient(*row, *column) == factor);
@@ -40,7 +40,7 @@ impl Scaled {
         Ok(Self(Some(Place { code, row, column })))
     }
 
-    /// `sum += factor * block`.
+    /// Computes `sum += factor * block`.
     ///
     /// # Errors
     /// [`crate::TomeError::Code`] when the lengths differ.

@@ -1,15 +1,16 @@
-//! Redundancy inside a disk: the parity of one segment, so that few bad blocks wake no other disk.
+//! Redundancy inside a disk: the parity of one segment, so that a few bad blocks spin up no other
+//! disk.
 //!
 //! ```text
 //! fill      data blocks --> parity blocks
-//! delta     one data block changes --> what each parity block changes by
-//! bad       which blocks have not the signature that was noted for them
-//! rebuild   up to m bad blocks out of the others
+//! delta     one data block changes --> change of each parity block
+//! bad       which blocks do not match their recorded signature
+//! rebuild   up to m bad blocks from the others
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.1.) A disk gives back wrong bytes without an error now and
-//! then; signatures find those, the parity only brings back what is known to be bad. Not here:
-//! where blocks lie, and what is done when more are bad than there is parity.
+//! (Pergamum (FAST 2008), section 4.1.) A disk occasionally returns wrong bytes without an error.
+//! Signatures detect those; parity only recovers what is known to be bad. Not here: physical
+//! blocks, and what to do when more blocks are bad than there is parity.
 
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{Signature, signature};
@@ -24,10 +25,10 @@ pub struct SegmentCode {
 }
 
 impl SegmentCode {
-    /// The code of segments split so.
+    /// Returns the code of segments with this many data and parity blocks.
     ///
     /// # Errors
-    /// None for a checked [`Split`]; what the code says otherwise.
+    /// None for a checked [`Split`]; errors of the code are passed on.
     pub fn new(split: Split) -> Result<Self> {
         let code = SmallCode::new(split.data() as usize, split.parity() as usize)?;
         Ok(Self { split, code })
@@ -39,10 +40,10 @@ impl SegmentCode {
         self.split
     }
 
-    /// The parity of all data blocks.
+    /// Computes the parity of all data blocks.
     ///
     /// # Errors
-    /// [`TomeError::Code`] when there are not as many as data blocks, or of different lengths.
+    /// [`TomeError::Code`] when their number or lengths are wrong.
     pub fn fill<D: AsRef<[u8]>>(&self, data: &[D]) -> Result<Vec<Vec<u8>>> {
         let bytes = data.first().map_or(0, |block| block.as_ref().len());
         let mut parity = vec![vec![0; bytes]; self.split.parity() as usize];
@@ -50,7 +51,7 @@ impl SegmentCode {
         Ok(parity)
     }
 
-    /// Has each parity block follow a change of the data block at `position`: the XOR of its old
+    /// Updates each parity block for a change of the data block at `position`: the XOR of its old
     /// and new bytes. `parity` is all parity blocks, in order.
     ///
     /// # Errors
@@ -61,7 +62,7 @@ impl SegmentCode {
         Ok(self.code.update(position, change, &mut outputs)?)
     }
 
-    /// What one parity changes by when the data at `position` does.
+    /// Returns the change of one parity when the data at `position` changes.
     ///
     /// # Errors
     /// [`TomeError::Code`] for data or parity beyond the code.
@@ -71,7 +72,7 @@ impl SegmentCode {
         Ok(product)
     }
 
-    /// Adds what one parity changes by when the data at `position` does.
+    /// Adds the change of one parity when the data at `position` changes.
     ///
     /// # Errors
     /// As [`Self::scaled`]; also for a sum of another length.
@@ -79,7 +80,7 @@ impl SegmentCode {
         Ok(self.code.update(position, change, &mut [(parity, sum)])?)
     }
 
-    /// Which blocks could not be read, or have not their signature.
+    /// Returns which blocks could not be read or do not match their signature.
     #[must_use]
     pub fn bad(blocks: &[Option<Vec<u8>>], signatures: &[Signature]) -> Vec<usize> {
         let is_bad = |(block, noted): (&Option<Vec<u8>>, &Signature)| {
@@ -89,13 +90,13 @@ impl SegmentCode {
         all.filter(|(_, pair)| is_bad(*pair)).map(|(position, _)| position).collect()
     }
 
-    /// Makes bad blocks anew out of the others, and says which those were. Each is compared with
-    /// its signature before it is given back.
+    /// Rebuilds bad blocks from the others, and returns which those were. Each is checked against
+    /// its signature first.
     ///
     /// # Errors
     /// [`TomeError::SegmentLost`] when more are bad than there is parity, [`TomeError::Unlike`]
-    /// when the noted signatures do not belong together, [`TomeError::Count`] when blocks are
-    /// missing from the call. Then nothing was changed.
+    /// when the recorded signatures do not form a codeword, [`TomeError::Count`] when blocks are
+    /// missing from the call. Then nothing is changed.
     pub fn rebuild(
         &self,
         blocks: &mut [Option<Vec<u8>>],

@@ -1,7 +1,8 @@
-//! How many of a segment's blocks, or of a group's regions, are data and how many are parity.
+//! An erasure code (k + m): how many blocks of a segment, or regions of a group, are data and how
+//! many parity.
 //!
-//! Both levels compute with the small code of `codes`, over bytes: its field lies in that of the
-//! signatures, so the signature of parity is the same parity of signatures. Not here: bytes.
+//! Both levels use the small code of `codes`, over bytes: its field is a subfield of that of the
+//! signatures, so the signature of parity is the parity of signatures. Not here: bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{GROUP_MEMBERS_MAX, PARITY_MAX, SEGMENT_BLOCKS_MAX};
 use crate::{Result, TomeError};
 
-/// `data + parity`, such as 62+2 blocks of a segment or 13+3 regions of a group.
+/// A code `data + parity`, such as 62+2 blocks of a segment or 13+3 regions of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Split {
@@ -21,7 +22,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// So many of each.
+    /// Returns a code with so much data and parity.
     ///
     /// # Errors
     /// [`TomeError::Range`] when there is no data, no parity, or more than codes have points for.
@@ -31,33 +32,33 @@ impl Split {
         Ok(Self { data: bounded("data", data, data_max)?, parity })
     }
 
-    /// Blocks or regions with data.
+    /// Number of data members.
     #[must_use]
     pub const fn data(self) -> u32 {
         self.data as u32
     }
 
-    /// Those with parity: how many of all may be lost.
+    /// Number of parity members: how many of all may be lost.
     #[must_use]
     pub const fn parity(self) -> u32 {
         self.parity as u32
     }
 
-    /// Both.
+    /// Number of all members.
     #[must_use]
     pub const fn total(self) -> u32 {
         self.data() + self.parity()
     }
 
-    /// The same, if it has few enough members for a group.
+    /// Returns the same code if it has few enough members for a group.
     ///
     /// # Errors
-    /// [`TomeError::Range`] when it has not.
+    /// [`TomeError::Range`] when it has too many.
     pub fn of_group(self) -> Result<Self> {
         bounded("members of a group", self.total(), GROUP_MEMBERS_MAX).map(|_| self)
     }
 
-    /// What data number `data` is multiplied by in parity number `parity`, both from zero.
+    /// Returns the factor of data number `data` in parity number `parity`, both from zero.
     ///
     /// # Panics
     /// When there is no such data or parity.

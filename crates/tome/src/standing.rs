@@ -1,13 +1,13 @@
-//! How a region stands in its group while a seat of it moves.
+//! Membership states of a region while a member slot of its group moves.
 //!
 //! ```text
-//! member ----> frozen for a move ----> member of the group with the seat moved
+//! member ----> frozen for a move ----> member of the group after the move
 //!                  '---> member again, when the move is dropped
-//! building ----> member               '---> left, if it had the seat
+//! building ----> member               '---> left, if it had the member slot
 //! ```
 //!
 //! A frozen region is not written, and its parities take no more changes once they are quiet; so
-//! what sources tell at different times belongs together. Not here: messages.
+//! sources read at different times are consistent. Not here: messages.
 
 use std::collections::BTreeSet;
 
@@ -18,40 +18,40 @@ use crate::group::{Group, Move};
 use crate::rebuild::Rebuild;
 use crate::{Member, RegionId, TomeId, Version};
 
-/// How a region stands in its group.
+/// The membership state of a region.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// It is a member.
     #[default]
     Member,
-    /// It is a member that is not written, while the seat of another one is made anew.
+    /// A member that is not written, while another member slot is rebuilt.
     Frozen(Move),
-    /// It is being made anew.
+    /// It is being rebuilt.
     Building(Box<Building>),
-    /// Another region has its seat now.
+    /// Another region has taken over its member slot.
     Left,
 }
 
-/// How far a region is that is made anew: the checkpoint.
+/// Progress of a region's rebuild: the checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Building {
-    /// The seat that it takes.
+    /// The member slot that it takes over.
     pub planned: Move,
-    /// When it began.
+    /// When the rebuild began.
     pub since: Instant,
-    /// Sources and factors, when those are known.
+    /// Sources and factors, once chosen.
     pub plan: Option<Rebuild>,
-    /// Segments of the source whose turn it is that are in the sum.
+    /// Segments of the current source that are in the sum.
     pub segment: u32,
-    /// Members that were there when sources were chosen.
+    /// Members that were available when sources were chosen.
     pub available: BTreeSet<Member>,
-    /// The last version that each data member wrote, as far as is known.
+    /// The last version that each data member wrote, as far as known.
     pub latest: Vec<Version>,
 }
 
 impl Building {
-    /// A region that is to take a seat.
+    /// Returns the checkpoint of a region that starts to take over a member slot.
     #[must_use]
     pub const fn new(planned: Move, since: Instant) -> Self {
         Self {
@@ -64,14 +64,15 @@ impl Building {
         }
     }
 
-    /// The tomes that have to know when it has the seat: all others, and the one that had it.
+    /// Returns the tomes to notify once it has the member slot: all other members, and the previous
+    /// one.
     pub fn to_tell(&self, group: &Group) -> BTreeSet<TomeId> {
         let own = self.planned.to.tome;
         let others = group.seats().iter().map(|seat| seat.tome).filter(|tome| *tome != own);
         others.chain([self.planned.from.tome]).collect()
     }
 
-    /// How much of the blocks that are to be read of sources was.
+    /// Returns the fraction of source blocks that was read.
     #[must_use]
     pub fn done(&self, segments: u32) -> Ratio {
         let Some(plan) = &self.plan else { return Ratio::ZERO };
@@ -81,12 +82,13 @@ impl Building {
         Ratio::new(done.min(1.0)).unwrap_or_default()
     }
 
-    /// Below these versions a parity that was made anew has everything of each data member.
+    /// Returns the versions below which a rebuilt parity has every change of each data member.
     pub fn floors(&self) -> impl Iterator<Item = Version> {
         self.latest.iter().map(|latest| latest.next().unwrap_or_default())
     }
 
-    /// Whether it can be the checkpoint of a region that takes a seat of a group.
+    /// Returns whether it can be the checkpoint of a region that takes over a member slot of a
+    /// group.
     pub(crate) fn fits(&self, own: RegionId, group: &Group, segments: u32) -> bool {
         let seats = group.seats().len();
         let of_plan = |plan: &Rebuild| plan.sources().all(|source| source.as_usize() < seats);

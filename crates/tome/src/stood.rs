@@ -1,6 +1,6 @@
-//! The place of a region in its group, kept as one row and changed by rows.
+//! The membership of a region in its group, persisted as one row and changed by rows.
 //!
-//! Not here: what standings mean ([`crate::standing`]).
+//! Not here: the meaning of membership states ([`crate::standing`]).
 
 use std::collections::BTreeSet;
 
@@ -9,26 +9,26 @@ use crate::group::Group;
 use crate::standing::Standing;
 use crate::{Member, RegionId, TomeId, Version};
 
-/// The place of a region in its group, with all that changes when seats move.
+/// The membership of a region, with all that changes when member slots move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stood {
-    /// The group that it is in, or was.
+    /// The group that it is or was in.
     pub group: Group,
-    /// Which member of that.
+    /// Its member number there.
     pub member: Member,
-    /// How it stands there.
+    /// Its membership state.
     pub standing: Standing,
-    /// The last version that its blocks had, those that were thrown away among them.
+    /// The last version that its blocks had, including discarded ones.
     pub latest: Version,
-    /// Whether its blocks were made anew, and names of their objects may not be known here.
+    /// Whether its blocks were rebuilt, so that names of their objects may be unknown here.
     pub is_rebuilt: bool,
-    /// Tomes that are to be told that it took its seat.
+    /// Tomes that have yet to learn that it took its member slot.
     pub untold: BTreeSet<TomeId>,
 }
 
 impl Stood {
-    /// That of a region that is a member and was never anything else; none when the group does not
-    /// have it.
+    /// Returns the membership of a region that has always been a member; `None` when it is not in
+    /// the group.
     #[must_use]
     pub fn new(group: Group, own: RegionId) -> Option<Self> {
         let member = group.member(own)?;
@@ -42,13 +42,14 @@ impl Stood {
         })
     }
 
-    /// Whether it has data, and not parity.
+    /// Whether it has data, not parity.
     #[must_use]
     pub fn is_data(&self) -> bool {
         u32::from(self.member.get()) < self.group.split().data()
     }
 
-    /// Whether a region can stand so, of a tome whose regions have so many segments.
+    /// Whether this membership is possible for a region of a tome whose regions have this many
+    /// segments.
     #[must_use]
     pub fn fits(&self, own: RegionId, segments: u32) -> bool {
         let is_seat = self.group.member(own) == Some(self.member);
@@ -59,14 +60,14 @@ impl Stood {
         }
     }
 
-    /// Changes as a row about seats says. Others change nothing.
+    /// Applies a row about membership. Other rows change nothing.
     pub fn apply(&mut self, own: RegionId, row: &Row) {
         match row {
             Row::Frozen { planned, .. } => {
                 self.standing = planned.map_or(Standing::Member, Standing::Frozen);
             }
             Row::Building { building, .. } => {
-                // What its tome wrote before it was lost had versions up to there.
+                // Its tome wrote versions up to here before it was lost.
                 let wrote = building.latest.get(self.member.as_usize());
                 self.latest = self.latest.max(wrote.copied().unwrap_or_default());
                 self.standing = Standing::Building(Box::new(building.clone()));

@@ -1,4 +1,4 @@
-//! Layouts and segments; trees and groups; tokens; a tome by itself, and a set of them.
+//! Layouts and segments; trees and groups; tokens; a single tome, and a set of them.
 
 mod budget;
 mod consistency;
@@ -24,7 +24,7 @@ use fulgurite_units::RandomStream;
 use crate::whole::{Gathering, Wanted, Whole};
 use crate::{Split, Spot};
 
-/// A split as it is written.
+/// Parses a code such as 3+2.
 fn split(text: &str) -> Split {
     text.parse().unwrap()
 }
@@ -40,7 +40,7 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// An object of blocks that lie in these spots.
+/// Assembles an object from the blocks at these physical blocks.
 fn gathered(disk: &BTreeMap<Spot, Vec<u8>>, spots: &[Spot], wanted: Wanted) -> Option<Whole> {
     let mut gathering = Gathering::new(wanted);
     for spot in spots {

@@ -1,27 +1,26 @@
-//! Spin-up tokens: nobody turns a disk without one, and there are few.
+//! Spin-up tokens: no disk spins up without one, and there are few.
 //!
 //! ```text
 //! tome                          keeper
-//!   Ask(need, nonce)  --------->  ranks who asks, when a token is free
+//!   Ask(need, nonce)  --------->  ranks the tomes that ask, when a token is free
 //!   <--- Offer(token, epoch + 1, nonce)     committed first
 //!   Claim(sent) --------------->  lease until received + LEASE + GRACE
 //!   <--------------- Held(sent)
-//!   may turn until sent + LEASE, less what it takes to stop;   Claim again: longer
+//!   may spin until sent + LEASE, less the time to stop;   Claim again: renews
 //!   Release  ------------------>  free at once
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.3: tokens are passed on by who has one, which ranks those that
-//! ask.) A token that travels over a network that loses messages is lost with one, or is there
-//! twice. So a keeper writes down who has which, and tokens are leases: one whose holder is silent
-//! comes back by itself. Both sides count from moments of their own, the holder from when it sent
-//! and the keeper from when it received, so no clocks are compared; they only have to run equally
-//! fast, to [`LEASE_GRACE`] in [`LEASE`]. Each lease has an epoch, and whoever turns a disk shows
-//! it to the [`Fence`], which refuses an older one. An offer says which question it answers, and
-//! one that answers an earlier question is passed over: else a release that was under way would end
-//! a lease that was claimed after it. Nobody has two tokens, and nobody waits for one while it
-//! holds another, so nobody waits in a circle.
+//! (Pergamum (FAST 2008), section 4.3: the holder of a token passes it on and ranks the tomes that
+//! ask.) Over a network that loses messages such a token gets lost or duplicated. So a token
+//! manager (keeper) records the holders, and tokens are leases: that of a silent holder expires.
+//! Each side counts from its own clock, the holder from when it sent and the token manager from
+//! when it received, so no clocks are compared; their rates may differ by [`LEASE_GRACE`] in
+//! [`LEASE`]. Each lease has an epoch, which a spin-up shows to the [`Fence`]; it refuses an older
+//! one. An offer has the nonce of its request, and an answer to an earlier request is ignored: else
+//! a delayed release would end a lease that was claimed after it. A tome has at most one token, and
+//! none waits for a token while it holds another, so there is no deadlock.
 //!
-//! Not here: the disk, and what it is wanted for beyond the [`Need`].
+//! Not here: the disk, and why it is needed beyond the [`Need`].
 
 mod fence;
 mod holder;
@@ -39,123 +38,125 @@ use crate::limits::{
     AGE_TERM_MAX, AWAKE_SHARE, LEASE, LEASE_GRACE, READ_TERM, REBUILD_TERM, RESTED, SLO, WAIT_TERM,
 };
 
-/// A token, by its number from zero.
+/// A token, numbered from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TokenId(pub u32);
 
-/// How many tokens a set of so many tomes has: one for each twenty, rounded down, and at least one.
+/// Returns the number of tokens of a set of this many tomes: one for each twenty, rounded down, and
+/// at least one.
 #[must_use]
 pub const fn token_count(tomes: u32) -> u32 {
     if tomes < AWAKE_SHARE { 1 } else { tomes / AWAKE_SHARE }
 }
 
-/// Why a tome wants to turn its disk.
+/// Why a tome wants to spin its disk up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
-    /// How long its oldest request waits.
+    /// Age of its oldest request.
     pub age: Duration,
-    /// What was lost is made anew with it.
+    /// Whether it is for a rebuild.
     pub rebuild: bool,
-    /// Somebody reads.
+    /// Whether a reader waits.
     pub read: bool,
-    /// Requests that wait.
+    /// Number of requests that wait.
     pub pending: u32,
-    /// How long its disk has been still; none if it never turned.
+    /// How long its disk has stood still; `None` if it never spun.
     pub still: Option<Duration>,
 }
 
 impl Need {
-    /// How much it is needed, after it was asked for so long ago; the most wins.
+    /// Returns the priority of a request that has waited this long; the highest wins.
     ///
-    /// Every term but the last has a bound, and that one grows with the time since it was asked. So
-    /// after a bounded time nobody who asks later comes first, whatever it needs.
+    /// Every term but the last is bounded, and the last grows with the time since the first
+    /// request. So after a bounded time no later request comes first, whatever it needs: nothing
+    /// starves.
     #[must_use]
     pub fn score(&self, waited: Duration) -> u64 {
         let of = |time: Duration, unit: Duration| time.as_nanos() / (unit.as_nanos() / 1000);
         let age = of(self.age, SLO).min(AGE_TERM_MAX);
         let kinds = u64::from(self.rebuild) * REBUILD_TERM + u64::from(self.read) * READ_TERM;
         let many = u64::from(u32::BITS - self.pending.leading_zeros()) * 100;
-        // A disk that just turned is spared: each spin-up costs it some of its life.
+        // A disk that just spun is spared: each spin-up costs it some of its life.
         let rested = self.still.map_or(1000, |still| of(still, RESTED).min(1000));
         age + kinds + many + rested + of(waited, WAIT_TERM)
     }
 }
 
-/// What a tome tells the keeper.
+/// A message from a tome to the token manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToKeeper {
-    /// It wants a token.
+    /// The tome wants a token.
     Ask {
-        /// For what.
+        /// Its need.
         need: Need,
-        /// A number that it has for this time of wanting one, and for no other.
+        /// A number unique to this need for a token.
         nonce: u64,
     },
-    /// It takes one that it was offered, or keeps the one it has.
+    /// Claims an offered token, or renews the one it has.
     Claim {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// Of which epoch.
+        /// Its epoch.
         epoch: Epoch,
-        /// When it was sent, on the tome's axis: the answer says it again.
+        /// Send time on the tome's clock: echoed in the answer.
         sent: Instant,
     },
     /// Its disk stands still.
     Release {
-        /// Which it had.
+        /// The token.
         token: TokenId,
-        /// Of which epoch.
+        /// Its epoch.
         epoch: Epoch,
     },
 }
 
-/// What the keeper tells a tome.
+/// A message from the token manager to a tome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromKeeper {
-    /// A token is set aside for it.
+    /// A token is reserved for the tome.
     Offer {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// Of which epoch.
+        /// Its epoch.
         epoch: Epoch,
-        /// The number of the question that it answers.
+        /// Nonce of the request that it answers.
         nonce: u64,
     },
-    /// It is its own, until [`LEASE`] after the claim was sent.
+    /// The tome holds the token until [`LEASE`] after the claim was sent.
     Held {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// Of which epoch.
+        /// Its epoch.
         epoch: Epoch,
         /// When the claim was sent.
         sent: Instant,
     },
-    /// It came too late: the token is another's.
+    /// The claim was too late: another tome has the token.
     Stale {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// The epoch that is none any more.
+        /// The epoch that is no longer valid.
         epoch: Epoch,
     },
-    /// Others wait for it: a disk that turns for nothing is put down sooner.
+    /// Others wait for the token: spin an idle disk down sooner.
     Wanted {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// Of which epoch.
+        /// Its epoch.
         epoch: Epoch,
     },
-    /// Somebody waits for it to read: a disk that nobody reads of is put down when it had its turn.
+    /// A tome waits for the token to read: a disk without readers is to spin down after its turn.
     WantedToRead {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// Of which epoch.
+        /// Its epoch.
         epoch: Epoch,
     },
 }
 
-/// How long the keeper takes a claim to hold.
+/// Returns how long the token manager considers a claim valid.
 pub(crate) const fn kept() -> Duration {
     Duration::from_nanos(LEASE.as_nanos() + LEASE_GRACE.as_nanos())
 }

@@ -1,4 +1,4 @@
-//! One tome: what it does about what it is told.
+//! One tome: how it reacts to events.
 //!
 //! ```text
 //!           clients    tomes    keeper    disk: Up, Down, Read
@@ -7,18 +7,17 @@
 //!            tasks    deltas    token ---> phase      Still > Rising > Turning > Sinking
 //!              |         |                  |
 //!              '----> one job at a time <---'
-//!                     read, look at signatures, heal; write to new spots; commit; answer
+//!                     read, verify signatures, repair; write elsewhere; commit; answer
 //! ```
 //!
-//! A job reads what it needs, and each block is compared with its signature before anything is made
-//! of it; what is bad is made anew out of its segment and written elsewhere. Then everything is
-//! written to spots that nothing lies in, and one commit switches to them, so a crash at any point
-//! leaves the state before or the one after. Whatever is not in the [`Awake`] store may be
-//! forgotten: tasks of clients, who ask again, and what other tomes are known to have, which they
-//! are asked.
+//! A job reads what it needs, and each block is verified against its signature before use. A bad
+//! one is rebuilt from its segment and written elsewhere. Then everything is written to free
+//! physical blocks, and one commit switches to them, so a crash at any point leaves the state
+//! before or after. Whatever is not in the [`Awake`] store may be forgotten: client requests are
+//! retried, and other tomes are queried for what they have.
 //!
-//! Nothing is read or written but while the disk turns, and that it does under a token only. When a
-//! lease ends the disk is put down whatever waits; before, not while deltas are unsent.
+//! The disk is read and written only while it spins, and it spins only under a token. When a lease
+//! ends the disk spins down whatever is waiting; before that, not while deltas are unsent.
 
 mod budget;
 mod build;
@@ -57,67 +56,67 @@ pub struct Tome {
     now: Instant,
     phase: Phase,
     holder: Holder,
-    /// Why and since when the disk does what it does.
+    /// Since when the disk is in its power state, and why.
     rest: power::Rest,
-    /// Spots that something lies in, or is needed from.
+    /// Physical blocks in use, or needed for a change.
     spots: Bits,
-    /// Data blocks that objects have, by region.
+    /// Data blocks in use by objects, by region.
     used: BTreeMap<RegionIndex, Bits>,
-    /// Segments of which more is bad than their parity brings back, and which blocks.
+    /// Segments with more bad blocks than parity, and which blocks.
     broken: BTreeMap<(RegionIndex, u32), Vec<Offset>>,
     tasks: VecDeque<(Instant, Task)>,
-    /// Reads that went before others that waited longer, one after the other.
+    /// Reads in a row that overtook requests that waited longer.
     reads_ahead: usize,
     job: Option<Job>,
     jobs: u64,
     deltas: Deltas,
     mends: mend::Mends,
     builds: build::Builds,
-    /// Tomes that are lost, as far as was told.
+    /// Lost tomes, as last reported by the set.
     absent: BTreeSet<TomeId>,
-    /// Whether no other disk of the set turns while this one does.
+    /// Whether no other disk of the set spins while this one does.
     turns_alone: bool,
-    /// How long its disk turns for nothing, if nobody waits for its token.
+    /// How long its disk may idle, if no tome waits for its token.
     idle: Duration,
-    /// Whether its disk is to turn, for whoever has to know whether it works.
+    /// Whether its disk must spin to find out whether it works.
     is_probed: bool,
-    /// When others were told about seats last.
+    /// When messages about member slots were last repeated.
     seats_told: Option<Instant>,
-    /// Who is to be told when an object is protected.
+    /// Requests to answer when their object is protected.
     watched: BTreeMap<String, RequestId>,
     scrub: scrub::Scrub,
     budget: budget::Budget,
-    /// Folding failed; it is tried again then.
+    /// Backoff after a failure to apply deltas.
     folds_rest: Option<Instant>,
     checking: Option<checks::Check>,
-    /// Questions of checks so far.
+    /// Requests to other tomes so far.
     rounds: u64,
 }
 
-/// What of a tome is not protected by its groups yet.
+/// Data that is not protected by the tome's groups yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unprotected {
-    /// Bytes of blocks whose change not every parity has.
+    /// Bytes of blocks with a change that some parity lacks.
     pub bytes: ByteCount,
-    /// How long the oldest of them waits.
+    /// Age of the oldest of them.
     pub age: Duration,
 }
 
 impl Tome {
-    /// The tome that has this awake store, and whose disk stands still. `seed` says which blocks a
-    /// limited scrub looks at, and is another at each start.
+    /// Returns the tome with this metadata store and with its disk standing still. `seed` selects
+    /// the blocks of limited scrubs, and must differ at each start.
     ///
     /// # Errors
-    /// None for a checked layout; what the code says otherwise.
+    /// None for a checked layout; errors of the code are passed on.
     ///
     /// # Panics
-    /// When two blocks of the awake store lie in one spot.
+    /// When two blocks of the metadata store share a physical block.
     pub fn new(now: Instant, awake: Awake, seed: Seed) -> Result<Self> {
         let code = SegmentCode::new(awake.layout().segment())?;
         let mut spots = Bits::new(usize::try_from(awake.layout().spots()).unwrap_or(usize::MAX));
         let mut used = BTreeMap::new();
         for (index, region) in awake.regions() {
-            // A set of all spots would be as large as what is kept of them.
+            // A set of all physical blocks would be as large as the metadata store of them.
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
             let mut kept: BTreeSet<Spot> = pending
                 .flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]))
@@ -172,39 +171,39 @@ impl Tome {
         })
     }
 
-    /// How many tokens the set has, for a tome that is told; otherwise it may have many.
+    /// Tells the tome how many tokens the set has; by default it assumes several.
     #[must_use]
     pub fn of_tokens(mut self, count: u32) -> Self {
         self.turns_alone = count == 1;
         self
     }
 
-    /// How long its disk turns for nothing before it is put down: [`IDLE_MIN`] to [`IDLE_MAX`].
+    /// Sets how long its disk idles before it is spun down: [`IDLE_MIN`] to [`IDLE_MAX`].
     #[must_use]
     pub fn idle_for(mut self, idle: Duration) -> Self {
         self.idle = idle.clamp(IDLE_MIN, IDLE_MAX);
         self
     }
 
-    /// Has its disk turn as soon as it may, whatever else it is needed for: it failed, and whether
-    /// it works is known when it turns.
+    /// Spins its disk up as soon as permitted, whatever else it is needed for: it failed, and a
+    /// spin-up shows whether it works.
     pub const fn probe_disk(&mut self) {
         self.is_probed = true;
     }
 
-    /// What it keeps awake.
+    /// Its metadata store.
     #[must_use]
     pub const fn awake(&self) -> &Awake {
         &self.awake
     }
 
-    /// Whether its disk turns, or was told to.
+    /// Whether its disk is spinning, or was told to.
     #[must_use]
     pub const fn turns(&self) -> bool {
         !matches!(self.phase, Phase::Still)
     }
 
-    /// What its groups do not protect yet.
+    /// Returns what its groups do not protect yet.
     #[must_use]
     pub fn unprotected(&self) -> Unprotected {
         let seated = || self.awake.regions().filter(|(_, r)| *r.standing() != Standing::Left);
@@ -220,20 +219,19 @@ impl Tome {
         }
     }
 
-    /// Blocks that are bad and were not made anew yet: more of their segments is than those bring
-    /// back.
+    /// Number of bad blocks not rebuilt yet: their segments have more of them than parity.
     #[must_use]
     pub fn bad_blocks(&self) -> u64 {
         self.broken.values().map(|bad| bad.len().max(1) as u64).sum()
     }
 
-    /// Whether a segment is beyond its parity, as far as is known.
+    /// Whether a segment is known to have more bad blocks than parity.
     #[must_use]
     pub fn is_broken(&self, region: RegionIndex, segment: u32) -> bool {
         self.broken.contains_key(&(region, segment))
     }
 
-    /// Notes rows and has them kept.
+    /// Applies rows and has them persisted.
     fn commit(&mut self, rows: Vec<Row>, out: &mut Outbox<Command>) {
         for row in &rows {
             self.awake.apply(row).expect("a tome makes rows that fit its own awake store");
@@ -272,7 +270,7 @@ impl Tome {
         if is_put || self.awake.object(&name).is_some() {
             return Err(TomeError::ObjectExists { name });
         }
-        // No disk is woken for what has no room.
+        // No disk spins up for an object that has no room.
         let (blocks, split) =
             (bytes.len().div_ceil(self.block_len()), self.awake.layout().segment());
         let segments = blocks.div_ceil(split.data() as usize);
@@ -296,7 +294,7 @@ impl Tome {
         Ok(())
     }
 
-    /// Removes an object; its blocks stay as they are until they are written again.
+    /// Removes an object; its blocks stay as they are until they are rewritten.
     fn delete(&mut self, request: RequestId, name: String, out: &mut Outbox<Command>) {
         let Some(object) = self.awake.object(&name).cloned() else {
             let answer = Answer::Refused(TomeError::NoObject { name });

@@ -1,4 +1,4 @@
-//! The tree of signatures of a region: one root that stands for all its blocks in their order.
+//! The signature tree of a region: one root that stands for all its blocks in order.
 //!
 //! ```text
 //! node = signature of all bytes below it = sig(left) + a^|left| sig(right)
@@ -11,37 +11,37 @@
 //! ```
 //!
 //! (Pergamum (FAST 2008), section 4.2 and figure 4.) A node is the signature of the concatenation
-//! and not the sum of its children: two blocks that changed places have the same sum, and with it
-//! they would have the same root. It is linear all the same, so nodes of a group's members at one
-//! place are a word of the group's code, and a change of one block goes up to the root without its
-//! neighbors. A node without a right child is its left one: what is missing counts as zeros.
+//! of its children, not their sum: two blocks that swapped places have the same sum, and would have
+//! the same root. It is still linear, so nodes of a group's members at one position form a
+//! codeword, and a change of one block goes up to the root without its neighbors. A node without a
+//! right child equals its left one: missing blocks count as zeros.
 //!
-//! What it says is what the awake store says. It finds updates that were lost or torn, without any
-//! disk; that a block still is on the platter as it was written is found by reading it, only.
+//! The tree covers what the metadata store records. It detects lost or torn updates without any
+//! disk; only reading a block shows that the platter still has it as written.
 
 use fulgurite_codes::{SIGNATURE_BLOCK, Signature};
 
 use crate::{Offset, Result, TomeError};
 
-/// Signatures of blocks, and the nodes above them.
+/// The signatures of blocks, and the nodes above them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureTree {
     block_bytes: u64,
-    /// Level 0 are the blocks; each level has half of the one below, rounded up.
+    /// Level 0 is the blocks; each level has half of the one below, rounded up.
     levels: Vec<Vec<Signature>>,
 }
 
 impl SignatureTree {
-    /// The tree of so many blocks of zeros.
+    /// Returns the tree of this many blocks of zeros.
     ///
     /// # Errors
-    /// [`TomeError::BlockBytes`] when blocks are no whole blocks of signatures,
+    /// [`TomeError::BlockBytes`] when blocks are not a multiple of signature blocks,
     /// [`TomeError::Range`] when there are none.
     pub fn zeros(blocks: u32, block_bytes: u64) -> Result<Self> {
         Self::new(vec![Signature::ZERO; blocks as usize], block_bytes)
     }
 
-    /// The tree over signatures of blocks.
+    /// Returns the tree over signatures of blocks.
     ///
     /// # Errors
     /// As [`Self::zeros`].
@@ -69,13 +69,13 @@ impl SignatureTree {
         Ok(tree)
     }
 
-    /// Blocks.
+    /// Number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.levels[0].len()
     }
 
-    /// Levels below the root.
+    /// Number of levels below the root.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.levels.len() - 1
@@ -87,7 +87,7 @@ impl SignatureTree {
         self.levels[self.depth()][0]
     }
 
-    /// The signature of one block.
+    /// Returns the signature of one block.
     ///
     /// # Panics
     /// When there is no such block.
@@ -96,14 +96,14 @@ impl SignatureTree {
         self.levels[0][offset.as_usize()]
     }
 
-    /// A node; none where the tree has none.
+    /// Returns a node; `None` where the tree has none.
     #[must_use]
     pub fn node(&self, level: usize, index: usize) -> Option<Signature> {
         self.levels.get(level)?.get(index).copied()
     }
 
-    /// Has a block's signature and all nodes above it follow a change, of which `change` is the
-    /// signature: that of its old bytes plus that of its new ones.
+    /// Updates a block's signature and all nodes above it. `change` is the signature of the change:
+    /// that of the old bytes plus that of the new ones.
     ///
     /// # Errors
     /// [`TomeError::NoOffset`] when there is no such block.
@@ -124,22 +124,22 @@ impl SignatureTree {
         Ok(())
     }
 
-    /// Bytes that all its nodes take.
+    /// Bytes that all nodes take.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.levels.iter().map(|level| level.capacity() * size_of::<Signature>()).sum()
     }
 
-    /// Bytes of blocks that a whole node of a level stands for.
+    /// Returns the bytes of blocks below a full node of a level.
     fn bytes_below(&self, level: usize) -> u64 {
         self.block_bytes << level
     }
 }
 
-/// The signature of bytes that stand behind `bytes` of zeros.
+/// Returns the signature of bytes that follow `bytes` of zeros.
 ///
 /// # Errors
-/// [`TomeError::Code`] when those are no whole blocks of signatures.
+/// [`TomeError::Code`] when those are not a multiple of signature blocks.
 pub fn shifted(signature: Signature, bytes: u64) -> Result<Signature> {
     Ok(Signature::ZERO.concatenate(signature, bytes)?)
 }

@@ -1,57 +1,57 @@
-//! An object on its way from a disk into the bytes that are handed out.
+//! Assembles an object read from a disk and verifies it on the way.
 //!
 //! ```text
-//! Wanted      signatures of its blocks in order, its bytes and their digest
-//! Gathering   block 0 | block 1 | ...     each: read behind the others, compared, digested
-//! Whole       all of it, and all of it right; nothing else makes one
+//! Wanted      signatures of its blocks in order, its length and digest
+//! Gathering   block 0 | block 1 | ...     each: appended, verified, added to the digest
+//! Whole       complete and verified; nothing else makes one
 //! ```
 //!
-//! Each block is looked at while it is in the processor's cache, so its bytes are moved once. A
-//! block that is another than was noted ends it: then its tome reads the object block by block, and
-//! heals it. Not here: where blocks lie.
+//! Each block is verified while it is in the processor's cache, so its bytes are moved once. A
+//! block that does not match ends it: then the tome reads the object block by block and repairs it.
+//! Not here: physical blocks.
 
 use fulgurite_codes::{Checksum, RunningChecksum, Signature, signature};
 
-/// What an object has to be.
+/// The expected content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The signature of each block, in order.
     pub signatures: Vec<Signature>,
     /// Bytes of a block.
     pub block_bytes: usize,
-    /// Bytes of the object; zeros behind them fill the last block.
+    /// Bytes of the object; zeros pad the last block.
     pub bytes: u64,
-    /// Their digest.
+    /// The digest of those bytes.
     pub digest: Checksum,
 }
 
-/// An object of which some blocks are there.
+/// An object that is partly read.
 #[derive(Debug)]
 pub struct Gathering {
     wanted: Wanted,
-    /// Blocks that came, all of them right.
+    /// Blocks that were read and verified.
     good: usize,
     buffer: Vec<u8>,
     digest: RunningChecksum,
 }
 
-/// The bytes of an object, compared with the signatures of its blocks and with its digest.
+/// The bytes of an object, verified against the signatures of its blocks and its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole(Vec<u8>);
 
 impl Gathering {
-    /// Nothing is there yet.
+    /// Returns an assembler without any blocks.
     #[must_use]
     pub fn new(wanted: Wanted) -> Self {
         let buffer = Vec::with_capacity(wanted.signatures.len() * wanted.block_bytes);
         Self { wanted, good: 0, buffer, digest: RunningChecksum::new() }
     }
 
-    /// Has the next block filled in, behind the others, and says its signature if it is the one
-    /// that is wanted. After one that is not, nothing comes of it any more.
+    /// Reads the next block and returns its signature if it is the expected one. After a wrong
+    /// block the assembly can no longer succeed.
     ///
     /// # Errors
-    /// What `read` says.
+    /// Errors of `read`.
     ///
     /// # Panics
     /// When all blocks are there.
@@ -76,7 +76,7 @@ impl Gathering {
         Ok(Some(found))
     }
 
-    /// The object, if all blocks are there, each is the one that was wanted, and so are all bytes.
+    /// Returns the object, if all blocks are there and they and the digest match.
     #[must_use]
     pub fn finish(self) -> Option<Whole> {
         let Self { wanted, good, mut buffer, digest } = self;

@@ -1,4 +1,4 @@
-//! How signatures travel and are stored: as their eight bytes.
+//! How signatures are serialized: as their eight bytes.
 //!
 //! Not here: messages.
 

@@ -1,36 +1,36 @@
-//! Whether signatures belong together, and if not whose is wrong: the code's checks on signatures.
+//! Syndrome check on signatures: whether they form a codeword, and if not which one is wrong.
 //!
 //! ```text
-//! s_j = parity j  -  sum over i of c_ji data i          all zero: they belong together
+//! s_j = parity j  -  sum over i of c_ji data i          all zero: a codeword
 //! data i is wrong by e:     s_j = c_ji e for every j, and c_0i = 1, so e = s_0
 //! parity j is wrong by e:   s_j = e, and all others are zero
 //! ```
 //!
-//! The same for the blocks of a segment and the regions of a group. With one parity a wrong word
-//! is only known to be wrong; with two or more one wrong member is named, since no two columns of
-//! the code are multiples of each other. Two wrong members may look like a third one or like none:
-//! with r parities, up to r - 1 wrong members are never taken for a word that belongs together,
-//! nor are r, but only one is named. Not here: which of the disks has to be woken for it.
+//! The same for the blocks of a segment and the regions of a group. With one parity an error is
+//! only detected; with two or more a single wrong member is located, since no two columns of the
+//! code are multiples of each other. Two wrong members may look like a third one, or like no single
+//! one: with r parities, up to r wrong members are never taken for a codeword, but only one is
+//! located. Not here: which of the disks to spin up for it.
 
 use fulgurite_codes::Signature;
 use serde::{Deserialize, Serialize};
 
 use crate::{Member, Result, Split, TomeError};
 
-/// What the signatures of a word say.
+/// The result of a syndrome check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// They belong together.
+    /// The signatures form a codeword.
     Consistent,
-    /// They do not, and would if this one were another.
+    /// They do not, but would if this one were different.
     Wrong(Member),
-    /// They do not, and which of them is wrong is not known.
+    /// They do not, and which of them is wrong is ambiguous.
     Unnamed,
 }
 
 impl Verdict {
-    /// Who is wrong, if that is known.
+    /// The wrong member, if known.
     #[must_use]
     pub const fn culprit(&self) -> Option<Member> {
         match self {
@@ -40,10 +40,10 @@ impl Verdict {
     }
 }
 
-/// The checks of a word: one signature for each parity.
+/// Computes the syndromes of a word: one signature for each parity.
 ///
 /// # Errors
-/// [`TomeError::Count`] when the word has not one signature for each member.
+/// [`TomeError::Count`] when the word does not have one signature for each member.
 pub fn syndromes(split: Split, word: &[Signature]) -> Result<Vec<Signature>> {
     let (have, need) = (word.len(), split.total() as usize);
     if have != need {
@@ -57,7 +57,7 @@ pub fn syndromes(split: Split, word: &[Signature]) -> Result<Vec<Signature>> {
     Ok(parity.iter().enumerate().map(syndrome).collect())
 }
 
-/// Whether a word belongs together, and who is wrong if not.
+/// Checks whether a word is a codeword, and locates the wrong member if not.
 ///
 /// # Errors
 /// As [`syndromes`].
@@ -65,7 +65,7 @@ pub fn judge(split: Split, word: &[Signature]) -> Result<Verdict> {
     Ok(named(split, &syndromes(split, word)?))
 }
 
-/// What checks say.
+/// Interprets syndromes.
 fn named(split: Split, syndromes: &[Signature]) -> Verdict {
     let mut failed = syndromes.iter().enumerate().filter(|(_, s)| **s != Signature::ZERO);
     let Some((first, error)) = failed.next() else { return Verdict::Consistent };
@@ -75,7 +75,7 @@ fn named(split: Split, syndromes: &[Signature]) -> Verdict {
     if failed.next().is_none() {
         return Verdict::Wrong(Member::at(split.data() as usize + first));
     }
-    // Row 0 of the code is all ones: if a data member is wrong, its error is the first check.
+    // Row 0 of the code is all ones: if a data member is wrong, its error is the first syndrome.
     let fits = |i: &usize| {
         syndromes.iter().enumerate().all(|(j, s)| *s == error.scale8(split.coefficient(j, *i)))
     };

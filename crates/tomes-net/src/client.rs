@@ -1,4 +1,4 @@
-//! The calls of proto/tome.proto, for who makes them.
+//! Client stubs for the calls of proto/tome.proto.
 //!
 //! Not here: what they are for.
 
@@ -25,12 +25,12 @@ pub(crate) const STATUS: &str = "/fulgurite.tome.v1.Tome/Status";
 pub(crate) const LIST: &str = "/fulgurite.tome.v1.Tome/List";
 pub(crate) const ASK: &str = "/fulgurite.tome.v1.Tome/Ask";
 
-/// All of them, for the test that reads the file.
+/// All calls, for the test that reads the file.
 #[cfg(test)]
 pub(crate) const CALLS: [&str; 9] =
     [LETTERS, SESSION, PUT, GET, DELETE, PROTECTED, STATUS, LIST, ASK];
 
-/// Who calls.
+/// A client of a tome.
 #[derive(Clone, Debug)]
 pub(crate) struct Client(Grpc<Channel>);
 

@@ -1,6 +1,6 @@
-//! Connections to tomes, and how long is rested when there is none.
+//! Connections to tomes, and the backoff between attempts.
 //!
-//! Not here: what is said on a connection.
+//! Not here: what is sent on a connection.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::limits::{
 use crate::tls::{Name, Tls};
 use crate::{NetError, Result};
 
-/// How long is rested before a connection is tried again.
+/// Backoff limits for connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rests {
-    /// After the first failure; it doubles with each.
+    /// Backoff after the first failure; it doubles with each.
     pub min: Duration,
-    /// At most.
+    /// Longest backoff.
     pub max: Duration,
 }
 
@@ -31,7 +31,7 @@ impl Default for Rests {
     }
 }
 
-/// How often a connection failed since one lasted.
+/// Backoff state of a connection.
 #[derive(Debug)]
 pub(crate) struct Rest {
     rests: Rests,
@@ -44,12 +44,12 @@ impl Rest {
         Self { rests, next: rests.min, began: Instant::now() }
     }
 
-    /// A connection is tried now.
+    /// Records the start of an attempt.
     pub(crate) fn begin(&mut self) {
         self.began = Instant::now();
     }
 
-    /// It ended: how long to rest.
+    /// Records the end of a connection; returns the backoff.
     pub(crate) fn ended(&mut self, was_there: bool) -> Duration {
         if was_there && self.began.elapsed() >= LASTED {
             self.next = self.rests.min;
@@ -60,13 +60,13 @@ impl Rest {
     }
 }
 
-/// Has a socket send at once, and end when nobody confirms what it sent.
+/// Makes a socket send without delay, and close when sent data is not acknowledged.
 pub(crate) fn ready(socket: &TcpStream) -> std::io::Result<()> {
     socket.set_nodelay(true)?;
     socket2::SockRef::from(socket).set_tcp_user_timeout(Some(UNCONFIRMED_MAX))
 }
 
-/// Connects to whom is meant, or to nobody.
+/// Connects to the peer with this name, or fails.
 pub(crate) async fn dial(address: &str, name: Name, tls: &Tls) -> Result<Channel> {
     let failed = |what: String| NetError::Connect { address: address.to_owned(), what };
     let endpoint = Endpoint::from_shared(format!("http://{}", name.in_set(tls.set())));

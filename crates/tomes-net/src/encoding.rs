@@ -1,7 +1,7 @@
-//! What is in the bytes of letters, tokens, introductions and greetings: a version, then postcard.
+//! Encoding of messages, tokens, introductions and greetings: a version, then postcard.
 //!
-//! A tome that is of an earlier version refuses what it does not know; to the core that is a lost
-//! letter. Groups are looked at as if they were made here. Not here: the messages around them.
+//! A tome of an earlier version rejects what it does not know; to the core that is a lost message.
+//! Groups are validated as if they were created here. Not here: the messages around them.
 
 use fulgurite_tome::group::Group;
 use fulgurite_tome::message::Message;
@@ -11,15 +11,15 @@ use serde::de::DeserializeOwned;
 
 use crate::{NetError, Result};
 
-/// The version that is written.
+/// The version written.
 const VERSION: u8 = 1;
 
-/// The bytes of a value.
+/// Encodes a value.
 pub(crate) fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>> {
     postcard::to_extend(value, vec![VERSION]).map_err(|_| NetError::Undecoded { what })
 }
 
-/// The value in these bytes, all of them.
+/// Decodes a value from exactly these bytes.
 pub(crate) fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => match postcard::take_from_bytes(rest) {
@@ -33,7 +33,7 @@ pub(crate) fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> R
     }
 }
 
-/// A message of a tome.
+/// Decodes a message of a tome.
 pub(crate) fn message(bytes: &[u8]) -> Result<Message> {
     let message = decode("a letter", bytes)?;
     match &message {
@@ -56,7 +56,7 @@ pub(crate) fn message(bytes: &[u8]) -> Result<Message> {
     Ok(message)
 }
 
-/// What a set asks.
+/// Decodes a query of a set.
 pub(crate) fn question(bytes: &[u8]) -> Result<Question> {
     let question: Question = decode("a question", bytes)?;
     match &question {
@@ -73,7 +73,7 @@ pub(crate) fn question(bytes: &[u8]) -> Result<Question> {
     Ok(question)
 }
 
-/// What a set says first.
+/// Decodes the introduction of a set.
 pub(crate) fn introduction(bytes: &[u8]) -> Result<Introduction> {
     let introduction: Introduction = decode("an introduction", bytes)?;
     introduction.groups.iter().try_for_each(|group| checked("an introduction", group))?;

@@ -1,11 +1,11 @@
-//! What can go wrong between tomes, with what a caller needs to act.
+//! Errors between tomes, with what a caller needs to act.
 
 use std::path::{Path, PathBuf};
 
 use fulgurite_tomes::TomesError;
 use fulgurite_units::ErrorKind;
 
-/// Something of the network of tomes is not as it has to be.
+/// A failed operation on the network of tomes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]

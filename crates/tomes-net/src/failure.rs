@@ -1,5 +1,5 @@
-//! Errors of a tome over the wire and back: the caller has the error that it would have had of a
-//! tome in its own process.
+//! Errors of a tome over the wire and back: the caller gets the same error as from a tome in its
+//! own process.
 //!
 //! | kind | code of gRPC |
 //! | --- | --- |
@@ -10,8 +10,8 @@
 //! | invalid | `INVALID_ARGUMENT` |
 //! | internal | `INTERNAL` |
 //!
-//! What a caller tells apart by more than its kind has a reason in the details. A status without
-//! details is none of a tome: nobody knows what became of what was asked.
+//! Distinctions beyond the kind have a reason in the details. A status without details does not
+//! come from a tome: the outcome of the request is unknown.
 
 use bytes::Bytes;
 use fulgurite_tome::{TomeError, TomeId};
@@ -28,7 +28,7 @@ const GIVEN_UP: u32 = 3;
 const NOT_ASKED: u32 = 4;
 const UNANSWERED: u32 = 5;
 
-/// An error as it travels.
+/// Converts an error to a gRPC status.
 #[expect(clippy::wildcard_enum_match_arm, reason = "errors and kinds may become more")]
 pub(crate) fn status(error: &TomesError) -> Status {
     let (reason, text) = match error {
@@ -55,7 +55,7 @@ pub(crate) fn status(error: &TomesError) -> Status {
     Status::with_details(code, error_chain(error), Bytes::from(details))
 }
 
-/// The error that a tome answered with.
+/// Converts the status of a tome back to an error.
 pub(crate) fn error(tome: TomeId, status: &Status) -> TomesError {
     let failure = Failure::decode(status.details()).ok().filter(|failure| failure.kind != 0);
     let Some(Failure { kind, reason, text }) = failure else {

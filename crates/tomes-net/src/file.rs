@@ -1,4 +1,4 @@
-//! `tomes.toml`: which set it is, where each of its tomes is, and whose certificates are used.
+//! `tomes.toml`: the id of the set, where each of its tomes is, and the certificates.
 //!
 //! ```toml
 //! set = "5e7b3c1a-0d6f-4a53-9f0e-0c2f6a1d9b42"
@@ -13,8 +13,8 @@
 //! 1 = { address = "10.0.0.11:7443" }
 //! ```
 //!
-//! One file is for all processes but for its certificate and key. Not here: what is in the files
-//! that it names.
+//! All processes use the same file, except for certificate and key. Not here: the content of the
+//! files that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,23 +27,23 @@ use serde::Deserialize;
 use crate::tls::{self, TlsFiles};
 use crate::{NetError, Result};
 
-/// What the file says.
+/// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TomesFile {
-    /// The set.
+    /// Id of the set.
     pub set: TomeSetId,
-    /// Whose certificates.
+    /// Certificates and key.
     pub tls: TlsFiles,
-    /// Where each tome is; all of them, numbered from zero.
+    /// Location of each tome, numbered from zero without gaps.
     pub tomes: BTreeMap<TomeId, Whereabouts>,
 }
 
-/// Where a tome is.
+/// Location of a tome.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whereabouts {
-    /// In the process of the set, with its disk's files in this folder.
+    /// In the process of the set, with its disk in this folder.
     Here(PathBuf),
-    /// In a process of its own, which answers at this host and port.
+    /// In a process of its own, at this host and port.
     At(String),
 }
 
@@ -74,10 +74,10 @@ impl TomesFile {
         Self::parse(&text, folder).map_err(wrong)
     }
 
-    /// What a text says, with paths from a folder.
+    /// Parses a text, with paths relative to a folder.
     ///
     /// # Errors
-    /// What is wrong with it, in words, with a line where there is one.
+    /// A description of the error, with a line number where there is one.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let raw: Raw = settings::from_toml(text).map_err(|error| error.to_string())?;
         let set = raw.set.parse().map_err(|_| format!("set = {:?} is no id", raw.set))?;
@@ -93,7 +93,7 @@ impl TomesFile {
         Ok(Self { set, tls: TlsFiles { ca, certificate, key }, tomes })
     }
 
-    /// Tomes in processes of their own, with their addresses.
+    /// Returns tomes in processes of their own, with their addresses.
     #[must_use]
     pub fn addresses(&self) -> BTreeMap<TomeId, String> {
         let at = |(tome, place): (&TomeId, &Whereabouts)| match place {
@@ -103,7 +103,7 @@ impl TomesFile {
         self.tomes.iter().filter_map(at).collect()
     }
 
-    /// Tomes in the process of the set, with the folders of their disks.
+    /// Returns tomes in the process of the set, with the folders of their disks.
     #[must_use]
     pub fn roots(&self) -> BTreeMap<TomeId, PathBuf> {
         let here = |(tome, place): (&TomeId, &Whereabouts)| match place {

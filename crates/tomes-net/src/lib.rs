@@ -1,19 +1,18 @@
-//! Tomes in processes of their own: gRPC between them and their set, over TLS on which both sides
-//! show a certificate.
+//! Tomes in processes of their own: gRPC between them and their set, over mutual TLS.
 //!
 //! ```text
 //! file       tomes.toml: which tome is where          serve     processes, as the file says
-//! tls        whose certificate says which name        server    listens for one tome
-//! wire       messages, by hand                        served    answers for it, if one may ask
-//! client     calls, by hand: who makes them           remote    a tome, for its set
-//! service    and who answers                          session     what goes on while it answers
+//! tls        names in certificates                    server    listens for one tome
+//! wire       messages, by hand                        served    answers for it, if permitted
+//! client     calls, by hand: client side              remote    a tome, for its set
+//! service    and server side                          session   from connect to disconnect
 //! encoding   what is in their bytes, with versions    post      the network of one tome
-//! failure    errors over the wire and back            route      its letters to one other
-//! dial       connections, and rests between them
+//! failure    errors over the wire and back            route     its messages to one other
+//! dial       connections, and backoff between them
 //! ```
 //!
-//! What a tome or a set does is decided in `fulgurite-tomes`. A letter is from the tome that the
-//! certificate of its sender names, or it is refused. Design note 0030; for operators
+//! `fulgurite-tomes` decides what a tome or a set does. A message comes from the tome that the
+//! certificate of its sender names, or it is rejected. Design note 0030; for operators
 //! docs/tomes-network.md.
 
 mod client;

@@ -1,7 +1,7 @@
-//! The network of a tome that is in a process of its own: a route to each other such tome, and to
-//! the process of the set in the session that it began.
+//! The network of a tome in a process of its own: a route to each other such tome, and to the
+//! process of the set through the session that it began.
 //!
-//! Not here: what comes in.
+//! Not here: incoming messages.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,10 @@ use crate::limits::LETTER_BYTES_MAX;
 use crate::route::Route;
 use crate::wire::{Letter, ToSet};
 
-/// What goes to the set while it is there.
+/// Channel to the set during a session.
 pub(crate) type Answers = mpsc::Sender<Result<ToSet, Status>>;
 
-/// Carries what one tome says.
+/// Carries the messages of one tome.
 #[derive(Debug)]
 pub(crate) struct Post {
     set: TomeSetId,
@@ -37,22 +37,22 @@ impl Post {
         Self { set, routes, session: Mutex::default(), lost: AtomicU64::new(0) }
     }
 
-    /// A session begins; the one before is over.
+    /// Starts a session; the previous one is over.
     pub(crate) fn joined(&self, session: u64, answers: Answers) {
         *self.session() = Some((session, answers));
     }
 
-    /// The session is over, unless there is a later one.
+    /// Ends the session, unless there is a later one.
     pub(crate) fn left(&self, session: u64) {
         self.session().take_if(|(last, _)| *last == session);
     }
 
-    /// Nobody is there any more.
+    /// Ends any session for good.
     pub(crate) fn close(&self) {
         *self.session() = None;
     }
 
-    /// Messages that were lost here.
+    /// Number of messages dropped here.
     pub(crate) fn lost(&self) -> u64 {
         let routes: u64 = self.routes.values().map(Route::lost).sum();
         routes + self.lost.load(Ordering::Relaxed)
@@ -89,11 +89,11 @@ impl Network for Post {
         }
     }
 
-    /// The keeper is in the process of the set, and never here.
+    /// The token manager is in the process of the set, never here.
     fn tell_holder(&self, _: TomeId, _: FromKeeper) {}
 }
 
-/// A message as it travels; none that cannot be written.
+/// Encodes a message for the wire; `None` if that fails.
 pub(crate) fn letter(
     set: TomeSetId,
     from: TomeId,

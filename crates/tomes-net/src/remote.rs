@@ -1,5 +1,5 @@
-//! A tome in another process, for its set: each question is a call, and each ends, whatever becomes
-//! of the connection.
+//! A tome in another process, for its set: each request is a call, and each ends, whatever happens
+//! to the connection.
 //!
 //! Not here: when a session begins ([`crate::session`]).
 
@@ -28,20 +28,20 @@ use crate::session::{Here, Seat, State, run};
 use crate::tls::Tls;
 use crate::wire::{Bytes, FromSet, PutPart, StatusReply};
 
-/// Where a tome is, and as whom it is asked.
+/// Options of a remote tome.
 #[derive(Debug)]
 pub struct RemoteOptions {
-    /// Which.
+    /// The tome.
     pub tome: TomeId,
     /// Its host and port.
     pub address: String,
-    /// The certificate of the process of the set.
+    /// Certificate of the process of the set.
     pub tls: Tls,
-    /// How long is rested between connections.
+    /// Backoff between connections.
     pub rests: Rests,
-    /// The one clock, for since when it does not answer.
+    /// Clock for the time since when it does not answer.
     pub clock: Clock,
-    /// Where calls are made.
+    /// Runtime of the calls.
     pub runtime: Handle,
 }
 
@@ -50,14 +50,14 @@ pub struct RemoteOptions {
 pub struct RemoteTome {
     seat: Arc<Seat>,
     said: mpsc::Sender<FromSet>,
-    /// Until it is begun.
+    /// Taken by `begin`.
     waiting: Mutex<Option<mpsc::Receiver<FromSet>>>,
     lost: AtomicU64,
     runtime: Handle,
 }
 
 impl RemoteTome {
-    /// The tome at this address. Nothing is done before its set begins.
+    /// Returns the tome at this address. It does not connect before its set calls `begin`.
     #[must_use]
     pub fn new(options: RemoteOptions) -> Self {
         let RemoteOptions { tome, address, tls, rests, clock, runtime } = options;
@@ -71,7 +71,7 @@ impl RemoteTome {
         Self { seat, said, waiting, lost: AtomicU64::new(0), runtime }
     }
 
-    /// Messages that were lost before they were sent.
+    /// Number of messages dropped before they were sent.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -143,11 +143,11 @@ impl RemoteSeat for RemoteTome {
     }
 }
 
-/// Has an answer for who asks, be it that there is none.
+/// Answers every request, with an error if need be.
 #[expect(clippy::wildcard_enum_match_arm, reason = "more may be asked for than travels")]
 async fn answer(tome: TomeId, here: Here, ask: Ask) {
     let Here { mut client, session, over } = here;
-    // Who asked may have gone, so answers may go nowhere.
+    // The requester may be gone.
     match ask {
         Ask::Put { name, bytes, avoided, held, done } => {
             let avoided = avoided.into_iter().map(TomeId::get).collect();
@@ -186,7 +186,7 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
     }
 }
 
-/// What comes of a question.
+/// Sends a query and returns the reply.
 async fn said(tome: TomeId, client: &mut Client, question: Question) -> Result<Said, TomesError> {
     let unanswered = |why: String| TomesError::Unanswered { tome, why };
     let bytes = encode("a question", &question).map_err(|e| unanswered(e.to_string()))?;
@@ -198,7 +198,7 @@ async fn said(tome: TomeId, client: &mut Client, question: Question) -> Result<S
     decode("an answer", &bytes).map_err(|e| unanswered(e.to_string()))
 }
 
-/// What comes of a call while the session goes on.
+/// Runs a call until its end or that of the session.
 async fn until<T>(
     tome: TomeId,
     mut over: watch::Receiver<bool>,
@@ -234,7 +234,7 @@ async fn put(
     });
     let done = client.put(tokio_stream::iter(parts)).await;
     let placed = done.map_err(|e| error(tome, &e))?.placed;
-    // One of a version that does not say it can be read, and not be made again.
+    // A tome of a version without locations can be read, but its objects cannot be recovered.
     Ok(decode("where an object lies", &placed).ok())
 }
 
@@ -287,7 +287,7 @@ fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
     }
 }
 
-/// Wakes by cause; none of a tome of before, which does not say why.
+/// Returns spin-ups by cause; zeros for a tome of an earlier version.
 fn wakes_by(told: &[u64]) -> [u64; CauseKind::ALL.len()] {
     let mut by = [0; CauseKind::ALL.len()];
     by.iter_mut().zip(told).for_each(|(by, told)| *by = *told);

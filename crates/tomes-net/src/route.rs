@@ -1,8 +1,8 @@
-//! Letters of one tome to one other: a queue with a bound, and a connection that is made when there
-//! is something to say and made again when it is gone.
+//! Messages of one tome to another: a bounded queue, and a connection that is made on demand and
+//! reconnects.
 //!
-//! What does not fit is lost and counted; so is what was given to a connection that ended. Not
-//! here: who the letters are from.
+//! What does not fit is dropped and counted; messages on a connection that ended are lost as well.
+//! Not here: checking the sender of messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use crate::tls::{Name, Tls};
 use crate::wire::Letter;
 use crate::{NetError, Result};
 
-/// The way to one tome. What is under way ends with it.
+/// The route to one tome. Dropping it ends what is in progress.
 #[derive(Debug)]
 pub(crate) struct Route {
     letters: mpsc::Sender<Letter>,
@@ -29,7 +29,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// The way to this tome.
+    /// Starts the route to a tome.
     pub(crate) fn new(name: Name, address: String, tls: Tls, rests: Rests, on: &Handle) -> Self {
         let (letters, waiting) = mpsc::channel(ROUTE_MAX);
         let bytes = Arc::<AtomicUsize>::default();
@@ -39,7 +39,7 @@ impl Route {
         Self { letters, bytes, lost: AtomicU64::new(0), _over: over }
     }
 
-    /// Takes a letter if there is room; never waits.
+    /// Queues a message if there is room; never blocks.
     pub(crate) fn tell(&self, letter: Letter) {
         let length = letter.body.len();
         let waiting = self.bytes.fetch_add(length, Ordering::Relaxed);
@@ -50,13 +50,13 @@ impl Route {
         }
     }
 
-    /// Letters that did not fit.
+    /// Number of messages that did not fit.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
 
-/// Letters that wait, and how many bytes they have.
+/// Waiting messages, and their size in bytes.
 struct Queue {
     waiting: mpsc::Receiver<Letter>,
     bytes: Arc<AtomicUsize>,
@@ -101,7 +101,7 @@ async fn run(
     }
 }
 
-/// Carries letters until the connection ends.
+/// Sends messages until the connection ends.
 async fn carry(
     first: Letter,
     queue: &mut Queue,
@@ -118,7 +118,7 @@ async fn carry(
     let mut next = Some(first);
     while let Some(letter) = next {
         tokio::select! {
-            // Who takes no more is gone, and its answer says why.
+            // If it takes no more, the call has ended, and its status says why.
             _ = carried.send(letter) => {}
             ended = &mut call => return Err(why(ended.err())),
         }

@@ -1,5 +1,5 @@
-//! Processes of a set, as `tomes.toml` says: one that serves a tome, and what the set needs to ask
-//! those.
+//! Processes of a set according to `tomes.toml`: one that serves a tome, and what the set needs to
+//! reach those.
 //!
 //! Not here: command lines.
 
@@ -25,29 +25,30 @@ use crate::server::{ServerOptions, TomeServer};
 use crate::tls::{Name, Tls};
 use crate::{NetError, Result};
 
-/// What a tome is served with, beside what the file says.
+/// Options for serving a tome, besides the file.
 #[derive(Debug)]
 pub struct ServeOptions {
-    /// Which tome.
+    /// The tome.
     pub tome: TomeId,
-    /// Where it answers, if not where the file says that it is asked.
+    /// Socket to listen on, if not the address in the file.
     pub listener: Option<TcpListener>,
-    /// Where its folder of what is awake is.
+    /// Folder that contains its metadata folder.
     pub directory: PathBuf,
-    /// Where its disk has its files.
+    /// Folder of its disk.
     pub root: PathBuf,
-    /// What turns the disk, in the place of its number.
+    /// Spins the disk up and down, at the place of its number.
     pub backend: Arc<dyn Backend>,
-    /// The one clock.
+    /// The tome's clock.
     pub clock: Clock,
-    /// What seeds are made of.
+    /// Source of seeds.
     pub entropy: Entropy,
 }
 
-/// Serves a tome until `shutdown` ends; then its disk is put down.
+/// Serves a tome until `shutdown` ends; then its disk is spun down.
 ///
 /// # Errors
-/// When the file has no address of it, its certificate is another's, or nothing can listen there.
+/// When the file has no address for it, its certificate is for another name, or the address cannot
+/// be bound.
 pub fn serve<'a>(
     file: &'a TomesFile,
     mut options: ServeOptions,
@@ -108,10 +109,10 @@ fn opening(
     }
 }
 
-/// The tomes of the file that are elsewhere, for the process of the set: `SetOptions` takes them.
+/// Returns the tomes of the file in other processes, for the `SetOptions` of the set.
 ///
 /// # Errors
-/// When the certificate is not that of the keeper.
+/// When the certificate is not that of the token manager.
 pub fn remotes(
     file: &TomesFile,
     clock: &Clock,

@@ -1,12 +1,12 @@
-//! What a tome answers, and to whom.
+//! The calls that a tome serves, and to whom.
 //!
-//! | call | who may |
+//! | call | permitted to |
 //! | --- | --- |
-//! | letters | a tome with a process of its own, from itself |
-//! | a session | the process of the set, with letters of tomes that are there |
+//! | letters | a tome with a process of its own, for its own messages |
+//! | a session | the process of the set, for messages of tomes that are there |
 //! | all others | the process of the set |
 //!
-//! Who one is, is what its certificate says. Not here: sockets.
+//! The certificate of a peer identifies it. Not here: sockets.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::wire::{
 };
 use crate::{NetError, Result};
 
-/// Opens the tome; with an introduction, makes it if that says so.
+/// Opens the tome; with an introduction, creates it if that permits.
 pub(crate) type Open =
     dyn Fn(Option<&Introduction>) -> fulgurite_tomes::Result<LoneTome> + Send + Sync;
 
@@ -40,9 +40,9 @@ pub(crate) struct Served {
     pub(crate) with_keeper: BTreeSet<TomeId>,
     pub(crate) post: Arc<Post>,
     pub(crate) open: Arc<Open>,
-    /// The tome, once there is one.
+    /// The tome, once it is open.
     pub(crate) lone: Mutex<Option<Arc<LoneTome>>>,
-    /// Held while it is opened.
+    /// Held while it is being opened.
     pub(crate) opening: tokio::sync::Mutex<()>,
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -56,12 +56,12 @@ impl std::fmt::Debug for Served {
 type Answered<T> = Result<T, Status>;
 
 impl Served {
-    /// The tome, if there is one.
+    /// Returns the tome, if it is open.
     pub(crate) fn lone(&self) -> Option<Arc<LoneTome>> {
         self.lone.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The tome, which is opened if it is not.
+    /// Returns the tome, and opens it if needed.
     pub(crate) async fn opened(
         self: &Arc<Self>,
         introduction: Option<Introduction>,
@@ -97,7 +97,7 @@ impl Served {
         }
     }
 
-    /// A letter, if it is for this tome and from one that the sender may speak for.
+    /// Delivers a message that is for this tome and from one that the sender may speak for.
     fn take(&self, letter: &Letter, may_be_from: impl Fn(TomeId) -> bool) -> Answered<()> {
         let from = TomeId::new(letter.from);
         if letter.set != self.set.to_bytes() || letter.to != self.tome.get() {
@@ -108,7 +108,7 @@ impl Served {
             return Err(refused("a letter is from another tome than its sender"));
         }
         let message = encoding::message(&letter.body).map_err(invalid)?;
-        // One that is not open yet has lost it.
+        // A tome that is not open yet loses it.
         if let Some(lone) = self.lone() {
             lone.told(from, message);
         }
@@ -128,7 +128,7 @@ impl Served {
         let (answers, answered) = mpsc::channel(ROUTE_MAX);
         let greeting = encode("a greeting", &greeting).map_err(invalid)?;
         let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
-        // There is room: it is the first.
+        // The first message always fits.
         let _ = answers.try_send(Ok(greeting));
         tracing::info!(tome = %self.tome, session = session.0, "the set is there");
         self.post.joined(session.0, answers);
@@ -142,7 +142,7 @@ impl Served {
         Ok(answered)
     }
 
-    /// Hears what a session says until it is over.
+    /// Receives the messages of a session until it is over.
     async fn listen(&self, lone: &LoneTome, mut said: Streaming<FromSet>) -> Answered<()> {
         let mut stopping = self.stopping.clone();
         loop {
@@ -186,7 +186,7 @@ impl Served {
         Ok(PutReply { placed: placed.map_err(invalid)?.unwrap_or_default() })
     }
 
-    /// Whatever else the set asks.
+    /// Answers any other query of the set.
     pub(crate) async fn ask(
         &self,
         parts: Request<Streaming<Bytes>>,
@@ -225,7 +225,7 @@ impl Served {
 
     pub(crate) async fn list(&self, asked: Request<ListRequest>) -> Answered<ListReply> {
         let lone = self.asked(&asked)?;
-        // Its set asks it for nothing before that.
+        // Its set sends no other request before that.
         lone.probed().await;
         let ListRequest { after, max } = asked.into_inner();
         let max = usize::try_from(max).unwrap_or(PAGE_MAX).min(PAGE_MAX);
@@ -239,7 +239,7 @@ impl Served {
         Ok(ListReply { objects: objects.map(listed).collect::<Answered<_>>()? })
     }
 
-    /// The tome, if it is the set that asks.
+    /// Returns the tome, if the set sent the request.
     fn asked<T>(&self, request: &Request<T>) -> Answered<Arc<LoneTome>> {
         of_keeper(request)?;
         let why = "no set has begun a session with it yet".to_owned();
@@ -248,12 +248,12 @@ impl Served {
     }
 }
 
-/// Bytes as they travel.
+/// Splits bytes into parts.
 fn in_parts(bytes: Vec<u8>) -> mpsc::Receiver<Answered<Bytes>> {
     let (parts, stream) = mpsc::channel(1);
     tokio::spawn(async move {
         for part in bytes.chunks(PART_BYTES) {
-            // Who asked may have gone.
+            // The requester may be gone.
             if parts.send(Ok(Bytes { bytes: part.to_vec() })).await.is_err() {
                 return;
             }
@@ -262,7 +262,7 @@ fn in_parts(bytes: Vec<u8>) -> mpsc::Receiver<Answered<Bytes>> {
     stream
 }
 
-/// The same where they have come, as many as may.
+/// Joins received parts, up to the limit.
 pub(crate) async fn gathered(parts: &mut Streaming<Bytes>) -> Answered<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(part) = parts.message().await? {
@@ -274,7 +274,7 @@ pub(crate) async fn gathered(parts: &mut Streaming<Bytes>) -> Answered<Vec<u8>> 
     Ok(bytes)
 }
 
-/// Who sent it, by its certificate.
+/// Returns the sender's name, from its certificate.
 fn who<T>(request: &Request<T>) -> Answered<Name> {
     let name = request.extensions().get::<Name>().copied();
     name.ok_or_else(|| refused("nobody knows who that is"))

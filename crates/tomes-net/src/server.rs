@@ -1,9 +1,8 @@
-//! A tome at an address: who connects shows who it is before anything is read of it.
+//! A tome at an address: a peer must authenticate before anything is read from it.
 //!
-//! Connections and handshakes have bounds, and a handshake has a time: a client that shows no
-//! certificate takes no room of those that do (`fulgurite_accept`). When it is stopped, all calls
-//! end, the disk is put down, and connections are closed. Not here: what is answered
-//! ([`crate::served`]).
+//! Connections and handshakes are limited, and a handshake has a timeout: a client without a
+//! certificate takes no room from others (`fulgurite_accept`). On stop, all calls end, the disk is
+//! spun down, and connections are closed. Not here: the calls themselves ([`crate::served`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -39,29 +38,29 @@ use crate::service::Calls;
 use crate::tls::{Name, Tls};
 use crate::{NetError, Result};
 
-/// Opens the tome that is served: on the network that it is given, and with an introduction, if it
-/// was made before that or may be.
+/// Opens the tome that is served, on the given network; with an introduction, if it was created
+/// before or that permits it.
 pub type Opening = Box<
     dyn Fn(Arc<dyn Network>, Option<&Introduction>) -> fulgurite_tomes::Result<LoneTome>
         + Send
         + Sync,
 >;
 
-/// What a tome is served with.
+/// Options of a server.
 pub struct ServerOptions {
-    /// Which it is.
+    /// The tome.
     pub tome: TomeId,
-    /// Where it answers.
+    /// Socket that it listens on.
     pub listener: TcpListener,
-    /// Its certificate, and whose it believes.
+    /// Its certificate, and the authority that it trusts.
     pub tls: Tls,
-    /// Other tomes with processes of their own, and where they answer.
+    /// Other tomes with processes of their own, and their addresses.
     pub others: BTreeMap<TomeId, String>,
     /// Tomes in the process of the set.
     pub with_keeper: BTreeSet<TomeId>,
-    /// How long is rested between connections to others.
+    /// Backoff between connections to others.
     pub rests: Rests,
-    /// What opens it.
+    /// Opens the tome.
     pub open: Opening,
 }
 
@@ -71,7 +70,7 @@ impl std::fmt::Debug for ServerOptions {
     }
 }
 
-/// A tome that answers at an address.
+/// A tome that listens at an address.
 #[derive(Debug)]
 pub struct TomeServer {
     address: SocketAddr,
@@ -81,11 +80,11 @@ pub struct TomeServer {
 }
 
 impl TomeServer {
-    /// Begins. A tome that was made before is opened at once, and one that was not when its set
-    /// introduces itself.
+    /// Starts the server. An existing tome is opened at once, and a new one when its set introduces
+    /// itself.
     ///
     /// # Errors
-    /// When it cannot be known where it answers.
+    /// When the address of its socket is unknown.
     pub fn start(options: ServerOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             let ServerOptions { tome, listener, tls, others, with_keeper, rests, open } = options;
@@ -123,31 +122,31 @@ impl TomeServer {
         })
     }
 
-    /// Where it answers.
+    /// Returns its address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The tome, once there is one.
+    /// Returns the tome, once it is open.
     #[must_use]
     pub fn tome(&self) -> Option<Arc<LoneTome>> {
         self.served.lone()
     }
 
-    /// Messages of the tome that were lost before they were sent.
+    /// Number of the tome's messages dropped before they were sent.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.served.post.lost()
     }
 
-    /// Ends all calls, has the disk put down and closes all connections.
+    /// Ends all calls, spins the disk down and closes all connections.
     pub fn stop(self) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            // Nobody else has the other end.
+            // The receivers are tasks of this server.
             let _ = self.stop.send(true);
             self.served.post.close();
-            // Whoever opens it now finds that it is to stop.
+            // A concurrent opening now sees that the server is stopping.
             let _one = self.served.opening.lock().await;
             if let Some(lone) = self.served.lone() {
                 let stopped = tokio::task::spawn_blocking(move || lone.stop()).await;
@@ -165,12 +164,12 @@ impl TomeServer {
     }
 }
 
-/// Opens a tome that was made and has its seats. It is no error when there is none.
+/// Opens an existing tome that has member slots. It is no error when there is none.
 async fn open_early(served: &Arc<Served>) {
     match served.opened(None).await {
         Ok(lone) => {
             if !lone.look(None, 0).await.is_ok_and(|look| look.regions > 0) {
-                // Its set was cut short, and says all again.
+                // Its creation by the set was interrupted, and is repeated.
                 *served.lone.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
                 if tokio::task::spawn_blocking(move || drop(lone)).await.is_err() {
                     tracing::error!("a tome was not stopped");
@@ -183,12 +182,12 @@ async fn open_early(served: &Arc<Served>) {
     }
 }
 
-/// What a peer does before anything is read of it.
+/// Authenticates a peer before anything is read from it.
 fn handshake(tls: Tls) -> Handshake<(TlsStream<TcpStream>, Name)> {
     Arc::new(move |socket| {
         let tls = tls.clone();
         Box::pin(async move {
-            // Without it answers wait for more to be sent with them, and who is gone is noticed
+            // Without this, answers are delayed to be sent together, and a dead peer is noticed
             // later.
             let _ = ready(&socket);
             tls.accept(socket).await.map_err(|error| error.to_string())
@@ -202,7 +201,7 @@ async fn answer(
     mut stopping: watch::Receiver<bool>,
 ) {
     let stopped = async move {
-        // Its sender is gone only when it is to stop.
+        // The sender is dropped only on stop.
         let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
     };
     let incoming = ReceiverStream::new(incoming).map(|Peer { session: (stream, name), room }| {
@@ -220,7 +219,7 @@ async fn answer(
     }
 }
 
-/// A connection whose peer has shown who it is.
+/// An authenticated connection.
 struct Shown {
     stream: TlsStream<TcpStream>,
     name: Name,

@@ -1,6 +1,6 @@
-//! The calls of proto/tome.proto, for who answers.
+//! Server stubs for the calls of proto/tome.proto.
 //!
-//! Not here: what is answered ([`crate::served`]).
+//! Not here: the answers ([`crate::served`]).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,7 +21,7 @@ use crate::wire::{
     ToSet,
 };
 
-/// Who answers.
+/// Dispatches calls to a served tome.
 #[derive(Clone, Debug)]
 pub(crate) struct Calls(pub(crate) Arc<Served>);
 
@@ -42,7 +42,7 @@ impl tower::Service<http::Request<Body>> for Calls {
     }
 }
 
-/// A call with one question and one answer.
+/// Defines a call with one request and one reply.
 macro_rules! unary {
     ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
         let call = tower::service_fn(move |asked: Request<$question>| {

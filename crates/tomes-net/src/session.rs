@@ -1,13 +1,13 @@
-//! What goes on between a set and a tome elsewhere: a session that lasts for as long as the tome
-//! answers, and another when it does again.
+//! Sessions between a set and a remote tome: one lasts while the tome answers, and another begins
+//! when it does again.
 //!
 //! ```text
 //! away --> connected --> introduced --> greeted --> listed --> here --> away, and so on
 //! ```
 //!
-//! Before the next session begins, all that was asked in the one before has ended: so what is
-//! listed holds. Letters and tokens are carried from the greeting on: one whose disk failed needs a
-//! token to try it, and lists what it has when it works. Not here: what is asked.
+//! Before the next session begins, all requests of the previous one have ended: so the listing is
+//! valid. Messages and tokens are carried from the greeting on: a tome whose disk failed needs a
+//! token to probe it, and lists its objects when it works. Not here: the requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,7 @@ use crate::tls::{Name, Tls};
 use crate::wire::{FromSet, ListRequest, Listed as Wire, ToSet};
 use crate::{NetError, Result};
 
-/// A tome elsewhere.
+/// A remote tome.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) tome: TomeId,
@@ -35,7 +35,7 @@ pub(crate) struct Seat {
     pub(crate) rests: Rests,
     pub(crate) clock: Clock,
     pub(crate) state: Mutex<State>,
-    /// A permit for each question without an answer.
+    /// A permit for each request without an answer.
     pub(crate) asks: Arc<Semaphore>,
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -47,12 +47,12 @@ pub(crate) enum State {
     Here(Here),
 }
 
-/// A session.
+/// A session in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Here {
     pub(crate) client: Client,
     pub(crate) session: u64,
-    /// Becomes true.
+    /// Becomes true at its end.
     pub(crate) over: watch::Receiver<bool>,
 }
 
@@ -65,7 +65,7 @@ impl Seat {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It does not answer, and has not since then.
+    /// Records that it does not answer, since now or earlier.
     fn away(&self, why: String) {
         let now = self.clock.now();
         let mut state = self.state();
@@ -80,12 +80,12 @@ impl Seat {
     }
 
     async fn stopped(&self) {
-        // The sender is here, so it cannot be gone.
+        // The sender is held here, so the channel is open.
         let _ = self.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
     }
 }
 
-/// Has one session after the other, until it is stopped.
+/// Runs one session after the other, until it is stopped.
 pub(crate) async fn run(seat: Arc<Seat>, charge: Arc<Charge>, mut said: mpsc::Receiver<FromSet>) {
     let mut rest = Rest::new(seat.rests);
     loop {
@@ -101,7 +101,7 @@ pub(crate) async fn run(seat: Arc<Seat>, charge: Arc<Charge>, mut said: mpsc::Re
         };
         tracing::debug!(tome = %seat.tome, "a session ended: {why}");
         seat.away(why);
-        // Who was asked and has not answered is told of by now, or soon: the session is over.
+        // Requests without an answer fail now or soon: the session is over.
         let all = u32::try_from(ASKS_MAX).unwrap_or(u32::MAX);
         drop(seat.asks.acquire_many(all).await);
         if *seat.stopping.borrow() {
@@ -123,20 +123,20 @@ async fn session(
     let mut client = Client::new(dial(&seat.address, Name::Tome(seat.tome), &seat.tls).await?);
     let introduction = encode("an introduction", &charge.introduction()?)?;
     let (saying, stream) = mpsc::channel(ROUTE_MAX);
-    // There is room: it is the first.
+    // The first message always fits.
     let _ = saying.try_send(FromSet { introduction, ..FromSet::default() });
     let mut heard = client.session(ReceiverStream::new(stream)).await.map_err(|e| why(seat, &e))?;
     let first = heard.message().await.map_err(|e| why(seat, &e))?;
     let first = first.ok_or(NetError::Ended { what: "no greeting".to_owned() })?;
     let greeting: Greeting = decode("a greeting", &first.greeting)?;
-    // What waited while it was away is for who was there before.
+    // Messages from before the session are dropped: they were for the previous one.
     while said.try_recv().is_ok() {}
     let objects = tokio::select! {
         objects = list(seat, &mut client) => objects?,
         ended = talk(seat, charge, said, &saying, &mut heard) => return ended,
     };
     let (count, of) = (objects.len(), Arc::clone(charge));
-    // What its set did not know is written down, which takes the time of a disk.
+    // New objects are persisted, which takes disk time.
     let listed = tokio::task::spawn_blocking(move || of.listed(&greeting, &objects));
     listed.await.map_err(|error| NetError::Ended { what: format!("its objects: {error}") })??;
     *was_there = true;
@@ -144,12 +144,12 @@ async fn session(
     tracing::info!(tome = %seat.tome, objects = count, "answers at {}", seat.address);
     *seat.state() = State::Here(Here { client, session: first.session, over: is_over });
     let ended = talk(seat, charge, said, &saying, &mut heard).await;
-    // Nobody may listen.
+    // There may be no receiver.
     let _ = over.send(true);
     ended
 }
 
-/// All that it has.
+/// Lists all its objects.
 async fn list(seat: &Seat, client: &mut Client) -> Result<Vec<Listed>> {
     let mut objects: Vec<Listed> = Vec::new();
     loop {
@@ -174,7 +174,7 @@ async fn list(seat: &Seat, client: &mut Client) -> Result<Vec<Listed>> {
     }
 }
 
-/// Carries what is said both ways until one side ends.
+/// Carries messages both ways until one side ends.
 async fn talk(
     seat: &Seat,
     charge: &Charge,
@@ -183,7 +183,7 @@ async fn talk(
     heard: &mut Streaming<ToSet>,
 ) -> Result<()> {
     loop {
-        // What waits for a connection that takes nothing waits where it is counted when it is lost.
+        // Reserve first: messages for a stalled connection stay in the queue that counts drops.
         let next = async {
             let room = saying.reserve().await.ok()?;
             Some((room, said.recv().await?))
@@ -201,7 +201,7 @@ async fn talk(
     }
 }
 
-/// A letter or a token of the tome, which speaks for itself alone.
+/// Delivers a message or token of the tome, which may speak only for itself.
 fn hear(seat: &Seat, charge: &Charge, said: ToSet) -> Result<()> {
     if !said.token.is_empty() {
         charge.told_keeper(decode("a token", &said.token)?);

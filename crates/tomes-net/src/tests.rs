@@ -1,5 +1,5 @@
-//! Tomes over real sockets with real certificates, on disks that are simulated and a clock whose
-//! hands are turned; and what needs no socket.
+//! Tomes over real sockets with real certificates, on simulated disks and a manual clock; and tests
+//! without sockets.
 
 mod alone;
 mod refused;

@@ -1,12 +1,12 @@
-//! Who is who: each process has a certificate of one authority, which names what it is in its set.
+//! Identities: each process has a certificate from one authority, which names its role in its set.
 //!
 //! ```text
 //! tome-7.<set id>    tome 7          keeper.<set id>    the process of the set
 //! ```
 //!
-//! The names are DNS names among the certificate's subject alternative names; one that has several
-//! of a set is refused, since nobody could say which is meant. TLS 1.3 only. Keys are never shown.
-//! Not here: who may ask for what.
+//! The names are DNS names among the certificate's subject alternative names; a certificate with
+//! several names of a set is rejected as ambiguous. TLS 1.3 only. Keys are never printed. Not here:
+//! permissions.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,32 +25,32 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 use crate::limits::FILE_BYTES_MAX;
 use crate::{NetError, Result};
 
-/// The protocol that is spoken inside.
+/// The protocol inside TLS.
 const ALPN: &[u8] = b"h2";
 
-/// Files of certificates and of a key, in PEM.
+/// Paths of certificates and a key, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
     /// The authority of all certificates of the set.
     pub ca: PathBuf,
-    /// The certificate of this process, and those between it and the authority.
+    /// The certificate of this process, with the intermediates up to the authority.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// What a process of a set is.
+/// Role of a process in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
-    /// The process of the set, which keeps the tokens.
+    /// The process of the set, with the token manager.
     Keeper,
     /// The process of one tome.
     Tome(TomeId),
 }
 
 impl Name {
-    /// What a certificate says of it.
+    /// Returns its name in certificates.
     #[must_use]
     pub fn in_set(self, set: TomeSetId) -> String {
         match self {
@@ -63,7 +63,7 @@ impl Name {
         let first = dns.strip_suffix(&format!(".{set}"))?;
         let number = || first.strip_prefix("tome-")?.parse().ok().map(TomeId::new);
         let name = if first == "keeper" { Self::Keeper } else { Self::Tome(number()?) };
-        // Only as it is written: not with zeros in front.
+        // Only the canonical form: no leading zeros.
         (name.in_set(set) == dns).then_some(name)
     }
 }
@@ -83,11 +83,11 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads them.
+    /// Reads certificates and key.
     ///
     /// # Errors
-    /// When a file cannot be read or has not what it is to have, the certificate does not say that
-    /// it is of `name`, or it and the key are no pair.
+    /// When a file cannot be read or lacks its content, the certificate is not for `name`, or it
+    /// and the key do not match.
     pub fn read(files: &TlsFiles, set: TomeSetId, name: Name) -> Result<Self> {
         let chain = certificates(&files.certificate)?;
         let own = chain.first().map(|own| name_of(set, own)).transpose()?;
@@ -102,7 +102,7 @@ impl Tls {
         Self::of(set, certificates(&files.ca)?, chain, key(&files.key)?)
     }
 
-    /// Those of whoever it is, as somebody might show them who is not honest.
+    /// Reads them without checking the name, as a dishonest peer would.
     #[cfg(test)]
     pub(crate) fn unchecked(files: &TlsFiles, set: TomeSetId) -> Result<Self> {
         let chain = certificates(&files.certificate)?;
@@ -144,13 +144,13 @@ impl Tls {
         Ok(Self { set, acceptor, connector: TlsConnector::from(Arc::new(connects)) })
     }
 
-    /// Whose certificates these are.
+    /// The set of these certificates.
     #[must_use]
     pub const fn set(&self) -> TomeSetId {
         self.set
     }
 
-    /// Has a peer show who it is.
+    /// Authenticates a client.
     pub(crate) async fn accept<S>(&self, socket: S) -> Result<(server::TlsStream<S>, Name)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -163,7 +163,7 @@ impl Tls {
         Ok((stream, name))
     }
 
-    /// Goes on only with whom is meant.
+    /// Connects only to the server with this name.
     pub(crate) async fn connect<S>(&self, socket: S, to: Name) -> Result<client::TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -174,7 +174,7 @@ impl Tls {
     }
 }
 
-/// What a certificate says that its owner is in a set.
+/// Returns the role that a certificate grants in a set.
 fn name_of(set: TomeSetId, certificate: &CertificateDer<'_>) -> Result<Name> {
     let parsed = webpki::EndEntityCert::try_from(certificate);
     let parsed = parsed.map_err(|error| NetError::Tls { what: error.to_string() })?;
@@ -186,7 +186,7 @@ fn name_of(set: TomeSetId, certificate: &CertificateDer<'_>) -> Result<Name> {
     }
 }
 
-/// The text of a file that is not longer than one of its kind can be.
+/// Reads a file, unless it is too long.
 pub(crate) fn text(path: &Path) -> Result<Vec<u8>> {
     let length = std::fs::metadata(path).map_err(NetError::read(path))?.len();
     if length > FILE_BYTES_MAX {

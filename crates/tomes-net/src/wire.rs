@@ -4,11 +4,11 @@
 
 use prost::Message;
 
-/// Says nothing.
+/// No content.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Nothing {}
 
-/// From one tome to another.
+/// A message from one tome to another.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Letter {
     #[prost(bytes = "vec", tag = "1")]
@@ -21,7 +21,7 @@ pub(crate) struct Letter {
     pub(crate) body: Vec<u8>,
 }
 
-/// From a set to a tome: one of its fields.
+/// A message from a set to a tome, with one field set.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct FromSet {
     #[prost(bytes = "vec", tag = "1")]
@@ -32,7 +32,7 @@ pub(crate) struct FromSet {
     pub(crate) letter: Option<Letter>,
 }
 
-/// From a tome to its set: one of its fields, a greeting with its session.
+/// A message from a tome to its set, with one field set; a greeting comes with its session.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ToSet {
     #[prost(bytes = "vec", tag = "1")]
@@ -45,7 +45,7 @@ pub(crate) struct ToSet {
     pub(crate) letter: Option<Letter>,
 }
 
-/// A part of an object that is put; the first says what comes.
+/// A part of an object that is put; the first one announces it.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PutPart {
     #[prost(uint64, tag = "1")]
@@ -60,19 +60,19 @@ pub(crate) struct PutPart {
     pub(crate) avoided: Vec<u32>,
 }
 
-/// Where what was put lies; empty when that is not said.
+/// Location of a put object; empty if the tome does not state it.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PutReply {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) placed: Vec<u8>,
 }
 
-/// An object.
+/// The name of an object.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Named {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
-    /// Of one that is read: whoever put it reads it back.
+    /// For reads: a read-back by the writer.
     #[prost(bool, tag = "2")]
     pub(crate) is_own: bool,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Bytes {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a tome says of itself.
+/// Status of a tome.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StatusReply {
     #[prost(uint32, tag = "1")]
@@ -127,7 +127,7 @@ pub(crate) struct StatusReply {
     pub(crate) spending: Option<Spending>,
 }
 
-/// How a budget of spin-ups stands.
+/// State of a spin-up budget.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct Spending {
     #[prost(uint32, tag = "1")]
@@ -140,7 +140,7 @@ pub(crate) struct Spending {
     pub(crate) overdrawn: u64,
 }
 
-/// A page of names is wanted.
+/// Request for a page of names.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ListRequest {
     #[prost(string, optional, tag = "1")]
@@ -149,7 +149,7 @@ pub(crate) struct ListRequest {
     pub(crate) max: u32,
 }
 
-/// A page; one that is not full is the last.
+/// A page; a short one is the last.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ListReply {
     #[prost(message, repeated, tag = "1")]
@@ -167,7 +167,7 @@ pub(crate) struct Listed {
     pub(crate) placed: Vec<u8>,
 }
 
-/// Why something was not done.
+/// Details of an error.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Failure {
     #[prost(uint32, tag = "1")]

@@ -1,9 +1,8 @@
-//! Six tomes in processes of their own, one of which is killed before what it took is protected:
+//! Six tomes in processes of their own, one of which is killed before its objects are protected:
 //! nothing that was acknowledged is lost, and everything is protected once it is started again.
 //!
-//! This program is the set's process, and with a variable set the process of a tome. The hands of
-//! their clocks are turned by the first: each byte that it writes to the others lets some time
-//! pass.
+//! This program is the set's process, and with an environment variable that of a tome. The set's
+//! process advances the manual clocks: each byte that it writes to the others is a clock step.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -32,14 +31,14 @@ use tokio::runtime::Handle;
 
 use crate::world::{BLOCK, World, draw, noise};
 
-/// The file of a tome's process; it is one if there is one.
+/// The file for a tome's process; its presence makes this one.
 const FILE: &str = "FULGURITE_TEST_TOMES_FILE";
 const TOME: &str = "FULGURITE_TEST_TOME";
-/// What time of day it is when the process of a tome begins, in milliseconds since 1970.
+/// Time at which the process of a tome starts, in milliseconds since 1970.
 const NOW: &str = "FULGURITE_TEST_NOW";
-/// How far the hands are turned at a time.
+/// Clock step.
 const STEP: Duration = Duration::from_millis(500);
-/// What anything may take of real time.
+/// Time limit of the test, in real time.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(240);
 
 fn main() {
@@ -54,7 +53,7 @@ fn main() {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await.unwrap() });
 }
 
-/// Serves a tome until nobody holds the other end of its input.
+/// Serves a tome until the other end of its input is closed.
 #[expect(clippy::disallowed_methods, reason = "it is told which tome it is by whoever started it")]
 async fn tome(file: PathBuf) {
     let tome = TomeId::new(std::env::var(TOME).unwrap().parse().unwrap());
@@ -111,7 +110,7 @@ async fn start(world: &World, files: &BTreeMap<TomeId, PathBuf>, tome: TomeId) -
     child
 }
 
-/// What comes of something, while time passes for all.
+/// Runs a future while time passes for all processes.
 async fn wait<T>(
     world: &World,
     children: &mut BTreeMap<TomeId, Child>,
@@ -131,7 +130,7 @@ async fn wait<T>(
     }
 }
 
-/// What comes of something that may be asked again.
+/// Retries a request until it succeeds.
 async fn again<T, F>(mut ask: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, fulgurite_tomes::TomesError>>,
@@ -167,12 +166,12 @@ async fn set() {
         tomes.push(wait(&world, all, put).await.unwrap());
     }
     wait(&world, all, set.protected("object 0")).await.unwrap();
-    // Killed, whatever it does.
+    // Killed, whatever it is doing.
     let killed = tomes[2];
     all.get_mut(&killed).unwrap().kill().await.unwrap();
     let meanwhile = || async {
         match set.put("meanwhile", noise("meanwhile", 2 * BLOCK)).await {
-            // It was asked of the one that was killed, before that was known.
+            // The request had been sent to the killed tome before that was known.
             Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
             put => put.map(drop),
         }

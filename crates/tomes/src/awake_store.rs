@@ -1,16 +1,16 @@
-//! The awake store of one tome: the rows of its core, kept where no disk sleeps.
+//! The metadata store of one tome: the rows of its core, on always-on storage (NVRAM in the paper).
 //!
 //! ```text
-//! Command::Commit(rows) --> each row changes what is kept --> one batch, synced --> only then on
-//! start: what is kept   --> rows that make the same Awake --> Tome::new
+//! Command::Commit(rows) --> each row changes the state    --> one batch, synced --> continue
+//! start: stored state   --> rows that make the same Awake --> Tome::new
 //! ```
 //!
-//! What is kept is the state and not the history: as many rows as there are blocks, changes under
-//! way and objects, however often they were written. Of what [`Awake`] knows only the epochs of
-//! its regions are not kept: they begin anew, and a check that is under way over a start begins
-//! anew with them. Nothing is kept twice in memory: a row that changes another is read first.
-//! Bytes of deltas are in a file beside the store, where each is written once (`slots`).
-//! Not here: what rows mean ([`Awake`]), and what a failed commit leads to (the driver).
+//! It keeps the state, not the history: as many rows as there are blocks, pending changes and
+//! objects, however often they were written. Of what [`Awake`] knows, only the epochs of its
+//! regions are not stored: they start over, and so does a check in progress across a start. Nothing
+//! is cached in memory a second time: a row that changes another reads it first. Bytes of deltas
+//! are in a file beside the store, where each is written once (`slots`). Not here: the meaning of
+//! rows ([`Awake`]), and what follows from a failed commit (the driver).
 
 mod regained;
 mod seats;
@@ -47,34 +47,34 @@ use crate::{Result, TomesError, load};
 pub(crate) use slots::Slot;
 use slots::Slots;
 
-/// The file that a process locks while it has the store.
+/// Lock file of the process that has the store open.
 const LOCK: &str = "lock";
 /// The folder of the store itself.
 const STORE: &str = "awake";
 
-/// What one tome keeps awake, on stable storage.
+/// Metadata store of one tome, on stable storage.
 #[derive(Debug)]
 pub struct AwakeStore {
     tome: TomeId,
     folder: PathBuf,
     pub(crate) store: FjallStore,
-    /// Bytes of deltas. Only commits change it, one after the other.
+    /// Bytes of deltas. Changed only by commits, which are serialized.
     slots: Mutex<Slots>,
     _lock: File,
 }
 
 impl AwakeStore {
-    /// Opens the store in a folder, or makes one where none is.
+    /// Opens the store in a folder, or creates it.
     ///
     /// # Errors
-    /// [`TomesError::InUse`] when another process has it, [`TomesError::WrongStore`] when it is
-    /// that of another tome, set or layout; then nothing of it was changed.
+    /// [`TomesError::InUse`] when another process has it, [`TomesError::WrongStore`] when it
+    /// belongs to another tome, set or layout; then nothing of it is changed.
     pub fn init(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
         make_folder(folder).map_err(TomesError::io("make", folder))?;
         Self::start(folder, identity, true)
     }
 
-    /// Opens a store that was made.
+    /// Opens an existing store.
     ///
     /// # Errors
     /// [`TomesError::WrongStore`] when there is none, and those of [`Self::init`].
@@ -82,7 +82,7 @@ impl AwakeStore {
         Self::start(folder, identity, false)
     }
 
-    /// Opens a store that was made, and says whose it is.
+    /// Opens an existing store, and returns its owner.
     ///
     /// # Errors
     /// Those of [`Self::open`].
@@ -125,11 +125,11 @@ impl AwakeStore {
         Ok(Self { tome, folder, store, slots, _lock: lock })
     }
 
-    /// Reopens it in place after a commit failed, and writes to it. What was committed is there;
-    /// a commit that failed is there whole, on stable storage, or not at all.
+    /// Reopens the store in place after a failed commit, and tests a write. Committed rows are
+    /// there; the failed commit is either durable as a whole or absent.
     ///
     /// # Errors
-    /// When it cannot be read or written yet, or another store lies there; then it is as before.
+    /// When it cannot be read or written yet, or is another store; then it is as before.
     pub(crate) fn reopen(&self, identity: &TomeIdentity) -> Result<()> {
         if self.store.check().is_err() {
             self.store.reopen()?;
@@ -139,40 +139,39 @@ impl AwakeStore {
         if let Some(what) = identity.differs(&TomeIdentity::new(set, tome, layout)) {
             return Err(wrong(&self.folder, format!("one {what}")));
         }
-        // A file whose sync failed is not written through the same descriptor again.
+        // After a failed sync the same descriptor is not written through again.
         let slots = open_slots(&self.folder, &self.store, self.tome, &identity.layout)?;
         *self.slots() = slots;
         self.slots().probe()?;
         self.note_start(self.start_number()?)
     }
 
-    /// What the tome knows.
+    /// Loads the tome's state.
     ///
     /// # Errors
-    /// [`TomesError::Awake`] when the rows do not fit each other.
+    /// [`TomesError::Awake`] when the rows are inconsistent.
     pub fn load(&self, identity: &TomeIdentity) -> Result<Awake> {
         let slots = self.slots();
         let read = |slot| slots.read(slot);
         load::awake(&*self.store.snapshot(), &read, identity.tome, identity.layout)
     }
 
-    /// The latest start of its set that it knows of.
+    /// Returns the latest start of its set that it knows of.
     pub(crate) fn start_number(&self) -> Result<StartRow> {
         Ok(row::get(&self.store, TOME, START_KEY)?.unwrap_or_default())
     }
 
-    /// Keeps the number of a start.
+    /// Records the number of a start.
     pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(TOME, START_KEY, row::encode(&number)?)?;
         Ok(self.store.apply(batch)?)
     }
 
-    /// Keeps rows of the core, all or none; they are on stable storage when it returns.
+    /// Commits rows of the core atomically; they are durable when it returns.
     ///
     /// # Errors
-    /// When they could not be kept. Whether they are is then not known until the store is opened
-    /// anew.
+    /// When the commit failed. Whether it took effect is not known until the store is reopened.
     pub fn commit(&self, rows: &[Row], fail: &FailPoints) -> Result<()> {
         let mut slots = self.slots();
         let mut changes = Changes::new(self, &mut slots);
@@ -188,7 +187,7 @@ impl AwakeStore {
         fail.pass("tomes-commit-begun");
         self.store.apply(batch)?;
         fail.pass("tomes-committed");
-        // Not before: until then rows on stable storage name them.
+        // Not earlier: until then durable rows refer to them.
         slots.give_back(left);
         Ok(())
     }
@@ -198,7 +197,7 @@ impl AwakeStore {
     }
 }
 
-/// The bytes of deltas that rows name.
+/// Opens the file with the bytes of deltas that rows refer to.
 fn open_slots(folder: &Path, view: &FjallStore, tome: TomeId, layout: &Layout) -> Result<Slots> {
     let named = load::slots(view, tome)?;
     let slots = Slots::open(folder, layout.block_bytes(), &named)?;
@@ -216,7 +215,7 @@ fn open_store(
     }
 }
 
-/// How much of memory and threads a store of a tome takes: there is one for each.
+/// Returns memory and thread limits of a store: each tome has one.
 pub(crate) const fn config() -> FjallConfig {
     FjallConfig {
         block_cache: AWAKE_BLOCK_CACHE,
@@ -228,7 +227,7 @@ pub(crate) const fn config() -> FjallConfig {
 /// Locks a folder for this process.
 ///
 /// # Errors
-/// [`TomesError::InUse`] when another has it.
+/// [`TomesError::InUse`] when another process has it.
 pub(crate) fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     if !folder.is_dir() {
@@ -252,15 +251,15 @@ fn wrong(folder: &Path, what: String) -> TomesError {
     TomesError::WrongStore { path: PathBuf::from(folder), what }
 }
 
-/// What a commit changes, on top of what is kept.
+/// Changes of a commit, on top of the stored rows.
 struct Changes<'a> {
     tome: TomeId,
     store: &'a FjallStore,
     slots: &'a mut Slots,
-    /// Slots that were written for it.
+    /// Slots written for it.
     taken: BTreeSet<Slot>,
     rows: BTreeMap<(Space, Vec<u8>), Option<Vec<u8>>>,
-    /// Changes under way of regions that it touches: as they were, and as they are.
+    /// Pending changes of the regions that it touches: before and after.
     pending: BTreeMap<RegionIndex, (PendingList, PendingList)>,
 }
 
@@ -335,12 +334,12 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// A block lies elsewhere, and has another signature by what `row` says is added to it.
+    /// Moves a block to another physical block; its signature changes by that of `row`.
     fn block(&mut self, region: RegionIndex, offset: Offset, mut row: BlockRow) -> Result<()> {
         let key = block_key(region, offset);
         if let Some(before) = self.get::<BlockRow>(BLOCKS, &key)? {
             row.signature = (Signature(before.signature) ^ Signature(row.signature)).0;
-            // A block that was only made anew elsewhere: changes are computed from there.
+            // The block was only rewritten elsewhere after repair: changes are computed from there.
             if before.version == row.version {
                 self.pending(region)?.moved(before.spot, row.spot);
             }
@@ -348,7 +347,7 @@ impl<'a> Changes<'a> {
         self.put(BLOCKS, key, &row)
     }
 
-    /// The changes of a region that parities lack.
+    /// Returns the changes of a region that parities lack.
     fn pending(&mut self, region: RegionIndex) -> Result<&mut PendingList> {
         if !self.pending.contains_key(&region) {
             let list = load::pending(self.store, region)?;
@@ -383,7 +382,7 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Slots that rows name now and will not, with those that were written in vain.
+    /// Returns slots that the commit leaves unreferenced, including those written in vain.
     fn left(&self) -> Result<BTreeSet<Slot>> {
         let mut left = self.taken.clone();
         for ((space, key), value) in self.rows.range((DELTAS, Vec::new())..) {
@@ -402,7 +401,7 @@ impl<'a> Changes<'a> {
         Ok(left)
     }
 
-    /// The batch, and slots that are free when it is kept.
+    /// Returns the batch, and the slots that are free once it is committed.
     fn into_batch(self) -> Result<(Batch, BTreeSet<Slot>)> {
         let left = self.left()?;
         let mut batch = Batch::new();

@@ -1,4 +1,4 @@
-//! The blocks of a tome on its disk, at fixed places, each with a label that says what it is.
+//! The blocks of a tome on its disk, at fixed places, each with a label that identifies it.
 //!
 //! ```text
 //! spot s  ->  file blocks-(s / n), slot s % n        n: the blocks of a region
@@ -6,9 +6,9 @@
 //! slot        label: set, tome, spot, region, offset, version, signature | block
 //! ```
 //!
-//! docs/formats/tome.md has it byte by byte. A label that is not that of its place makes a block
-//! one that cannot be read: then it is made anew out of its segment. Not here: which block lies in
-//! which spot, which the awake store knows.
+//! docs/formats/tome.md has it byte by byte. A block whose label does not match its place counts as
+//! unreadable: then it is rebuilt from its segment. Not here: which block is in which physical
+//! block, which the metadata store knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,22 +26,22 @@ use crate::{Result, TomesError};
 const HEADER_MAGIC: &[u8; 8] = b"FULGTOMF";
 const LABEL_MAGIC: &[u8; 8] = b"FULGTOMB";
 const VERSION: u32 = 1;
-/// A file that is written to see whether the disk can be.
+/// A file written to test whether the disk works.
 const PROBE: &str = "fulgurite-tome.probe";
 
-/// Which block it is that lies in a spot.
+/// Identifies the block in a physical block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Of which region.
+    /// Its region.
     pub region: RegionIndex,
-    /// Which.
+    /// The block.
     pub offset: Offset,
-    /// The write that it is of.
+    /// The write that produced it.
     pub version: Version,
 }
 
 impl Label {
-    /// Of a block that nobody had named when it was written.
+    /// Label of a block that no row named yet when it was written.
     pub const UNKNOWN: Self = Self {
         region: RegionIndex::new(u32::MAX),
         offset: Offset::new(u32::MAX),
@@ -49,18 +49,18 @@ impl Label {
     };
 }
 
-/// The blocks of a disk that turns.
+/// The blocks of a spinning disk.
 #[derive(Debug)]
 pub struct Disk {
     lease: Lease,
     identity: TomeIdentity,
     files: BTreeMap<u32, DiskFile>,
-    /// Files that were written to and not synced.
+    /// Files with unsynced writes.
     unsynced: BTreeSet<u32>,
 }
 
 impl Disk {
-    /// The blocks of this disk, if it is the one that belongs here.
+    /// Opens the blocks of a disk, if it is the expected one.
     ///
     /// # Errors
     /// [`TomesError::WrongDisk`] with what it is instead.
@@ -70,10 +70,10 @@ impl Disk {
         Ok(Self { lease, identity, files, unsynced })
     }
 
-    /// The block in a spot with its label; nothing when it cannot be read or another lies there.
+    /// Reads a physical block with its label; `None` when it is unreadable or holds another block.
     ///
     /// # Errors
-    /// When that is not the disk's fault: it stands still, or nothing more can be opened.
+    /// When that is not the disk's fault: it stands still, or no more files can be opened.
     pub fn read(&mut self, spot: Spot) -> Result<Option<(Label, Vec<u8>)>> {
         let (number, at) = self.place(spot);
         let mut label = vec![0; LABEL_BYTES];
@@ -92,9 +92,9 @@ impl Disk {
         Ok(label.map(|label| (label, block)))
     }
 
-    /// The object whose blocks lie in these spots, in their order; nothing when not all of it is as
-    /// it is wanted. Each block is read behind the others with the label of the next, and is
-    /// compared with its own and with what is wanted while it is in the processor's cache.
+    /// Reads the object in these physical blocks, in order; `None` unless all of it matches. Each
+    /// block is appended to the others and read together with the label of the next; it is checked
+    /// against its label and the expected signature while it is in the processor's cache.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -112,7 +112,8 @@ impl Disk {
                 Ok(None) | Err(TomesError::Damaged { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             };
-            // In front of the block its label, if that is not here yet; behind it the next one.
+            // Reads the label before the block, unless it was read already, and the next label
+            // after it.
             let (from, own) = if has_label { (LABEL_BYTES as u64, 0) } else { (0, LABEL_BYTES) };
             let more = if is_followed { LABEL_BYTES } else { 0 };
             let read = gathering.next(|block| {
@@ -132,10 +133,10 @@ impl Disk {
         Ok(gathering.finish())
     }
 
-    /// Writes a block to a spot; it is on stable storage after [`Self::sync`].
+    /// Writes a block to a physical block; it is durable after [`Self::sync`].
     ///
     /// # Errors
-    /// When it cannot be written. Then nobody knows what lies there.
+    /// When it cannot be written. Then the content of the physical block is undefined.
     pub fn write(
         &mut self,
         spot: Spot,
@@ -158,16 +159,16 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether something was written and is not synced.
+    /// Whether there are unsynced writes.
     #[must_use]
     pub fn is_unsynced(&self) -> bool {
         !self.unsynced.is_empty()
     }
 
-    /// Has everything that was written on stable storage.
+    /// Syncs everything that was written (fsync).
     ///
     /// # Errors
-    /// When the disk did not say so. It is not asked again: that would say nothing.
+    /// When the sync fails. It is not retried: a second one proves nothing.
     pub fn sync(&mut self) -> Result<()> {
         for number in std::mem::take(&mut self.unsynced) {
             match self.files.get(&number) {
@@ -178,15 +179,14 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes a file as large as a block with its label, has it on stable storage, reads it back
-    /// and removes it.
+    /// Writes a file as large as a block with its label, syncs it, reads it back and removes it.
     ///
     /// # Errors
-    /// When the disk cannot do one of these, or gives back something else.
+    /// When the disk fails one of these, or returns different bytes.
     pub(crate) fn probe(&self) -> Result<()> {
         let (lease, tome) = (&self.lease, self.identity.tome);
         lease.remove(PROBE)?;
-        // Zeros may take no room.
+        // A file system may store zeros without allocating space.
         let written = vec![0x5a; slot_bytes(&self.identity.layout)];
         let file = lease.create_new(PROBE)?;
         file.write_all_at(&written, 0)?;
@@ -208,7 +208,7 @@ impl Disk {
         Err(TomesError::Damaged { tome: self.identity.tome, what })
     }
 
-    /// Which file a spot is in, and where.
+    /// Returns the file of a physical block, and the position there.
     fn place(&self, spot: Spot) -> (u32, u64) {
         let layout = &self.identity.layout;
         assert!(u64::from(spot.get()) < layout.spots(), "a spot of this layout");
@@ -218,7 +218,7 @@ impl Disk {
         (number, HEADER_BYTES as u64 + slots)
     }
 
-    /// The file, opened if need be; nothing when there is none.
+    /// Returns the file, opened if needed; `None` when there is none.
     fn file(&mut self, number: u32) -> Result<Option<&DiskFile>> {
         if !self.files.contains_key(&number) {
             let name = file_name(number);
@@ -242,7 +242,7 @@ impl Disk {
         Ok(self.files.get(&number))
     }
 
-    /// Makes a file with its header; it has its name when that is whole.
+    /// Creates a file with its header; it is renamed to its name when complete.
     fn create(&mut self, number: u32, fail: &FailPoints) -> Result<()> {
         let name = file_name(number);
         let new = format!("{name}.new");
@@ -287,7 +287,8 @@ impl Disk {
         sealed(bytes, LABEL_BYTES)
     }
 
-    /// The label in these bytes, if it is one of this spot and of a block with this signature.
+    /// Returns the label in these bytes, if it belongs to this physical block and a block with this
+    /// signature.
     fn parse(&self, spot: Spot, bytes: &[u8], signature: &[u8; 8]) -> Option<Label> {
         let number = |at: usize| {
             let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
@@ -303,12 +304,12 @@ impl Disk {
     }
 }
 
-/// Whether it is the disk's fault.
+/// Whether an error is the disk's fault.
 fn is_unreadable(error: &DisksError) -> bool {
     matches!(error, DisksError::Io { .. }) && !error.is_exhausted()
 }
 
-/// The name of a file with blocks.
+/// Returns the name of a file with blocks.
 fn file_name(number: u32) -> String {
     format!("{BLOCKS_PREFIX}{number:05}")
 }
@@ -317,7 +318,7 @@ fn slot_bytes(layout: &Layout) -> usize {
     LABEL_BYTES + usize::try_from(layout.block_bytes()).unwrap_or(usize::MAX - LABEL_BYTES)
 }
 
-/// Zeros up to the length, and the sum of all before in the last four bytes.
+/// Pads with zeros to the length, with the checksum of all before in the last four bytes.
 fn sealed(mut bytes: Vec<u8>, length: usize) -> Vec<u8> {
     bytes.resize(length - 4, 0);
     let sum = crc32c(&bytes);

@@ -1,21 +1,21 @@
-//! The live driver of one tome: a thread that tells the core what happened and does what it says.
+//! The live driver of one tome: a thread that passes events to the core and carries out its
+//! commands.
 //!
 //! ```text
 //! clients, network --> inbox --> Tome::step --> commands, one after the other:
 //!                        ^                       Write: labelled, synced before what follows
-//!                        |                       Commit: on stable storage before what follows
-//!     a stage of the disk is over,               Read: its answer is the next event
+//!                        |                       Commit: durable before what follows
+//!     a disk stage has ended,                    Read: its answer is the next event
 //!     time passed                                SpinUp: the gate, the ledger, then the disk
 //!                                                Tell, Answer: only then
 //! ```
 //!
-//! Commits of what came together share a sync (`held`): whatever is to be said, written to the disk
-//! or done to it waits for the rows before it, and only reads do not.
+//! Commits for events that arrived together share a sync (`held`): messages, disk writes and other
+//! disk commands wait for the rows before them; only reads do not.
 //!
-//! Whatever cannot be written or synced has the tome given up: its disk is put down, who waits is
-//! told, and nothing more is done until its files can be reopened and written to (`recovery`).
-//! The core's times are counted from 1970, so that ages go on over a start. Not here: which tomes
-//! there are.
+//! When a write or sync fails, the tome is given up: its disk is spun down, waiting requests fail,
+//! and nothing more is done until its files can be reopened and written to (`recovery`). The core's
+//! times count from 1970, so that ages continue across a start. Not here: which tomes there are.
 
 mod hand;
 mod held;
@@ -58,16 +58,16 @@ use crate::spin_gate::SpinGate;
 use crate::watch::Watched;
 use crate::{Result, TomesError};
 
-/// Why a tome is given up that was taken out.
+/// Why a retired tome is given up.
 pub(crate) const RETIRED: &str = "it is taken out: its seats go to others";
 
-/// What a member has of some offsets, in their order.
+/// A member's holdings at some offsets, in their order.
 pub type Holdings = (Member, Vec<Held>);
 
-/// Where an answer goes.
+/// Channel for an answer.
 pub type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// What is done when something ended, whether anybody waits for it or not.
+/// A callback that runs when an operation ended, whether its requester still waits or not.
 pub struct Done<T = ()>(Box<dyn FnOnce(Result<T>) + Send>);
 
 impl<T> Done<T> {
@@ -75,7 +75,7 @@ impl<T> Done<T> {
         Self(Box::new(done))
     }
 
-    /// Tells how it ended.
+    /// Calls back with the result.
     pub fn tell(self, result: Result<T>) {
         (self.0)(result);
     }
@@ -87,13 +87,13 @@ impl<T> std::fmt::Debug for Done<T> {
     }
 }
 
-/// What a client wants of a tome.
+/// A client's request to a tome.
 #[derive(Debug)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each says what its fields are for")]
 pub enum Ask {
-    /// Done when it is local, with where it lies if that is in this process. What it takes of
-    /// memory is held meanwhile. It goes to no group that has one of the tomes that are avoided.
+    /// Done when the object is local, with its location if the tome is in this process. Its memory
+    /// permit is held meanwhile. It goes to no group that has one of the avoided tomes.
     Put {
         name: String,
         bytes: Vec<u8>,
@@ -101,40 +101,40 @@ pub enum Ask {
         held: OwnedSemaphorePermit,
         done: Done<Option<Placed>>,
     },
-    /// Answered with its bytes. Who put it may read it back.
+    /// Answered with its bytes. `is_own` marks a read-back by the writer.
     Get { name: String, is_own: bool, reply: Reply<Vec<u8>> },
-    /// Done when its name is gone for good.
+    /// Done when its name is removed durably.
     Delete { name: String, done: Done },
     /// Answered when every parity has it.
     Protected { name: String, reply: Reply<()> },
     /// Answered at once.
     Status(oneshot::Sender<TomeStatus>),
-    /// Answered at once with so many objects at most, by name, behind this one.
+    /// Answered at once with at most this many objects by name, after this one.
     Look { after: Option<String>, max: usize, reply: Reply<Look> },
-    /// Answered with what it has of some offsets of a group. Refused while its disk does not turn
-    /// when that may not be woken for it.
+    /// Answered with what it knows of some offsets of a group. Refused while its disk stands still,
+    /// unless it may be spun up.
     Hold { group: GroupId, offsets: Vec<Offset>, may_wake: bool, reply: Reply<Holdings> },
-    /// Answered when every block that was written was read.
+    /// Answered when every written block was read.
     Scrub { reply: Reply<()> },
     /// Answered when the members of a group were compared.
     Check { group: GroupId, reply: Reply<Checked> },
-    /// Answered at once with the last times that its disk was woken.
+    /// Answered at once with the latest spin-ups of its disk.
     Wakes(oneshot::Sender<Vec<Wake>>),
-    /// A region is to take a seat; answered when it has begun, or had.
+    /// Rebuild a region for a member slot; answered when it has begun, or had.
     Rebuild { planned: Move, group: Group, reply: Reply<()> },
-    /// Answered at once; a rebuild does not wait for these, which are lost.
+    /// Answered at once; a rebuild does not wait for these lost tomes.
     Absent { tomes: BTreeSet<TomeId>, reply: Reply<()> },
-    /// Answered at once with how a region stands in a group.
+    /// Answered at once with the membership of a region in a group.
     Seat { region: RegionIndex, group: GroupId, reply: Reply<Seated> },
-    /// A region that was made anew is told its objects; answered with the names of those that are
-    /// not whole there.
+    /// Gives a rebuilt region its objects; answered with the names of those that are not intact
+    /// there.
     Adopt { region: RegionIndex, objects: Vec<(String, Placed)>, reply: Reply<Vec<String>> },
 }
 
 impl Ask {
-    /// Answers that it is not done.
+    /// Fails the request.
     pub fn refuse(self, error: TomesError) {
-        // Who asked may have gone.
+        // The requester may be gone.
         match self {
             Self::Put { done, .. } => done.tell(Err(error)),
             Self::Delete { done, .. } => done.tell(Err(error)),
@@ -153,7 +153,7 @@ impl Ask {
     }
 }
 
-/// What the driver's thread is told.
+/// A message to the driver's thread.
 #[derive(Debug)]
 pub(crate) enum Letter {
     Told {
@@ -162,16 +162,16 @@ pub(crate) enum Letter {
     },
     Keeper(FromKeeper),
     Ask(Ask),
-    /// A stage of the disk is over, but for a time.
+    /// A disk stage has ended, except for a remaining wait.
     Stage(Ended),
-    /// The hands of the clock were turned: told once until it is heard.
+    /// The manual clock was advanced: sent once until it is received.
     Turned(Arc<AtomicBool>),
-    /// It is taken out of its set for good.
+    /// It is retired from its set for good.
     Retired,
     Stop,
 }
 
-/// What a driver is started with.
+/// Parameters of a driver.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) identity: TomeIdentity,
@@ -182,23 +182,23 @@ pub(crate) struct Parts {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) gate: Arc<SpinGate>,
     pub(crate) network: Arc<dyn Network>,
-    /// Its set, when it was given up and is reopened.
+    /// How its set takes it back when it is reopened after a failure.
     pub(crate) rejoin: Arc<dyn Rejoin>,
     pub(crate) watched: Watched,
-    /// Wakes of its disk in a day, as far as they can wait.
+    /// Budget of deferrable spin-ups in a day.
     pub(crate) spin_ups_a_day: Option<u32>,
-    /// How long its disk turns for nothing.
+    /// How long its disk may idle.
     pub(crate) idle: Duration,
     pub(crate) clock: Clock,
-    /// Tokens of its set, where that is known.
+    /// Number of tokens of its set, if known.
     pub(crate) tokens: Option<u32>,
-    /// Another at each start.
+    /// Different at each start.
     pub(crate) seed: Seed,
     pub(crate) fail: Arc<FailPoints>,
     pub(crate) injected: Injected,
 }
 
-/// The inbox of a tome's thread, and what of it goes on.
+/// Handle of a tome's thread: its inbox and its health.
 #[derive(Debug)]
 pub(crate) struct Driver {
     tome: TomeId,
@@ -207,15 +207,15 @@ pub(crate) struct Driver {
     health: watch::Sender<Health>,
 }
 
-/// Has a thread look at its clock when whoever turns the hands did. However often that is, one
-/// letter waits: others want the room.
+/// Notifies a thread when the manual clock is advanced. At most one such message waits, so that
+/// others find room.
 pub(crate) fn listen(clock: &Clock, inbox: SyncSender<Letter>) {
     let waits = Arc::<AtomicBool>::default();
     clock.listen(move || {
         if waits.swap(true, Ordering::AcqRel) {
             return;
         }
-        // Full is as good: it looks at the clock after each letter.
+        // A full inbox is as good: the thread checks its clock after each message.
         if inbox.try_send(Letter::Turned(Arc::clone(&waits))).is_err() {
             waits.store(false, Ordering::Release);
         }
@@ -223,11 +223,11 @@ pub(crate) fn listen(clock: &Clock, inbox: SyncSender<Letter>) {
 }
 
 impl Driver {
-    /// Starts it. Its disk is not touched before something needs it. `inbox` makes what the network
-    /// brings letters to.
+    /// Starts the thread. Its disk is not touched before it is needed. `known` receives the inbox,
+    /// to which the network delivers messages.
     ///
     /// # Errors
-    /// When there can be no thread, or the core refuses what was kept.
+    /// When no thread can be started, or the core rejects the stored state.
     pub(crate) fn start(parts: Parts, known: impl FnOnce(SyncSender<Letter>)) -> Result<Self> {
         let (inbox, letters) = sync_channel(INBOX_MAX);
         known(inbox.clone());
@@ -242,28 +242,28 @@ impl Driver {
         Ok(Self { tome, inbox, thread: Mutex::new(Some(thread)), health })
     }
 
-    /// Whether it works.
+    /// Returns its health.
     pub(crate) fn health(&self) -> Health {
         *self.health.borrow()
     }
 
-    /// Whether nothing new is asked of it, until it works again.
+    /// Whether it gets no new requests until it works again.
     pub(crate) fn is_given_up(&self) -> bool {
         self.health() != Health::Well
     }
 
-    /// Returns when it is given up, and not only probed.
+    /// Returns when it is given up, not just probed.
     pub(crate) async fn given_up(&self) {
-        // The sender is here, so it cannot be gone.
+        // The sender is held here, so the channel is open.
         let _ = self.health.subscribe().wait_for(|health| *health == Health::GivenUp).await;
     }
 
-    /// Returns when nobody tries whether its disk works: it does, or it is given up.
+    /// Returns when its disk is not being probed: it works, or it is given up.
     pub(crate) async fn probed(&self) {
         let _ = self.health.subscribe().wait_for(|health| *health != Health::Probed).await;
     }
 
-    /// Why there is no answer of it any more.
+    /// Returns why it no longer answers.
     pub(crate) fn gone(&self) -> TomesError {
         match &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
             None => TomesError::Stopped,
@@ -275,10 +275,10 @@ impl Driver {
         }
     }
 
-    /// Asks for something.
+    /// Sends a request.
     ///
     /// # Errors
-    /// [`TomesError::Busy`] when too much waits; then nothing was asked for.
+    /// [`TomesError::Busy`] when too many wait; then nothing was sent.
     pub(crate) fn ask(&self, ask: Ask) -> Result<()> {
         self.inbox.try_send(Letter::Ask(ask)).map_err(|refused| match refused {
             TrySendError::Full(_) => TomesError::Busy { tome: self.tome },
@@ -286,14 +286,14 @@ impl Driver {
         })
     }
 
-    /// Gives it up for good: its disk is put down, and who waits is told so.
+    /// Retires it for good: its disk is spun down, and waiting requests fail.
     pub(crate) fn retire(&self) {
         self.health.send_replace(Health::GivenUp);
-        // Of one whose thread is gone there is nothing left to put down.
+        // If the thread is gone, there is nothing left to spin down.
         let _ = self.inbox.send(Letter::Retired);
     }
 
-    /// Has the disk put down, and ends the thread when it is; whoever waits is told so.
+    /// Spins the disk down, and ends the thread afterwards; waiting requests fail.
     pub(crate) fn stop(&self) {
         // It may be gone already.
         let _ = self.inbox.send(Letter::Stop);

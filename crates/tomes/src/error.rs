@@ -1,4 +1,4 @@
-//! What can go wrong with live tomes, with the ids a caller needs to act.
+//! Errors of live tomes, with the ids a caller needs to act.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use fulgurite_disks::DisksError;
 use fulgurite_tome::{TomeError, TomeId};
 use fulgurite_units::ErrorKind;
 
-/// An operation on a set of tomes failed.
+/// A failed operation on a set of tomes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
@@ -32,10 +32,10 @@ pub enum TomesError {
     Turns { tome: TomeId, token: u32 },
     #[error("tome {tome} has more to do than it takes: try again later")]
     Busy { tome: TomeId },
-    /// Nothing was asked of it.
+    /// The request was not sent.
     #[error("tome {tome} is not asked: {why}")]
     Away { tome: TomeId, why: String },
-    /// It may have done what it was asked for, or do it yet.
+    /// It may have carried out the request, or still do so.
     #[error("tome {tome} was asked and gave no answer: {why}")]
     Unanswered { tome: TomeId, why: String },
     #[error("tome {tome}: {what}")]
@@ -79,13 +79,14 @@ impl TomesError {
         }
     }
 
-    /// Whether a put was refused since its tome has too much on its way to parities: that passes.
+    /// Whether a put was refused because its tome has too many deltas in flight: a retry will
+    /// succeed.
     #[must_use]
     pub const fn is_backlog(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Tome(TomeError::Backlog { .. }))
     }
 
-    /// Whether a put was refused since no region of its tome has room now: another tome may.
+    /// Whether a put was refused because no region of its tome has room now: another tome may have.
     pub(crate) const fn is_narrow(&self) -> bool {
         let Self::Tome(TomeError::Full { what } | TomeError::Backlog { what }) = self else {
             return false;
@@ -93,7 +94,7 @@ impl TomesError {
         matches!(what.as_bytes(), b"objects")
     }
 
-    /// An I/O error with the path it happened at.
+    /// Returns an I/O error with its path.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }

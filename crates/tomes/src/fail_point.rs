@@ -1,11 +1,10 @@
-//! Fail points: named places at which a test may have the process killed, as a power cut would.
+//! Fail points: named places at which a test can kill the process, as a power cut would.
 //!
-//! They are compiled in always, so what is tested is what runs; unless one is armed, passing one
-//! costs a comparison.
+//! They are always compiled in, so what is tested is what runs; an unarmed one costs a comparison.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// All that there are, in the order of a set's life.
+/// All fail points, in the order of a set's life.
 pub const FAIL_POINTS: [&str; 26] = [
     "tomes-store-made",
     "tomes-set-made",
@@ -46,7 +45,7 @@ impl FailPoints {
     /// Arms the point called `name`; the process is killed at its passage number `count`, from 0.
     ///
     /// # Errors
-    /// When no point is called so; it says which there are.
+    /// When there is no such point; the error lists those there are.
     pub fn armed(name: &str, count: u32) -> Result<Self, String> {
         match FAIL_POINTS.iter().find(|point| **point == name) {
             Some(point) => Ok(Self { armed: Some(point), passages_left: count.into() }),
@@ -54,7 +53,7 @@ impl FailPoints {
         }
     }
 
-    /// Dies here when the point is armed and its passages are used up.
+    /// Kills the process if the point is armed and its passages are used up.
     pub(crate) fn pass(&self, point: &'static str) {
         debug_assert!(FAIL_POINTS.contains(&point), "fail point {point} is listed");
         if self.armed != Some(point) {

@@ -1,8 +1,8 @@
-//! Which tome a disk is: a file on it that says its set, its number and its layout.
+//! Identity of a disk: a file on it that states its set, its number and its layout.
 //!
-//! It is read each time the disk turned up, before anything else of it. A disk of another set, tome
-//! or layout is named and not used; nothing on it is written over. There are two of it, so that
-//! the loss of a few hundred bytes is not that of a disk. Not here: blocks.
+//! It is read after each spin-up, before anything else on the disk. A disk of another set, tome or
+//! layout is reported and not used; nothing on it is overwritten. There are two copies, so that the
+//! loss of a few hundred bytes is not that of a disk. Not here: blocks.
 
 use fulgurite_disks::{DisksError, Lease};
 use fulgurite_tome::{Layout, TomeId};
@@ -19,33 +19,33 @@ pub const TOME_FILE: &str = "fulgurite-tome.json";
 /// The name of its copy.
 pub const TOME_FILE_COPY: &str = "fulgurite-tome.copy.json";
 
-/// What the names of files with blocks begin with.
+/// Prefix of files with blocks.
 pub(crate) const BLOCKS_PREFIX: &str = "blocks-";
 
-/// What is written in front of it.
+/// Format identifier.
 const FORMAT: &str = "fulgurite-tome-1";
 
-/// What the disk of a tome says of itself.
+/// Identity of a tome's disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TomeIdentity {
     format: String,
-    /// The set that it is of.
+    /// Its set.
     pub set: TomeSetId,
-    /// Which tome of that.
+    /// Its number in the set.
     pub tome: TomeId,
     /// How its disk is divided.
     pub layout: Layout,
 }
 
 impl TomeIdentity {
-    /// What a new disk is to say.
+    /// Returns the identity of a new disk.
     #[must_use]
     pub fn new(set: TomeSetId, tome: TomeId, layout: Layout) -> Self {
         Self { format: FORMAT.to_owned(), set, tome, layout }
     }
 
-    /// What of another is not as here, in words; nothing when they are one.
+    /// Describes how another identity differs; `None` when they are equal.
     pub(crate) fn differs(&self, found: &Self) -> Option<String> {
         if found.set != self.set {
             return Some(format!("of set {}, and set {} belongs here", found.set, self.set));
@@ -59,10 +59,10 @@ impl TomeIdentity {
     }
 }
 
-/// What the disk says of itself; nothing when it says nothing.
+/// Reads the identity of a disk; `None` when it has none.
 ///
 /// # Errors
-/// [`TomesError::Damaged`] when neither file can be read as one.
+/// [`TomesError::Damaged`] when neither copy is valid.
 pub fn read(lease: &Lease) -> Result<Option<TomeIdentity>> {
     match (read_one(lease, TOME_FILE)?, read_one(lease, TOME_FILE_COPY)?) {
         (Found::Whole(found), _) | (_, Found::Whole(found)) => Ok(Some(found)),
@@ -73,7 +73,7 @@ pub fn read(lease: &Lease) -> Result<Option<TomeIdentity>> {
     }
 }
 
-/// Looks whether the disk is the one that belongs here.
+/// Checks that the disk is the expected one.
 ///
 /// # Errors
 /// [`TomesError::WrongDisk`] with what it is instead.
@@ -87,11 +87,10 @@ pub(crate) fn check(lease: &Lease, expected: &TomeIdentity) -> Result<()> {
     }
 }
 
-/// Makes a disk that of a tome. Done already where it is; one of the two files that is missing or
-/// damaged is made anew.
+/// Writes the identity to a disk. Idempotent; a missing or damaged copy is rewritten.
 ///
 /// # Errors
-/// [`TomesError::WrongDisk`] when it is another's, or has blocks and does not say whose.
+/// [`TomesError::WrongDisk`] when it is another's, or has blocks but no identity.
 pub fn make(lease: &Lease, identity: &TomeIdentity, fail: &FailPoints) -> Result<()> {
     let tome = identity.tome;
     lease.prepare()?;
@@ -124,7 +123,7 @@ fn refuse_blocks(lease: &Lease, tome: TomeId) -> Result<()> {
     Ok(())
 }
 
-/// What one of the files is.
+/// State of one copy.
 enum Found {
     Nothing,
     Whole(TomeIdentity),
@@ -156,7 +155,7 @@ fn read_one(lease: &Lease, name: &str) -> Result<Found> {
     }
 }
 
-/// Writes one of the files, in place of whatever is damaged there.
+/// Writes one copy, in place of a damaged one.
 fn put_one(lease: &Lease, identity: &TomeIdentity, name: &str) -> Result<()> {
     let text = serde_json::to_vec_pretty(identity).map_err(|error| TomesError::Invalid {
         what: format!("an identity does not encode: {error}"),

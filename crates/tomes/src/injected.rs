@@ -1,6 +1,6 @@
-//! Faults of disks and stores that a test wants: what a full disk or a failing one answers.
+//! Fault injection for disks and stores: the errors of a full or failing disk.
 //!
-//! Compiled in always, so that what is tested is what runs. Clones are the same.
+//! Always compiled in, so that what is tested is what runs. Clones share the same faults.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +12,7 @@ use fulgurite_tome::TomeId;
 
 use crate::{Result, TomesError};
 
-/// What fails.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failing {
     /// A block cannot be written.
@@ -21,41 +21,41 @@ pub enum Failing {
     Room,
     /// Blocks cannot be synced.
     Sync,
-    /// The awake store cannot be written.
+    /// The metadata store cannot be written.
     Commit,
-    /// What it tells other tomes is lost.
+    /// Its messages to other tomes are lost.
     Tell,
-    /// That it has a token cannot be written down.
+    /// Its token cannot be recorded.
     Token,
-    /// Where an object of it lies cannot be written down.
+    /// The location of its objects cannot be recorded.
     Piece,
 }
 
-/// Which tomes fail in what.
+/// The tomes with faults.
 #[derive(Clone, Debug, Default)]
 pub struct Injected(Arc<Mutex<BTreeSet<(TomeId, Failing)>>>);
 
 impl Injected {
-    /// From now on it fails.
+    /// Injects a fault from now on.
     pub fn inject(&self, tome: TomeId, failing: Failing) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((tome, failing));
     }
 
-    /// From now on nothing of it fails.
+    /// Removes all faults of a tome.
     pub fn mend(&self, tome: TomeId) {
         let mut injected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         injected.retain(|(of, _)| *of != tome);
     }
 
-    /// Whether a tome fails in something.
+    /// Returns whether a tome has a fault.
     pub(crate) fn has(&self, tome: TomeId, failing: Failing) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&(tome, failing))
     }
 
-    /// What the system would answer.
+    /// Returns the error that the system would.
     ///
     /// # Errors
-    /// When it fails in that.
+    /// When the tome has this fault.
     pub(crate) fn pass(&self, tome: TomeId, failing: Failing) -> Result<()> {
         if !self.has(tome, failing) {
             return Ok(());

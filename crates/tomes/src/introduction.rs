@@ -1,34 +1,34 @@
-//! What a set and a tome in another process say to each other first.
+//! The handshake between a set and a tome in another process.
 //!
-//! Each time that the tome answers again it is told of its set ([`Introduction`]) and says what it
-//! has, so whatever became of either side meanwhile is known. Not here: how it travels.
+//! Each time that the tome answers again, the set introduces itself ([`Introduction`]) and the tome
+//! reports what it has, so whatever happened on either side is known. Not here: the transport.
 
 use fulgurite_tome::group::Group;
 use fulgurite_tome::{Layout, TomeId};
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
-/// What a set says to a tome before anything else.
+/// First message of a set to a tome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Introduction {
     /// The set.
     pub set: TomeSetId,
-    /// Which of its tomes is meant.
+    /// The tome that it expects.
     pub tome: TomeId,
     /// How its disk is divided.
     pub layout: Layout,
-    /// Groups in which it has a seat.
+    /// Groups in which it has a member slot.
     pub groups: Vec<Group>,
-    /// Whether an awake store and a disk may be made where there are none. Not so once they were:
-    /// what was lost is not to come back empty.
+    /// Whether a missing metadata store and disk may be created. Not once they were: lost data must
+    /// not come back empty.
     pub may_make: bool,
 }
 
-/// What a tome answers.
+/// Answer of the tome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
     /// Data blocks of its regions.
     pub data_blocks: u64,
-    /// Names that are being put for a set that was there before: they come yet, or not.
+    /// Names being put for the previous session of a set: these puts may still succeed or fail.
     pub under_way: Vec<String>,
 }

@@ -1,10 +1,11 @@
-//! The live keeper of tokens: a thread that writes down who has which before anybody is told.
+//! The live token manager: a thread that persists the holder of each token before it sends an
+//! offer.
 //!
-//! One that cannot write tells nobody anything, and the set says why. It has its store opened anew
-//! from time to time, and when that can be written it begins as at a start, with what it wrote
-//! down: whoever had a token counts as having it for a whole lease. So a disk that was full for a
-//! while costs a while. Who reads meanwhile is told so once that failed again. Not here: who gets
-//! tokens ([`fulgurite_tome::token::Keeper`]).
+//! If it cannot write, it sends nothing, and the set reports why. It retries with its store
+//! reopened, and when that can be written it restarts from what it persisted: every recorded holder
+//! counts as holding its token for a full lease. So a full disk costs as long as it lasts. Readers
+//! get an error meanwhile, once that retry has failed too. Not here: which tome gets a token
+//! ([`fulgurite_tome::token::Keeper`]).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -24,10 +25,10 @@ use crate::set_store::SetStore;
 use crate::watch::{Happening, Watched};
 use crate::{Result, TomesError};
 
-/// How long it sleeps when nothing is to come.
+/// Longest sleep when nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// What its thread is told.
+/// A message to its thread.
 #[derive(Debug)]
 pub(crate) enum Note {
     Told { tome: TomeId, message: ToKeeper },
@@ -35,7 +36,7 @@ pub(crate) enum Note {
     Stop,
 }
 
-/// The handle of its thread.
+/// Handle of its thread.
 #[derive(Debug)]
 pub(crate) struct KeeperDriver {
     inbox: SyncSender<Note>,
@@ -47,7 +48,7 @@ pub(crate) struct KeeperDriver {
 struct Loop {
     keeper: Keeper,
     tomes: u32,
-    /// When its store is opened anew, since it could not be written.
+    /// When to reopen the store after a failed write.
     mend_at: Option<Instant>,
     injected: Injected,
     store: Arc<SetStore>,
@@ -55,18 +56,19 @@ struct Loop {
     clock: Clock,
     fail: Arc<FailPoints>,
     trouble: Arc<Mutex<Option<String>>>,
-    /// Whether its store could not be written when it was opened anew either.
+    /// Whether the store could not be written after it was reopened either.
     stuck: watch::Sender<bool>,
     watched: Watched,
-    /// Who was told last that a token is its own.
+    /// Tomes last confirmed as holders.
     told: BTreeMap<TokenId, TomeId>,
 }
 
 impl KeeperDriver {
-    /// Starts the keeper of a set of so many tomes, with what is known of its tokens.
+    /// Starts the token manager of a set of this many tomes, with the persisted state of its
+    /// tokens.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When no thread can be started.
     pub(crate) fn start(
         store: Arc<SetStore>,
         (tomes, tokens): (u32, &BTreeMap<TokenId, Kept>),
@@ -104,18 +106,18 @@ impl KeeperDriver {
         Ok(Self { inbox, thread: Mutex::new(Some(thread)), trouble, stuck })
     }
 
-    /// Why nobody gets a token now.
+    /// Returns why no tokens are granted now.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns why, when nobody gets a token for so long that who reads shall wait no more.
+    /// Returns the reason once no tokens have been granted for so long that reads should fail.
     pub(crate) async fn stuck(&self) -> String {
         let mut stuck = self.stuck.subscribe();
         loop {
-            // It is open as long as this is.
+            // The channel is open as long as this exists.
             let _ = stuck.wait_for(|is_stuck| *is_stuck).await;
-            // What is read of a disk that turns needs no token.
+            // Reads of a spinning disk need no token.
             tokio::time::sleep(STUCK_GRACE.into()).await;
             if let Some(why) = self.trouble().filter(|_| *stuck.borrow()) {
                 return why;
@@ -167,7 +169,7 @@ impl Loop {
 
     fn step(&mut self, event: Event) {
         if let Some(at) = self.mend_at {
-            // Who asked meanwhile asks again.
+            // Tomes retry the requests that are dropped meanwhile.
             if at <= self.clock.passed() {
                 self.mend();
             }
@@ -197,7 +199,7 @@ impl Loop {
         self.store.keep(token, kept)
     }
 
-    /// What is written down, once it can be again.
+    /// Returns the persisted state, once it can be written again.
     fn mended(&self) -> Result<BTreeMap<TokenId, Kept>> {
         for tome in (0..self.tomes).map(TomeId::new) {
             self.injected.pass(tome, Failing::Token)?;
@@ -205,7 +207,7 @@ impl Loop {
         self.store.mended()
     }
 
-    /// Nobody is told anything before what is told is kept.
+    /// Records a failed write. No message is sent before its state is persisted.
     fn cannot_write(&mut self, error: &TomesError) {
         let why = format!("no tokens are given now: {}", error_chain(error));
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +218,7 @@ impl Loop {
         self.mend_at = Some(self.clock.passed() + KEEPER_REST);
     }
 
-    /// Begins anew with what was written down, if its store can be written again.
+    /// Restarts from the persisted state, if the store can be written again.
     fn mend(&mut self) {
         match self.mended() {
             Ok(tokens) => {
@@ -235,7 +237,7 @@ impl Loop {
         }
     }
 
-    /// Tells whoever watches of a token that was given, or came back.
+    /// Reports a granted or released token to subscribers.
     fn tell_watchers(&mut self, done: Command) {
         match done {
             Command::Commit { token, kept: Kept { holder: None, .. } } => {

@@ -2,19 +2,19 @@
 //!
 //! ```text
 //! identity     which tome a disk is          disk         its blocks, at fixed places
-//! rows, load   what is kept awake            awake_store  kept before anything is answered
-//! run          bytes in a row, all at once
-//! pulled       a tome read alone            driver       does what the core of a tome says
-//! network      between tomes                spin_gate    what a spin-up has to pass
-//! keeper       of tokens                    set_store    what a set knows of itself
-//! piece_store  where objects lie           starts       what an older copy is known by
-//! survey       a disk read whole            regain       what is made of it
-//! lone         a tome by itself                introduction  what it is told of its set
-//! set          the whole, to be asked for objects
-//! watch        what happens, for whoever watches
+//! rows, load   rows of the metadata store    awake_store  durable before any answer
+//! run          byte strings in serde
+//! pulled       offline reads of a tome       driver       carries out commands of a core
+//! network      messages between tomes        spin_gate    checks before a spin-up
+//! keeper       token manager                 set_store    the set's own state
+//! piece_store  locations of objects          starts       detects older copies of stores
+//! survey       inventory of a disk           regain       rebuilds metadata from it
+//! lone         a standalone tome             introduction  its handshake with a set
+//! set          the whole set, for object requests
+//! watch        events for subscribers
 //! ```
 //!
-//! What a tome does is decided in `fulgurite-tome`; here is what it knows only through events: the
+//! `fulgurite-tome` decides what a tome does; this crate has what it knows only through events: the
 //! disk and its files, stable storage, time. Design note 0029; formats in docs/formats/tome.md.
 
 mod awake_store;
@@ -62,7 +62,7 @@ pub use set::{
     RemoteSeat, SetOptions, SetStatus, Surveyed, TomeSet,
 };
 
-/// What a tome tells somebody who should know.
+/// Alarm of a tome for an operator.
 pub use fulgurite_tome::Alarm;
 pub use watch::{Happened, Happening, Missed, Watching};
 

@@ -1,7 +1,7 @@
-//! What an awake store keeps, as the rows that the core makes the same [`Awake`] of.
+//! Loads a metadata store: its rows become the state from which the core makes the same [`Awake`].
 //!
-//! Everything that comes from the store is compared with the layout before the core sees it, so
-//! that damage is told and does not end the process. Not here: what is written ([`crate::rows`]).
+//! Everything read from the store is checked against the layout before the core sees it, so that
+//! damage is an error and does not end the process. Not here: what is written ([`crate::rows`]).
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -26,7 +26,7 @@ use crate::{Result, TomesError};
 /// Reads the bytes of a delta.
 pub(crate) type ReadSlot<'a> = dyn Fn(Slot) -> Result<Vec<u8>> + 'a;
 
-/// All that a tome knows.
+/// Loads the state of a tome.
 ///
 /// # Errors
 /// [`TomesError::Awake`] when the rows do not fit the layout or each other.
@@ -37,7 +37,7 @@ pub(crate) fn awake(
     layout: Layout,
 ) -> Result<Awake> {
     let loaded = loaded(view, read, tome, layout);
-    // What the core refuses was not its own.
+    // The core rejects only rows that it did not write.
     if let Err(TomesError::Tome(error)) = loaded {
         return Err(damaged(tome, error.to_string()));
     }
@@ -75,7 +75,7 @@ fn loaded(view: &dyn ReadView, read: &ReadSlot<'_>, tome: TomeId, layout: Layout
             DeltaBytes::Here(bytes) => bytes,
             DeltaBytes::Slot(slot) => delta(tome, read(slot)?, &change)?,
         };
-        // Those of a folded one may have been lost with an awake store that was made again.
+        // Bytes of an applied delta may be missing after a metadata store was rebuilt.
         let is_whole = bytes.len() as u64 == layout.block_bytes() || is_folded && bytes.is_empty();
         if !is_whole || key.u32()? != version.get() {
             return Err(damaged(tome, format!("a delta of region {region} is not one")));
@@ -105,10 +105,10 @@ fn loaded(view: &dyn ReadView, read: &ReadSlot<'_>, tome: TomeId, layout: Layout
     Ok(awake)
 }
 
-/// The changes of one region that parities lack.
+/// Loads the changes of one region that parities lack.
 ///
 /// # Errors
-/// When a row is none.
+/// When a row is invalid.
 pub(crate) fn pending(view: &dyn ReadView, region: RegionIndex) -> Result<PendingList> {
     let range = KeyRange::prefix(&region_key(region).finish());
     let mut list = PendingList::default();
@@ -120,7 +120,7 @@ pub(crate) fn pending(view: &dyn ReadView, region: RegionIndex) -> Result<Pendin
     Ok(list)
 }
 
-/// The bytes of a change, if they are its own.
+/// Returns the bytes of a change, if they match its signature.
 fn delta(tome: TomeId, bytes: Vec<u8>, change: &Change) -> Result<Vec<u8>> {
     if signature(&bytes) == change.signature {
         return Ok(bytes);
@@ -128,10 +128,10 @@ fn delta(tome: TomeId, bytes: Vec<u8>, change: &Change) -> Result<Vec<u8>> {
     Err(damaged(tome, format!("the bytes of change {} are others", change.version)))
 }
 
-/// Slots that rows of deltas name, each once.
+/// Returns the slots that rows of deltas refer to, each once.
 ///
 /// # Errors
-/// When two name one, or a row is none.
+/// When two refer to the same one, or a row is invalid.
 pub(crate) fn slots(view: &dyn ReadView, tome: TomeId) -> Result<BTreeSet<Slot>> {
     let mut slots = BTreeSet::new();
     each(view, DELTAS, |key, row: DeltaRow| {
@@ -148,12 +148,12 @@ pub(crate) fn slots(view: &dyn ReadView, tome: TomeId) -> Result<BTreeSet<Slot>>
     Ok(slots)
 }
 
-/// An awake store whose rows do not fit.
+/// Returns the error for a metadata store with inconsistent rows.
 pub(crate) fn damaged(tome: TomeId, what: String) -> TomesError {
     TomesError::Awake { tome, what }
 }
 
-/// Has every row of a space taken, and says which could not be.
+/// Calls back with every row of a space; the error names the one that failed.
 fn each<T: row::Row>(
     view: &dyn ReadView,
     space: Space,
@@ -183,7 +183,7 @@ fn within_spots(tome: TomeId, spot: Spot, layout: &Layout) -> Result<()> {
     Err(damaged(tome, format!("spot {spot} is not below {}", layout.spots())))
 }
 
-/// Looks whether a region has parity, and the member that it is of data.
+/// Checks that a region has parity, and that the member has data.
 fn of_data(awake: &Awake, index: RegionIndex, member: Member) -> Result<()> {
     let region = awake.region(index);
     let fits = |region: &Region| match region.role() {
@@ -197,7 +197,8 @@ fn of_data(awake: &Awake, index: RegionIndex, member: Member) -> Result<()> {
     Err(damaged(awake.id(), what))
 }
 
-/// What rows say together: no two blocks lie in one spot, and none is of two objects.
+/// Checks the rows against each other: no two blocks share a physical block, and none belongs to
+/// two objects.
 fn compare(awake: &Awake) -> Result<()> {
     let layout = awake.layout();
     let mut spots = vec![false; usize::try_from(layout.spots()).unwrap_or(usize::MAX)];

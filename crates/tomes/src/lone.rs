@@ -1,10 +1,10 @@
-//! One tome by itself: its awake store, its disk and its driver, on whatever network it is given.
+//! A standalone tome: its metadata store, its disk and its driver, on any network.
 //!
-//! Its set is in another process, and asks for all that clients want. When a set comes again (it
-//! began anew, or lost the connection), another session begins: what the one before still has under
-//! way in the network is refused from then on, and puts that this tome has begun are told by name.
-//! So whoever lists the names of a session misses none that comes later. Not here: what carries
-//! messages, and who may ask.
+//! Its set is in another process, and forwards all client requests. When a set reconnects (after a
+//! restart, or a lost connection), a new session begins: requests of the previous one that are
+//! still in the network are refused from then on, and its puts in progress are reported by name. So
+//! a list of names in a session misses none that is added later. Not here: the transport, and
+//! access control.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use crate::question::{Question, Said};
 use crate::set::{Local, LoneOptions, put_room, start_alone};
 use crate::{Result, TomesError};
 
-/// A tome by itself.
+/// A standalone tome.
 #[derive(Debug)]
 pub struct LoneTome {
     identity: TomeIdentity,
@@ -34,7 +34,7 @@ pub struct LoneTome {
     puts: Arc<Mutex<Puts>>,
 }
 
-/// A number for each time that a set comes.
+/// The number of a set's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Session(pub u64);
 
@@ -45,11 +45,12 @@ struct Puts {
 }
 
 impl LoneTome {
-    /// Opens what was made, with seats as they were; with an introduction, takes seats that it does
-    /// not know yet, and makes what there is not if that is allowed.
+    /// Opens an existing tome with its member slots. With an introduction, adds member slots that
+    /// it does not know yet, and creates what is missing if permitted.
     ///
     /// # Errors
-    /// When there is none, it is another's or divided otherwise, or another process has it.
+    /// When there is none, it belongs to another tome or has another layout, or another process has
+    /// it.
     pub fn open(options: LoneOptions, introduction: Option<&Introduction>) -> Result<Self> {
         if let Some(introduction) = introduction {
             meant(options.set, options.tome, introduction)?;
@@ -59,16 +60,17 @@ impl LoneTome {
         Ok(Self { identity, driver, local, room: put_room(), puts })
     }
 
-    /// Which tome of which set it is.
+    /// Returns its set and number.
     #[must_use]
     pub const fn identity(&self) -> &TomeIdentity {
         &self.identity
     }
 
-    /// A set comes: what a session before has not said yet is refused from now on.
+    /// Starts a session: requests of the previous one that have not begun yet are refused from now
+    /// on.
     ///
     /// # Errors
-    /// Kind `Conflict` when another set, tome or layout is meant.
+    /// Kind `Conflict` for another set, tome or layout.
     pub async fn greet(&self, introduction: &Introduction) -> Result<(Session, Greeting)> {
         meant(self.identity.set, self.identity.tome, introduction)?;
         let (own, told) = (self.identity.layout.parts(), introduction.layout.parts());
@@ -76,7 +78,7 @@ impl LoneTome {
             let what = format!("divided as {own:?}, and {told:?} is what its set has");
             return Err(TomesError::WrongDisk { tome: self.identity.tome, what });
         }
-        // First who is under way: who is done by then is found by whoever looks after that.
+        // Puts in progress first: one that ends meanwhile is found by a later listing.
         let (session, under_way) = {
             let mut puts = lock(&self.puts);
             puts.session += 1;
@@ -86,21 +88,21 @@ impl LoneTome {
         Ok((session, Greeting { data_blocks: look.data_blocks, under_way }))
     }
 
-    /// Returns when the tome is given up: whoever has a session begins another one when it works
-    /// again, and hears then what it has.
+    /// Returns when the tome is given up. When it works again, a set must start another session, to
+    /// learn what it has.
     pub async fn given_up(&self) {
         self.driver.given_up().await;
     }
 
-    /// Returns when it is known whether its disk works again, if that is being tried.
+    /// Returns once its disk is not being probed.
     pub async fn probed(&self) {
         self.driver.probed().await;
     }
 
-    /// Room for so many bytes, which is to be taken before they are.
+    /// Reserves memory for this many bytes, before they are received.
     ///
     /// # Errors
-    /// Kind `Invalid` when there never is, and [`TomesError::Stopped`].
+    /// Kind `Invalid` when it is more than the limit, and [`TomesError::Stopped`].
     pub async fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
         if bytes > PUT_BYTES_MAX.get() {
             let what = format!("{bytes} bytes are more than are put at once");
@@ -111,8 +113,8 @@ impl LoneTome {
         held.map_err(|_| TomesError::Stopped)
     }
 
-    /// Puts an object of a session, to no group that has one of the tomes that are avoided; it is
-    /// `local` when this returns, and lies as it says.
+    /// Puts an object of a session, to no group that has an avoided tome; it is `local` when this
+    /// returns. Returns its location.
     ///
     /// # Errors
     /// As those of [`crate::TomeSet::put`], and [`TomesError::Away`] when the session is over.
@@ -128,20 +130,20 @@ impl LoneTome {
         let put = |reply: Reply<Option<Placed>>| {
             let done = Done::new(move |done| {
                 lock(&puts).under_way.remove(&named);
-                // Who asked may have gone.
+                // The requester may be gone.
                 let _ = reply.send(done);
             });
             Ask::Put { name: name.clone(), bytes, avoided, held, done }
         };
         let done = self.asked(put).await;
         if matches!(done, Err(TomesError::Busy { .. })) {
-            // It was not asked for.
+            // The request was not sent.
             lock(&self.puts).under_way.remove(&name);
         }
         done
     }
 
-    /// The bytes of an object. The disk is woken; `is_own` says that who put it reads it back.
+    /// Reads an object. Its disk is spun up; `is_own` marks a read-back by the writer.
     ///
     /// # Errors
     /// As those of [`crate::TomeSet::get`].
@@ -149,13 +151,13 @@ impl LoneTome {
         self.asked(|reply| Ask::Get { name, is_own, reply }).await
     }
 
-    /// Removes an object; returns when its name is gone for good.
+    /// Removes an object; returns when its name is removed durably.
     ///
     /// # Errors
     /// As those of [`crate::TomeSet::delete`].
     pub async fn delete(&self, name: String) -> Result<()> {
         let delete = |reply: Reply<()>| {
-            // Who asked may have gone.
+            // The requester may be gone.
             let done = Done::new(move |done| drop(reply.send(done)));
             Ask::Delete { name, done }
         };
@@ -170,10 +172,10 @@ impl LoneTome {
         self.asked(|reply| Ask::Protected { name, reply }).await
     }
 
-    /// Whatever else its set asks.
+    /// Answers any other query of its set.
     ///
     /// # Errors
-    /// As what is asked has them, and kind `Unavailable` when it is given up or stopped.
+    /// Those of the query, and kind `Unavailable` when it is given up or stopped.
     pub async fn answer(&self, question: Question) -> Result<Said> {
         Ok(match question {
             Question::Hold { group, offsets, may_wake } => {
@@ -217,7 +219,7 @@ impl LoneTome {
         })
     }
 
-    /// So many objects at most, by name, behind this one; no disk is woken.
+    /// Lists at most this many objects by name, after this one; needs no spin-up.
     ///
     /// # Errors
     /// Kind `Unavailable` when it is given up or stopped.
@@ -225,7 +227,7 @@ impl LoneTome {
         self.asked(|reply| Ask::Look { after, max, reply }).await
     }
 
-    /// What goes on; no disk is woken.
+    /// Returns its status; needs no spin-up.
     ///
     /// # Errors
     /// Kind `Unavailable` when its thread is gone.
@@ -235,23 +237,23 @@ impl LoneTome {
         answer.await.map_err(|_| self.driver.gone())
     }
 
-    /// A message of another tome; it never waits, and is lost when too many wait.
+    /// Delivers a message of another tome; never blocks, and drops it when too many wait.
     pub fn told(&self, from: TomeId, message: Message) {
         self.local.bring(self.identity.tome, Letter::Told { from, message });
     }
 
-    /// A message of the keeper of tokens, likewise.
+    /// Delivers a message of the token manager, likewise.
     pub fn told_by_keeper(&self, message: FromKeeper) {
         self.local.bring(self.identity.tome, Letter::Keeper(message));
     }
 
-    /// How many objects are being put.
+    /// Number of puts in progress.
     #[must_use]
     pub fn puts_under_way(&self) -> usize {
         lock(&self.puts).under_way.len()
     }
 
-    /// Has the disk put down, and returns when it is. Who waits is told so.
+    /// Spins the disk down, and returns when it stands still. Waiting requests fail.
     pub fn stop(&self) {
         self.room.close();
         self.driver.stop();
@@ -282,7 +284,7 @@ impl LoneTome {
     }
 }
 
-/// Whether the tome is meant.
+/// Checks that an introduction is for this tome.
 fn meant(set: TomeSetId, tome: TomeId, introduction: &Introduction) -> Result<()> {
     if (introduction.set, introduction.tome) == (set, tome) {
         return Ok(());

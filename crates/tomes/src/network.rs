@@ -1,7 +1,7 @@
-//! What carries messages between tomes, and between them and the keeper of tokens.
+//! Carries messages between tomes, and between them and the token manager.
 //!
-//! A network may lose, delay and double what it is given: the core is made for it. It must not say
-//! that a message is from a tome that it is not from. Not here: what messages mean.
+//! A network may lose, delay and duplicate messages: the core is made for it. It must not misstate
+//! the sender. Not here: what messages mean.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use fulgurite_tome::TomeId;
 use fulgurite_tome::message::Message;
 use fulgurite_tome::token::{FromKeeper, ToKeeper};
 
-/// Carries messages; never waits for who gets them.
+/// Carries messages; never waits for the receiver.
 pub trait Network: Send + Sync + fmt::Debug {
-    /// From one tome to another.
+    /// Sends a message from one tome to another.
     fn tell(&self, from: TomeId, to: TomeId, message: Message);
 
-    /// From a tome to the keeper of tokens.
+    /// Sends a message from a tome to the token manager.
     fn tell_keeper(&self, from: TomeId, message: ToKeeper);
 
-    /// From the keeper of tokens to a tome.
+    /// Sends a message from the token manager to a tome.
     fn tell_holder(&self, to: TomeId, message: FromKeeper);
 }

@@ -1,17 +1,16 @@
-//! Which tome has which object, and where: kept by the set, beside what each tome keeps of itself.
+//! Which tome has which object, and where: the set's record, beside what each tome stores itself.
 //!
 //! ```text
 //! space    key          row
 //! pieces   tome, name   PieceRow: the object's blocks and digest, and a signature of each block
 //! starts   "start"      StartRow: the latest start of the set
-//! removals tome, name   RemovalRow: the object is to be removed when its tome is back
+//! removals tome, name   RemovalRow: remove the object when its tome is back
 //! ```
 //!
-//! A row is there before a put returns. When a tome is lost its names are known from here, and a
-//! region of it that was made anew elsewhere is told them; signatures say which of its objects are
-//! whole there. Rows of a tome that is here are what it says itself, compared at each start, so the
-//! loss of this store costs something only together with a tome. Not here: objects of tomes in
-//! other processes.
+//! A row is durable before a put returns. When a tome is lost, this store has the names of its
+//! objects, and the rebuilt regions get them from here; signatures show which objects are intact
+//! there. Rows of a present tome are compared with its own state at each start, so the loss of this
+//! store costs something only together with a tome. Not here: objects of tomes in other processes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,27 +35,27 @@ const PIECES: Space = Space::new("pieces");
 const STARTS: Space = Space::new("starts");
 const REMOVALS: Space = Space::new("removals");
 const START_KEY: &[u8] = b"start";
-/// The folder of the store, beside that of the set.
+/// Folder of the store, beside that of the set.
 const STORE: &str = "pieces";
 
-/// An object of a tome, and what its blocks are known by.
+/// An object of a tome, with the signatures of its blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// Where it lies.
+    /// The object and its location.
     pub(crate) object: Object,
-    /// Signatures of its blocks, in their order.
+    /// Signatures of its blocks, in order.
     pub(crate) signatures: Vec<[u8; 8]>,
 }
 
-/// The same as it is kept.
+/// The stored form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PieceRow(pub(crate) Placed);
 
-/// That an object of a lost tome was removed: there are no more of them than objects that lost
-/// tomes had, for each takes the place of a piece.
+/// Tombstone of an object of a lost tome. There are no more of them than lost tomes had objects,
+/// for each replaces a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RemovalRow {
-    /// When, in milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub(crate) asked_ms: u64,
 }
 
@@ -69,7 +68,7 @@ impl Row for PieceRow {
 }
 
 impl Placed {
-    /// An object as its tome knows it.
+    /// Returns an object with its signatures in its tome.
     pub(crate) fn of(awake: &Awake, object: &Object) -> Self {
         let signature = |(region, offset): &_| {
             let region = awake.region(*region);
@@ -79,7 +78,7 @@ impl Placed {
         Self { object: object.clone(), signatures }
     }
 
-    /// Whether all of its blocks are in a tome as they are to be.
+    /// Whether all of its blocks in a tome match.
     pub(crate) fn is_whole(&self, awake: &Awake) -> bool {
         *self == Self::of(awake, &self.object)
     }
@@ -97,12 +96,12 @@ impl std::fmt::Debug for PieceStore {
     }
 }
 
-/// The same while a set is opened, when nothing else writes to it.
+/// The same while a set is being opened, when nothing else writes to it.
 #[derive(Debug)]
 pub(crate) struct OpenedPieces(Arc<FjallStore>);
 
 impl OpenedPieces {
-    /// Opens the store of a set, or makes it.
+    /// Opens the store of a set, or creates it.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -114,12 +113,12 @@ impl OpenedPieces {
         }
     }
 
-    /// The latest start of its set that it knows of.
+    /// Returns the latest start of its set that it knows of.
     pub(crate) fn start_number(&self) -> Result<StartRow> {
         Ok(row::get(&*self.0, STARTS, START_KEY)?.unwrap_or_default())
     }
 
-    /// Keeps the number of a start.
+    /// Records the number of a start.
     pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(STARTS, START_KEY, row::encode(&number)?)?;
@@ -131,7 +130,7 @@ impl OpenedPieces {
         each(&self.0, tome, of)
     }
 
-    /// Takes over what a tome says of itself; says how many rows were otherwise.
+    /// Updates the rows of a tome to its own state; returns how many differed.
     pub(crate) fn agree(&self, awake: &Awake) -> Result<usize> {
         let tome = awake.id();
         let objects = awake.objects();
@@ -143,7 +142,7 @@ impl OpenedPieces {
         Ok(changes.len())
     }
 
-    /// Keeps and forgets objects, some thousands in a commit.
+    /// Stores and deletes rows of objects, some thousands per commit.
     pub(crate) fn change(&self, changes: &[(TomeId, String, Option<Placed>)]) -> Result<()> {
         for some in changes.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
@@ -161,12 +160,12 @@ impl OpenedPieces {
         Ok(())
     }
 
-    /// Names of objects of a tome that are to be removed.
+    /// Returns the names of a tome's objects with tombstones.
     pub(crate) fn removals(&self, tome: TomeId) -> Result<Vec<String>> {
         removals(&self.0, tome)
     }
 
-    /// Objects of a tome are removed.
+    /// Deletes tombstones of a tome after their objects were removed.
     pub(crate) fn removed(&self, tome: TomeId, names: &[String]) -> Result<()> {
         for some in names.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
@@ -176,17 +175,17 @@ impl OpenedPieces {
         Ok(())
     }
 
-    /// Has it written by whoever puts from now on.
+    /// Starts the committer, through which writes go from now on.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When no thread can be started.
     pub(crate) fn start(self) -> Result<PieceStore> {
         let committer = Committer::start(Arc::clone(&self.0) as Arc<dyn KeyValue>)?;
         Ok(PieceStore { store: self.0, committer })
     }
 }
 
-/// What is kept of a tome otherwise than it says itself, as it is to be.
+/// Returns the rows of a tome that differ from its own state, as they should be.
 fn disagreeing(
     store: &FjallStore,
     tome: TomeId,
@@ -234,28 +233,28 @@ impl PieceStore {
         each(&self.store, tome, of)
     }
 
-    /// Keeps the number of a start, or of its end; it blocks until that is done.
+    /// Records the number of a start, or of its end; blocks until done.
     pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
         let note = move |tx: &mut Transaction<'_>| -> Result<()> {
             Ok(row::put(tx, STARTS, START_KEY.to_vec(), &number)?)
         };
-        // A set may be stopped by a task, which waits for its disks just as well.
+        // A task may stop a set; it blocks for the disks just as well.
         futures::executor::block_on(self.committer.commit(note))
     }
 
-    /// Names of objects of a tome that are to be removed.
+    /// Returns the names of a tome's objects with tombstones.
     pub(crate) fn removals(&self, tome: TomeId) -> Result<Vec<String>> {
         removals(&self.store, tome)
     }
 
-    /// Where an object of a tome lies.
+    /// Returns the location of a tome's object.
     pub(crate) fn get(&self, tome: TomeId, name: &str) -> Result<Option<Placed>> {
         let row = row::get::<PieceRow>(&*self.store, PIECES, &piece_key(tome, name))?;
         Ok(row.map(|PieceRow(placed)| placed))
     }
 
-    /// Takes over what a tome says of itself that is in another process, or works again. What is
-    /// being put is noted by whoever puts it.
+    /// Updates the rows of a tome that is in another process, or has recovered, to its own state.
+    /// Objects being put are recorded by their puts.
     pub(crate) fn agree(
         &self,
         tome: TomeId,
@@ -267,7 +266,7 @@ impl PieceStore {
         self.change(changes.map(|(name, placed)| (tome, name, placed)).collect())
     }
 
-    /// Keeps an object of a tome; it is on stable storage when this returns.
+    /// Records an object of a tome; durable when this returns.
     pub(crate) async fn note(&self, tome: TomeId, name: &str, placed: Placed) -> Result<()> {
         let key = piece_key(tome, name);
         let note = move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -276,14 +275,14 @@ impl PieceStore {
         self.committer.commit(note).await
     }
 
-    /// Forgets one.
+    /// Deletes the row of an object.
     pub(crate) async fn forget(&self, tome: TomeId, name: &str) -> Result<()> {
         let key = piece_key(tome, name);
         let forget = move |tx: &mut Transaction<'_>| -> Result<()> { Ok(tx.delete(PIECES, key)?) };
         self.committer.commit(forget).await
     }
 
-    /// Forgets an object of a tome that cannot be asked, and keeps that it is to be removed.
+    /// Replaces the row of an object with a tombstone, for a tome that does not answer.
     pub(crate) async fn put_off(&self, tome: TomeId, name: &str, asked_ms: u64) -> Result<()> {
         let key = piece_key(tome, name);
         let put_off = move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -293,18 +292,18 @@ impl PieceStore {
         self.committer.commit(put_off).await
     }
 
-    /// An object is removed of its tome.
+    /// Deletes a tombstone after the tome removed the object.
     pub(crate) fn removed(&self, tome: TomeId, name: &str) -> Result<()> {
         let key = piece_key(tome, name);
         let removed = move |tx: &mut Transaction<'_>| -> Result<()> {
-            // Whoever listed it before may have noted it again.
+            // A listing that began earlier may have recorded it again.
             tx.delete(PIECES, key.clone())?;
             Ok(tx.delete(REMOVALS, key)?)
         };
         self.committer.commit_blocking(removed)
     }
 
-    /// Keeps and forgets objects, some thousands in a commit.
+    /// Stores and deletes rows of objects, some thousands per commit.
     pub(crate) fn change(&self, changes: Vec<(TomeId, String, Option<Placed>)>) -> Result<()> {
         let mut changes = changes.into_iter().peekable();
         while changes.peek().is_some() {
@@ -329,7 +328,7 @@ fn tome_key(tome: TomeId) -> Vec<u8> {
     KeyWriter::new().u32(tome.get()).finish()
 }
 
-/// The name is the rest of the key.
+/// Returns the key of an object; the name is its suffix.
 fn piece_key(tome: TomeId, name: &str) -> Vec<u8> {
     let mut key = tome_key(tome);
     key.extend_from_slice(name.as_bytes());

@@ -1,9 +1,9 @@
-//! A tome read alone, by its two directories: the disk and the awake store.
+//! Offline reads of an unplugged tome, from its two directories: the disk and the metadata store.
 //!
-//! A tome that is pulled out of its set can be read by itself (Pergamum (FAST 2008), section 1).
-//! What is left of a group gives back what a lost member had, block by block. Nothing is written
-//! but the lock of the awake store. Not here: which tomes there are, and names that were lost with
-//! an awake store.
+//! A tome that is unplugged from its set can be read by itself (Pergamum (FAST 2008), section 1).
+//! The rest of a group recovers the blocks of a lost member, one by one. Nothing is written but the
+//! lock file of the metadata store. Not here: which tomes there are, and names that were lost with
+//! a metadata store.
 
 use std::path::Path;
 
@@ -27,11 +27,11 @@ pub struct Pulled {
 }
 
 impl Pulled {
-    /// The tome with this awake store, whose disk turns.
+    /// Opens the tome with this metadata store, whose disk spins.
     ///
     /// # Errors
-    /// When the store is none or damaged, or in use; [`crate::TomesError::WrongDisk`] when the disk
-    /// is not that of the store.
+    /// When the store is missing, damaged or in use; [`crate::TomesError::WrongDisk`] when the disk
+    /// does not belong to the store.
     pub fn open(awake: &Path, lease: Lease) -> Result<Self> {
         let (store, identity) = AwakeStore::open_any(awake)?;
         let awake = store.load(&identity)?;
@@ -39,30 +39,30 @@ impl Pulled {
         Ok(Self { identity, awake, disk, _store: store })
     }
 
-    /// Which tome of which set it is.
+    /// Returns its set and number.
     #[must_use]
     pub const fn identity(&self) -> &TomeIdentity {
         &self.identity
     }
 
-    /// What it knows.
+    /// Its state.
     #[must_use]
     pub const fn awake(&self) -> &Awake {
         &self.awake
     }
 
-    /// The bytes of an object.
+    /// Reads an object.
     ///
     /// # Errors
     /// As [`alone::object`].
     pub fn object(&mut self, name: &str) -> Result<Vec<u8>> {
         let Self { awake, disk, .. } = self;
-        // A block that cannot be read is made out of its segment, for whatever reason it cannot.
+        // An unreadable block is rebuilt from its segment, whatever the reason.
         let mut read = |spot| disk.read(spot).ok().flatten().map(|(_, block)| block);
         Ok(alone::object(awake, name, &mut read)?)
     }
 
-    /// What it has of an offset of a group, to recover a lost member's with.
+    /// Returns what it knows of an offset of a group, to recover that of a lost member.
     ///
     /// # Errors
     /// As [`alone::holding`].

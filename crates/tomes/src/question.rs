@@ -1,11 +1,11 @@
-//! What a set asks of a tome in another process beside objects, and what that answers.
+//! Queries of a set to a tome in another process, besides those about objects, and the replies.
 //!
 //! ```text
 //! Ask --> Question ~~~~~~> LoneTome::answer --> Ask of its driver
 //!     '-> Asker    <~~~~~~ Said <--------------'
 //! ```
 //!
-//! Not here: what carries them, and objects, whose bytes travel by themselves.
+//! Not here: the transport, and objects, whose bytes are sent separately.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::driver::{Ask, Checked, Holdings, Reply, Seated};
 use crate::piece_store::Placed;
 use crate::{Result, TomesError};
 
-/// Something that travels to a tome.
+/// A query as it is sent to a tome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as the `Ask` of the same name")]
 pub enum Question {
@@ -36,7 +36,7 @@ pub enum Question {
     Absent { tomes: BTreeSet<TomeId> },
 }
 
-/// What comes back.
+/// The reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as what the `Ask` is answered with")]
 pub enum Said {
@@ -49,7 +49,7 @@ pub enum Said {
     Room { data_blocks: u64, regions: usize },
 }
 
-/// Who waits for what comes back.
+/// The recipient of a reply.
 #[derive(Debug)]
 pub struct Asker(Waits);
 
@@ -65,10 +65,10 @@ enum Waits {
 }
 
 impl Asker {
-    /// Tells who waits how it ended.
+    /// Passes the result to the recipient.
     pub fn tell(self, said: Result<Said>) {
         let other = || TomesError::Invalid { what: "another answer than was asked for".to_owned() };
-        // Who asked may have gone.
+        // The requester may be gone.
         match (self.0, said) {
             (Waits::Held(reply), Ok(Said::Held(member, held))) => {
                 drop(reply.send(Ok((member, held))));
@@ -104,10 +104,10 @@ impl Waits {
 }
 
 impl Ask {
-    /// The same as it travels, if it does: what is of objects does by itself.
+    /// Splits a request into a query and its recipient. Requests about objects are sent separately.
     ///
     /// # Errors
-    /// Itself, when it does not.
+    /// The request itself, when it is not sent as a query.
     pub fn into_question(self) -> Result<(Question, Asker), Self> {
         let (question, waits) = match self {
             Self::Hold { group, offsets, may_wake, reply } => {

@@ -1,19 +1,19 @@
-//! What a tome knew whose awake store was lost, made again of its disk and of what others know.
+//! Rebuilds a lost metadata store from the disk and from what others know.
 //!
 //! ```text
-//! signature of each block   what parities say that the tome has, out of the code word of its
+//! signature of each block   what parities say that the tome has, from the codeword of its
 //!                           group, with each change that any of them knows;
-//!                           or what an object was noted with that no parity has yet
-//! spot of each block        where the disk has a block of that place with that signature
-//! changes under way         what a parity lacks of what others, or the disk, have
-//! names                     what the set noted of objects, where all blocks are as it says
+//!                           or what an object was recorded with that no parity has yet
+//! spot of each block        where the disk has a block of that offset with that signature
+//! pending changes           what a parity lacks of what others, or the disk, have
+//! names                     objects recorded by the set, where all blocks match
 //! ```
 //!
-//! So a label says only where to look, and never what a block is to be: one that is stale, swapped
-//! or of a write that was never committed has another signature, and is not taken. What the disk
-//! does not have is given a spot in which something else lies; the tome finds it bad and makes it
-//! anew, out of its segment or its group. All of the group has to be there and at rest. Not here:
-//! where it is kept ([`crate::awake_store`]), and the disk ([`crate::survey`]).
+//! So a label only says where to look, never what a block must be: one that is stale, swapped or
+//! from an uncommitted write has another signature, and is not used. A block that the disk lacks is
+//! assigned a physical block with other content; the tome finds it bad and rebuilds it from its
+//! segment or its group. All of the group must be present and quiescent. Not here: where the result
+//! is stored ([`crate::awake_store`]), and the disk ([`crate::survey`]).
 
 mod blocks;
 mod data;
@@ -41,54 +41,54 @@ use crate::rows::BlockRow;
 use crate::survey::Found;
 use crate::{Result, TomesError};
 
-/// What is known beside the disk.
+/// What is known besides the disk.
 pub(crate) struct Others<'a> {
-    /// All groups, as the latest of the set and of its tomes have them.
+    /// All groups, in the latest version known to the set or its tomes.
     pub(crate) groups: &'a [Group],
     pub(crate) tomes: &'a BTreeMap<TomeId, &'a Awake>,
-    /// Seats that move.
+    /// Moves in progress.
     pub(crate) moves: &'a [Move],
     /// On the axis of the core.
     pub(crate) now: Instant,
 }
 
-/// What a tome knows again.
+/// The rebuilt state of a tome.
 #[derive(Debug, Default)]
 pub(crate) struct Regained {
     pub(crate) regions: Vec<RegainedRegion>,
     pub(crate) objects: Vec<(String, Object)>,
-    /// Names of objects that are not whole any more.
+    /// Names of objects that are no longer intact.
     pub(crate) lost: Vec<String>,
-    /// Blocks that the disk does not have, or not as they are to be.
+    /// Blocks that the disk lacks or has only in a wrong version.
     pub(crate) bad: u64,
 }
 
-/// A region of it.
+/// A rebuilt region.
 #[derive(Debug)]
 pub(crate) struct RegainedRegion {
     pub(crate) index: RegionIndex,
     pub(crate) stood: Stood,
     pub(crate) blocks: Vec<(Offset, BlockRow)>,
     pub(crate) pending: Vec<(Version, Pending)>,
-    /// Changes of data members that it has and that not everybody has.
+    /// Changes of data members that it has applied and not all parities have.
     pub(crate) folded: Vec<(Member, Change)>,
     pub(crate) floors: Vec<(Member, Version)>,
 }
 
-/// A seat that the tome has, with the other members of its group.
+/// A member slot of the tome, with the other members of its group.
 struct Seat<'a> {
     index: RegionIndex,
     group: &'a Group,
     member: Member,
-    /// By member; none for its own.
+    /// By member; `None` for its own.
     others: Vec<Option<&'a Region>>,
 }
 
-/// Makes again what a tome knew.
+/// Rebuilds the state of a tome.
 ///
 /// # Errors
-/// [`TomesError::Away`] when a member of one of its groups is not there, or the disk has no spot
-/// left for what is to be made anew.
+/// [`TomesError::Away`] when a member of one of its groups is missing, or the disk has no physical
+/// block left for what must be rebuilt.
 pub(crate) fn regain(
     tome: TomeId,
     layout: &Layout,
@@ -137,7 +137,7 @@ pub(crate) fn regain(
     Ok(regained)
 }
 
-/// Seats that a tome has, if everybody else of its groups is there.
+/// Returns the member slots of a tome, if all other members of its groups are present.
 fn seats<'a>(tome: TomeId, others: &Others<'a>) -> Result<Vec<Seat<'a>>> {
     let mut seats = Vec::new();
     for group in others.groups {
@@ -170,7 +170,7 @@ fn missing(tome: TomeId, group: GroupId, other: TomeId) -> TomesError {
     TomesError::Away { tome, why }
 }
 
-/// How a region stood, as far as others tell.
+/// Returns the membership of a region, as far as others know it.
 fn stood(tome: TomeId, seat: &Seat<'_>, others: &Others<'_>) -> Stood {
     let own = RegionId { tome, index: seat.index };
     let frozen = seat.others.iter().flatten().find_map(|region| region.frozen().copied());
@@ -187,16 +187,16 @@ fn stood(tome: TomeId, seat: &Seat<'_>, others: &Others<'_>) -> Stood {
         member: seat.member,
         standing,
         latest: Version::NONE,
-        // It took the seat, and its set has not told it its objects yet, or does so once more.
+        // It took the member slot, and its set has not given it its objects yet, or does so again.
         is_rebuilt: is_data && others.moves.iter().any(|planned| planned.to == own),
         untold: behind.map(|(seat, _)| seat.tome).collect(),
     }
 }
 
-/// Compares a group whose members are all here and at rest.
+/// Compares a group whose members are all present and quiescent.
 ///
 /// # Errors
-/// When members are missing, or are not of one layout.
+/// When members are missing, or have different layouts.
 pub(crate) fn compare(
     group: &Group,
     layout: &Layout,
@@ -223,24 +223,24 @@ pub(crate) fn compare(
     Ok(descent.findings().to_vec())
 }
 
-/// A block as it is to be: what it is known by, and where the disk has it.
+/// A block as it must be: its signature, and where the disk has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     signature: Signature,
     place: Place,
 }
 
-/// Where a block lies.
+/// Location of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Nowhere: it was never written, and is zeros.
+    /// None: it was never written, and reads as zeros.
     Zeros,
     Spot(Spot),
-    /// The disk does not have it.
+    /// The disk lacks it.
     Missing,
 }
 
-/// A region whose missing blocks have no spots yet.
+/// A region whose missing blocks have no physical blocks yet.
 struct Draft {
     index: RegionIndex,
     stood: Stood,

@@ -1,19 +1,19 @@
-//! Rows of an awake store: what is written under which key, and how. docs/formats/tome.md has them.
+//! Rows of a metadata store: keys and encoding. docs/formats/tome.md has them.
 //!
 //! ```text
 //! space     key                       row
-//! tome      "tome"                    TomeRow: whose it is
+//! tome      "tome"                    TomeRow: its owner
 //! seats     region                    SeatRow: the group that the region is in
-//! standings region                    StandingRow: how it stands there, unless as a new member
-//! blocks    region, offset            BlockRow: where the block lies, its version and signature
+//! standings region                    StandingRow: its membership, unless that of a new member
+//! blocks    region, offset            BlockRow: physical block, version and signature
 //! pending   region, version           PendingRow: a change that parities lack
-//! deltas    region, member, version   DeltaRow: a change that came
-//! floors    region, member            FloorRow: below it every parity has everything
+//! deltas    region, member, version   DeltaRow: a received change
+//! floors    region, member            FloorRow: every parity has all changes below it
 //! objects   name                      ObjectRow
 //! scrub     "scrub"                   ScrubRow
 //! ```
 //!
-//! Numbers of keys are big-endian, so rows come in their order. Each kind has a version of its own.
+//! Numbers in keys are big-endian, so that rows sort by them. Each kind has its own version.
 
 use std::collections::BTreeSet;
 
@@ -44,18 +44,18 @@ pub(crate) const FLOORS: Space = Space::new("floors");
 pub(crate) const OBJECTS: Space = Space::new("objects");
 pub(crate) const SCRUB: Space = Space::new("scrub");
 
-/// Every space of an awake store.
+/// Every space of a metadata store.
 pub(crate) const SPACES: [Space; 9] =
     [TOME, SEATS, STANDINGS, BLOCKS, PENDING, DELTAS, FLOORS, OBJECTS, SCRUB];
 
-/// The key of what the store is.
+/// Key of the store's owner.
 pub(crate) const TOME_KEY: &[u8] = b"tome";
-/// The key of how often it was opened, beside that.
+/// Key of the number of its latest start, beside that.
 pub(crate) const START_KEY: &[u8] = b"start";
-/// The key of the one row of its space.
+/// Key of the only row of its space.
 pub(crate) const SCRUB_KEY: &[u8] = b"scrub";
 
-/// Whose an awake store is.
+/// Owner of a metadata store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TomeRow {
     pub(crate) set: TomeSetId,
@@ -67,7 +67,7 @@ pub(crate) struct TomeRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SeatRow(pub(crate) Group);
 
-/// How a region stands in its group: all but the group itself.
+/// Membership of a region, except for the group itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StandingRow {
     pub(crate) member: Member,
@@ -101,7 +101,7 @@ pub(crate) struct BlockRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PendingRow(pub(crate) Pending);
 
-/// A change that came from a data member.
+/// A change received from a data member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeltaRow {
     pub(crate) change: Change,
@@ -109,7 +109,7 @@ pub(crate) struct DeltaRow {
     pub(crate) bytes: DeltaBytes,
 }
 
-/// Where the bytes of a change are.
+/// Location of a change's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DeltaBytes {
     /// In the row, as all were in version 1.
@@ -134,7 +134,7 @@ impl From<DeltaRow1> for DeltaRow {
 }
 
 impl DeltaRow {
-    /// The slot of its bytes.
+    /// Returns the slot of its bytes.
     pub(crate) const fn slot(&self) -> Option<Slot> {
         match self.bytes {
             DeltaBytes::Here(_) => None,
@@ -143,7 +143,7 @@ impl DeltaRow {
     }
 }
 
-/// Below it every parity has everything of a data member.
+/// Every parity has all changes of a data member below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FloorRow(pub(crate) Version);
 
@@ -151,7 +151,7 @@ pub(crate) struct FloorRow(pub(crate) Version);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ObjectRow(pub(crate) Object);
 
-/// How far the full scrub is.
+/// Progress of the full scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScrubRow(pub(crate) Scrubbed);
 
@@ -195,7 +195,7 @@ impl Row for ScrubRow {
     const VERSION: u8 = 1;
 }
 
-/// The key of a region, and what those of its rows begin with.
+/// Returns the key of a region, which is the prefix of its rows' keys.
 pub(crate) fn region_key(region: RegionIndex) -> KeyWriter {
     KeyWriter::new().u32(region.get())
 }
@@ -208,7 +208,7 @@ pub(crate) fn pending_key(region: RegionIndex, version: Version) -> Vec<u8> {
     region_key(region).u32(version.get()).finish()
 }
 
-/// The key of a data member's floor, and what those of its deltas begin with.
+/// Returns the key of a data member's floor, which is the prefix of its deltas' keys.
 pub(crate) fn member_key(region: RegionIndex, member: Member) -> KeyWriter {
     region_key(region).u8(member.get())
 }

@@ -1,5 +1,5 @@
-//! A run of bytes in a row, all at once: the same format as a list of numbers of one byte, which is
-//! written and read a number at a time.
+//! A byte string, serialized as one piece: the same format as a list of `u8`, which is written and
+//! read element by element.
 
 use std::fmt;
 

@@ -1,25 +1,24 @@
-//! A set of tomes in one process: made, opened, and asked for objects.
+//! A set of tomes in one process: created, opened, and asked for objects.
 //!
 //! ```text
-//! put(name) --> the tome with its kin, or one with room that turns if there is
+//! put(name) --> the tome with its affinity group, or one with room that spins if there is any
 //!                                                    --> Local: on its disk
 //!                                                    '--> protected(name): in every parity
 //! get, delete, protected --> the tome that has the name
 //! ```
 //!
-//! Names are known without a disk: they are read of the awake stores when the set is opened. What a
-//! client is told holds over whatever becomes of the process:
+//! Names are known without a disk: they are read from the metadata stores when the set is opened.
+//! What a client is acknowledged holds whatever happens to the process:
 //!
-//! | told | what holds |
+//! | acknowledged | what holds |
 //! | --- | --- |
 //! | [`TomeSet::put`] | `local`: on one disk with parity of its segments, and lost with that tome |
-//! | [`TomeSet::protected`] | as many lost tomes as groups have parities, and bad blocks beside |
-//! | [`TomeSet::delete`] | its name is gone, of a lost tome too; bytes stay until written over |
-//! | an error of a tome given up | nothing is known until it works again, or the next start |
+//! | [`TomeSet::protected`] | survives as many lost tomes as groups have parities, and bad blocks |
+//! | [`TomeSet::delete`] | its name is gone, of a lost tome too; bytes stay until overwritten |
+//! | an error of a failed tome | unknown until it works again, or the next start |
 //!
 //! A tome may be in another process ([`RemoteSeat`]): its names are known once it answered, and
-//! what is asked of it while it does not is refused. Not here: what carries messages between
-//! processes.
+//! requests fail while it does not. Not here: the transport between processes.
 
 mod around;
 mod choice;
@@ -85,10 +84,10 @@ pub struct TomeSet {
     store: Arc<SetStore>,
     tomes: Arc<BTreeMap<TomeId, Seat>>,
     names: Arc<Mutex<Names>>,
-    /// Lost tomes of whose objects some may not be known.
+    /// Lost tomes some of whose objects may be unknown.
     unnamed: BTreeSet<TomeId>,
     guard: Guard,
-    /// Bytes of objects that are being put, in grains.
+    /// Memory limit for objects being put, in grains.
     room: Arc<Semaphore>,
     pieces: Arc<PieceStore>,
     around: Around,
@@ -116,7 +115,7 @@ enum Seat {
     Lost(String),
 }
 
-/// A tome in another process, which is let go of with its set.
+/// A tome in another process, which is stopped with its set.
 #[derive(Debug)]
 struct RemoteDriver(Arc<dyn RemoteSeat>);
 
@@ -126,21 +125,21 @@ impl Drop for RemoteDriver {
     }
 }
 
-/// What goes on in a set.
+/// Status of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetStatus {
     /// Each tome.
     pub tomes: Vec<TomeStatus>,
-    /// Why it is not well, a line each; none when it is.
+    /// Why it is not healthy, a line each; empty when it is.
     pub reasons: Vec<String>,
-    /// Seats of lost tomes that move.
+    /// Moves of member slots of lost tomes.
     pub moves: Moves,
-    /// Objects that were read without their tomes.
+    /// Counters of degraded reads.
     pub around: ReadAround,
 }
 
 impl SetStatus {
-    /// The one bit.
+    /// Whether the set is healthy.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.reasons.is_empty()
@@ -148,28 +147,28 @@ impl SetStatus {
 }
 
 impl TomeSet {
-    /// Makes a set: its groups, its awake stores, and a file on each disk that says whose it is,
-    /// for which each disk is woken once. Done already where it is; what was cut short goes on. A
-    /// tome that was made and is gone is lost, and not made again.
+    /// Creates a set: its groups, its metadata stores, and an identity file on each disk, for which
+    /// each disk is spun up once. Idempotent; an interrupted creation continues. A tome that was
+    /// created and is gone is lost, and not created again.
     ///
     /// # Errors
-    /// [`TomesError::WrongDisk`] for a disk that is somebody else's, which stays as it is, and all
-    /// of [`Self::open`].
+    /// [`TomesError::WrongDisk`] for a disk of another owner, which stays as it is, and all of
+    /// [`Self::open`].
     pub fn init(options: SetOptions) -> Result<Self> {
         start::start(options, true)
     }
 
-    /// Opens a set that was made. No disk is touched before something needs it. A tome whose awake
-    /// store cannot be used is told in the status, and the others go on without it.
+    /// Opens an existing set. No disk is touched before it is needed. A tome whose metadata store
+    /// cannot be used is reported in the status, and the others continue without it.
     ///
     /// # Errors
-    /// When there is none, another process has it, or it is not divided so.
+    /// When there is none, another process has it, or its layout differs.
     pub fn open(options: SetOptions) -> Result<Self> {
         start::start(options, false)
     }
 
-    /// Whether the making of a set came to its end: every tome that has seats was made. One that
-    /// was made and is lost counts as well. Nothing is opened but what the set keeps of itself.
+    /// Whether a set was created completely: every tome that has member slots was created. One that
+    /// was created and is lost counts as well. Only the set's own store is opened.
     ///
     /// # Errors
     /// [`TomesError::Unmade`] when there is none, and others of [`Self::open`].
@@ -177,43 +176,43 @@ impl TomeSet {
         start::is_whole(options)
     }
 
-    /// Which set it is.
+    /// Id of the set.
     #[must_use]
     pub const fn id(&self) -> TomeSetId {
         self.set
     }
 
-    /// How its disks are divided.
+    /// Layout of its disks.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Tomes that this start has taken in beside those that the set had.
+    /// Number of tomes that this start has added to the set.
     #[must_use]
     pub const fn added(&self) -> u32 {
         self.added
     }
 
-    /// Which seats move, and which tomes have none any more.
+    /// Returns the moves in progress, and the tomes without member slots.
     #[must_use]
     pub fn moves(&self) -> Moves {
         self.mover.moves()
     }
 
-    /// Puts an object, and returns when it is `local`; says which tome has it.
+    /// Puts an object, and returns its tome when it is `local`.
     ///
     /// # Errors
     /// Kind `Conflict` when its name is taken, `Invalid` when it is empty or too large,
-    /// `Unavailable` when no tome has room. After [`TomesError::GivenUp`] it may be there or not,
+    /// `Unavailable` when no tome has room. After [`TomesError::GivenUp`] the outcome is unknown,
     /// and its name is taken until that tome works again, or the set is reopened.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<TomeId> {
         self.put_kin(name, bytes, None).await
     }
 
-    /// As [`Self::put`], of an object that is likely read together with others of its kin: where
-    /// those lately went it goes, too, if there is room, so that fewer disks are woken for all of
-    /// them. Where they went is forgotten with the process.
+    /// As [`Self::put`], for an object of an affinity group, whose objects are likely to be read
+    /// together: it goes where the last ones went, if there is room, so that reading them takes
+    /// fewer spin-ups. Where they went is forgotten with the process.
     ///
     /// # Errors
     /// As [`Self::put`].
@@ -240,7 +239,8 @@ impl TomeSet {
             let (mut bytes, mut passed) = (bytes, Passed::default());
             loop {
                 let chosen = self.choose((name, blocks), kin, &mut passed)?;
-                // An object lies in one region, and of those that may be the largest is too small.
+                // An object must fit in one region, and the largest permitted free space may be too
+                // small.
                 let may_refuse = chosen.is_careful || self.may_be_narrow(chosen.tome, blocks);
                 let kept = may_refuse.then(|| bytes.clone());
                 match (self.put_to(&chosen, name, bytes).await, kept) {
@@ -254,7 +254,7 @@ impl TomeSet {
         })
     }
 
-    /// Puts an object to a tome for which its name is taken.
+    /// Puts an object to the tome for which its name is reserved.
     async fn put_to(&self, chosen: &Chosen, name: &str, bytes: Vec<u8>) -> Result<()> {
         let (tome, avoided) = (chosen.tome, chosen.avoided.clone());
         let grains = (bytes.len() as u64).div_ceil(PUT_GRAIN_BYTES.get());
@@ -268,16 +268,16 @@ impl TomeSet {
         let put = |reply: Reply<Option<Placed>>| {
             let named = of.clone();
             let done = Done::new(move |done| {
-                // Given up or stopped: nobody knows whether it is there, and its name stays taken.
+                // After a failure or stop the outcome is unknown, and its name stays taken.
                 lock(&names).put_over(&named, done.as_ref().is_err_and(is_refusal));
-                // Who asked may have gone.
+                // The requester may be gone.
                 let _ = reply.send(done);
             });
             Ask::Put { name: of, bytes, avoided, held, done }
         };
         let done = self.asked(tome, put).await;
         if matches!(done, Err(TomesError::Busy { .. })) {
-            // It was not asked for.
+            // The request was not sent.
             lock(&self.names).remove(name);
         }
         // So that its name is known when its tome is lost.
@@ -289,17 +289,17 @@ impl TomeSet {
         Ok(())
     }
 
-    /// The bytes of an object. Its disk is woken, unless enough others of its group turn. When its
-    /// tome is lost, others of its group are woken.
+    /// Reads an object. Its disk is spun up, unless enough others of its group spin. When its tome
+    /// is lost, others of its group are spun up.
     ///
     /// # Errors
     /// Kind `NotFound`, `Unavailable` when its tome and too many of its group are lost, `Corrupt`
-    /// when more of a segment is bad than its parity brings back.
+    /// when a segment has more bad blocks than parity.
     pub fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<u8>>> {
         self.read(name, false)
     }
 
-    /// The same for whoever put it and reads it back, which the ledger of wakes calls `verify`.
+    /// The same as a read-back by the writer, which the ledger of spin-ups calls `verify`.
     ///
     /// # Errors
     /// As those of [`Self::get`].
@@ -313,7 +313,7 @@ impl TomeSet {
             tokio::select! {
                 biased;
                 got = self.got(tome, name, is_own) => got,
-                // Disks that do not turn will not, until tokens can be written down again.
+                // No disk can spin up until tokens can be persisted again.
                 why = self.keeper.stuck() => Err(TomesError::Unanswered { tome, why }),
             }
         })
@@ -323,14 +323,14 @@ impl TomeSet {
         loop {
             let got = self.get_of(tome, name, is_own).await;
             match self.tome_of(name) {
-                // Its seat has moved meanwhile.
+                // Its member slot has moved meanwhile.
                 Ok(now) if got.is_err() && now != tome => tome = now,
                 _ => return got,
             }
         }
     }
 
-    /// The bytes of an object that a tome has, or had.
+    /// Reads an object that a tome has, or had.
     async fn get_of(&self, tome: TomeId, name: &str, is_own: bool) -> Result<Vec<u8>> {
         if let Some(bytes) = self.get_of_awake(tome, name).await {
             return Ok(bytes);
@@ -352,8 +352,7 @@ impl TomeSet {
     /// Returns when every parity of its groups has an object, whenever it was put.
     ///
     /// # Errors
-    /// Kind `NotFound`, also when it is removed meanwhile, or `Unavailable` when its tome is given
-    /// up.
+    /// Kind `NotFound`, also when it is removed meanwhile, or `Unavailable` when its tome failed.
     pub fn protected<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let of = name.to_owned();
@@ -361,7 +360,7 @@ impl TomeSet {
         })
     }
 
-    /// The tome that has an object; no disk is woken.
+    /// Returns the tome that has an object; needs no spin-up.
     ///
     /// # Errors
     /// Kind `NotFound`, or `Unavailable` while a tome that has not answered yet may have it.
@@ -379,20 +378,20 @@ impl TomeSet {
         }
     }
 
-    /// The names of all objects, in order; no disk is woken.
+    /// Returns the names of all objects, in order; needs no spin-up.
     #[must_use]
     pub fn list(&self) -> Vec<String> {
         lock(&self.names).list()
     }
 
-    /// Those of them that begin so.
+    /// Returns the names with a prefix.
     #[must_use]
     pub fn list_prefix(&self, prefix: &str) -> Vec<String> {
         lock(&self.names).list_prefix(prefix)
     }
 
-    /// Tomes of whose objects nothing is known: those that are lost to this start, and those that
-    /// have not said yet what they have.
+    /// Returns the tomes whose objects are unknown: those that are lost to this start, and those
+    /// that have not listed them yet.
     #[must_use]
     pub fn unknown(&self) -> BTreeSet<TomeId> {
         let out = self.mover.moves().out;
@@ -402,8 +401,8 @@ impl TomeSet {
         lost.chain(lock(&self.names).unlisted().iter().copied()).collect()
     }
 
-    /// The largest object that can be put: it fits in a region, and with the parity of its segments
-    /// in the spare spots of a disk.
+    /// Returns the size of the largest object that can be put: it fits in a region, and with the
+    /// parity of its segments in the spare physical blocks of a disk.
     #[must_use]
     pub fn object_bytes_max(&self) -> ByteCount {
         let (parts, segment) = (self.layout.parts(), self.layout.parts().segment);
@@ -417,26 +416,26 @@ impl TomeSet {
         ByteCount::new(blocks.unwrap_or(1) * self.layout.block_bytes())
     }
 
-    /// Whether the names of all objects are known, those of lost tomes too.
+    /// Whether the names of all objects are known, including those of lost tomes.
     #[must_use]
     pub fn has_all_names(&self) -> bool {
         self.unnamed.is_empty() && lock(&self.names).unlisted().is_empty()
     }
 
-    /// Names of objects in the order in which they are read with the fewest wakes: by tome, and
-    /// then as they lie. No disk is woken.
+    /// Sorts names of objects in the order in which reading them takes the fewest spin-ups: by
+    /// tome, and then by location. Needs no spin-up.
     ///
     /// # Errors
-    /// When what the set keeps of objects cannot be read.
+    /// When the set's record of objects cannot be read.
     pub fn in_disk_order(&self, names: Vec<String>) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(async move {
             let mut placed = Vec::with_capacity(names.len());
             for (number, name) in names.into_iter().enumerate() {
-                // A row is read for each; others have their turn in between.
+                // Each name takes a row read; other tasks get their turn in between.
                 if number % LOAD_PAGE_MAX == 0 {
                     tokio::task::yield_now().await;
                 }
-                // Whoever asks for one that is gone is told so.
+                // A name that is gone fails when it is read.
                 let tome = lock(&self.names).tome_of(&name);
                 let object = match tome {
                     Some(tome) => self.pieces.get(tome, &name)?.map(|placed| placed.object),
@@ -450,26 +449,26 @@ impl TomeSet {
         })
     }
 
-    /// What each disk of this process does, all at one moment.
+    /// Returns the power state of each disk of this process, all at one moment.
     #[must_use]
     pub fn powers(&self) -> Vec<(TomeId, Power)> {
         let powers = self.guard.powers().into_iter();
         powers.map(|(place, power)| (TomeId::new(place.get()), power)).collect()
     }
 
-    /// Whether its disks are simulated: directories that do not turn.
+    /// Whether its disks are simulated: plain directories.
     #[must_use]
     pub const fn is_simulated(&self) -> bool {
         self.simulated
     }
 
-    /// What happens from now on, for one who watches.
+    /// Subscribes to events from now on.
     #[must_use]
     pub fn watch(&self) -> Watching {
         self.watched.watch()
     }
 
-    /// What goes on; no disk is woken.
+    /// Returns the status; needs no spin-up.
     pub fn status(&self) -> BoxFuture<'_, SetStatus> {
         Box::pin(async move {
             let mut tomes = Vec::with_capacity(self.tomes.len());
@@ -512,7 +511,7 @@ impl TomeSet {
         })
     }
 
-    /// Has all disks put down, and returns when they are. Who waits is told so.
+    /// Spins all disks down, and returns when they stand still. Waiting requests fail.
     pub fn stop(&self) {
         self.room.close();
         self.around.stop();
@@ -529,8 +528,8 @@ impl TomeSet {
         self.count_end();
     }
 
-    /// Counts the end of a start of what is kept of objects, once: a copy that was made before is
-    /// known as an older one then. What is behind stays so.
+    /// Counts the end of a start of the set's record of objects, once: a copy that was made before
+    /// is then recognized as an older one. A record that is behind stays uncounted.
     fn count_end(&self) {
         if !self.unnamed.is_empty() || self.is_over.swap(true, Ordering::AcqRel) {
             return;
@@ -541,10 +540,10 @@ impl TomeSet {
         }
     }
 
-    /// Whether an index that says this of itself is an older copy, or missing.
+    /// Whether an index with this start number is an older copy, or missing.
     ///
     /// # Errors
-    /// [`TomesError::WrongStore`] when the set is an older one than the index.
+    /// [`TomesError::WrongStore`] when the set's own store is older than the index.
     pub fn is_index_older(&self, own: u64) -> Result<bool> {
         match self.store.starts(Counted::Index)?.age(StartRow(own)) {
             Age::Latest => Ok(false),
@@ -553,20 +552,20 @@ impl TomeSet {
         }
     }
 
-    /// Begins to count a start of the index: the number that it is to keep.
+    /// Begins to count a start of the index; returns the number that the index must record.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When it cannot be persisted.
     pub fn begin_index(&self) -> Result<u64> {
         let begun = self.store.starts(Counted::Index)?.next();
         self.store.note_starts(&BTreeMap::from([(Counted::Index, begun)]))?;
         Ok(begun.begun)
     }
 
-    /// The index has kept the number of its start.
+    /// Completes the count: the index has recorded the number of its start.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When that cannot be persisted.
     pub fn index_begun(&self) -> Result<()> {
         let begun = self.store.starts(Counted::Index)?;
         self.store.note_starts(&BTreeMap::from([(Counted::Index, begun.ended())]))
@@ -581,7 +580,7 @@ impl TomeSet {
         })
     }
 
-    /// Asks a tome, wherever it is.
+    /// Sends a request to a tome, wherever it is.
     fn ask(&self, tome: TomeId, ask: Ask) -> Result<()> {
         match self.tomes.get(&tome) {
             Some(Seat::Live(driver)) => driver.ask(ask)?,
@@ -593,7 +592,7 @@ impl TomeSet {
     }
 }
 
-/// Whether a put that ended so has left nothing.
+/// Whether a failed put has certainly left nothing.
 fn is_refusal(error: &TomesError) -> bool {
     let is_unknown = matches!(
         error,

@@ -1,18 +1,18 @@
-//! What a set keeps of itself: which tomes and groups it has, and who has which token.
+//! The set's own state: its tomes and groups, and the holder of each token.
 //!
 //! ```text
 //! space    key       row
-//! set      "set"     SetRow: id, layout, groups' split, tomes
-//!          "made", tome   MadeRow: a tome was made, and is not made again
-//!          "left", tome   LeavingRow: its seats go to others, since it was lost or is taken out
-//!          "gone", tome   RetiredRow: it was taken out, and does not come back
+//! set      "set"     SetRow: id, layout, code of the groups, tomes
+//!          "made", tome   MadeRow: a tome was created, and is not created again
+//!          "left", tome   LeavingRow: its member slots move to others, since it is lost or retired
+//!          "gone", tome   RetiredRow: it was retired, and does not come back
 //!          "starts", tome, "pieces", "index"   StartsRow: how often a store was opened
 //! groups   group     GroupRow
-//! moves    group     MoveRow: a seat of it moves
-//! tokens   token     TokenRow: the epoch, and who has it
+//! moves    group     MoveRow: a member slot of it moves
+//! tokens   token     TokenRow: the epoch, and the holder
 //! ```
 //!
-//! Groups are in the awake stores of their tomes as well, each of which knows its own. Not here:
+//! Groups are in the metadata stores of their tomes as well, each of which knows its own. Not here:
 //! objects.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,13 +50,13 @@ const INDEX_KEY: &[u8] = b"index";
 /// The folder of the store itself.
 const STORE: &str = "set";
 
-/// What a set is.
+/// Parameters of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SetRow {
     pub(crate) set: TomeSetId,
-    /// Of each tome.
+    /// Layout of each tome.
     pub(crate) layout: Layout,
-    /// Of each group.
+    /// Code of each group.
     pub(crate) split: Split,
     pub(crate) tomes: u32,
 }
@@ -65,23 +65,23 @@ pub(crate) struct SetRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GroupRow(pub(crate) Group);
 
-/// What is known of a token.
+/// State of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenRow(pub(crate) Kept);
 
-/// That a tome was made.
+/// Marks a tome as created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MadeRow(pub(crate) TomeId);
 
-/// That the seats of a tome go to others.
+/// Marks a tome whose member slots move to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeavingRow(pub(crate) TomeId);
 
-/// That a tome was taken out.
+/// Marks a tome as retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RetiredRow(pub(crate) TomeId);
 
-/// A seat that moves.
+/// A move of a member slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MoveRow(pub(crate) Move);
 
@@ -113,7 +113,7 @@ impl Row for TokenRow {
     const VERSION: u8 = 1;
 }
 
-/// What a set keeps of itself, on stable storage.
+/// The set's own state, on stable storage.
 #[derive(Debug)]
 pub(crate) struct SetStore {
     store: FjallStore,
@@ -121,12 +121,12 @@ pub(crate) struct SetStore {
 }
 
 impl SetStore {
-    /// Opens the store of a set; with `is_new`, makes one where none is, or takes in more tomes.
-    /// Says how many it has taken in beside those of a set that was there.
+    /// Opens the store of a set; with `is_new`, creates it if missing, or adds more tomes. Returns
+    /// how many were added to an existing set.
     ///
     /// # Errors
     /// [`TomesError::InUse`] when another process has it, [`TomesError::Unmade`] when there is
-    /// none, [`TomesError::Invalid`] when it is of a set that is divided otherwise.
+    /// none, [`TomesError::Invalid`] when the set has another layout or code.
     pub(crate) fn open(
         folder: &Path,
         wanted: &SetRow,
@@ -174,7 +174,7 @@ impl SetStore {
         }
     }
 
-    /// Writes down what the set is, with groups that take as many regions as can be taken.
+    /// Writes the parameters of a new set, with as many groups as its regions allow.
     fn make(&self, row: &SetRow) -> Result<()> {
         let mut groups = Groups::new(row.split)?;
         for tome in 0..row.tomes {
@@ -194,13 +194,13 @@ impl SetStore {
         self.apply(batch)
     }
 
-    /// All groups.
+    /// Returns all groups.
     pub(crate) fn groups(&self) -> Result<Vec<Group>> {
         let rows = rows_in::<GroupRow>(&self.store, GROUPS, &KeyRange::all(), GROUPS_MAX)?;
         Ok(rows.into_iter().map(|(_, GroupRow(group))| group).collect())
     }
 
-    /// What is known of each token.
+    /// Returns the state of each token.
     pub(crate) fn tokens(&self) -> Result<BTreeMap<TokenId, Kept>> {
         let rows = rows_in::<TokenRow>(&self.store, TOKENS, &KeyRange::all(), TOMES_MAX as usize)?;
         let token = |(key, TokenRow(kept)): (Vec<u8>, TokenRow)| {
@@ -209,7 +209,7 @@ impl SetStore {
         rows.into_iter().map(token).collect()
     }
 
-    /// Keeps what is known of a token; it is on stable storage when it returns.
+    /// Records the state of a token; durable when it returns.
     pub(crate) fn keep(&self, token: TokenId, kept: Kept) -> Result<()> {
         let mut batch = Batch::new();
         let key = KeyWriter::new().u32(token.0).finish();
@@ -217,7 +217,7 @@ impl SetStore {
         self.apply(batch)
     }
 
-    /// What is known of each token, by a store that was opened anew since it could not be written.
+    /// Reopens a store that could not be written, and returns the state of each token.
     pub(crate) fn mended(&self) -> Result<BTreeMap<TokenId, Kept>> {
         if self.store.check().is_err() {
             self.store.reopen()?;
@@ -233,24 +233,24 @@ impl SetStore {
         Ok(self.store.apply(batch)?)
     }
 
-    /// Whether a tome was made.
+    /// Whether a tome was created.
     pub(crate) fn is_made(&self, tome: TomeId) -> Result<bool> {
         Ok(row::get::<MadeRow>(&self.store, SET, &made_key(tome))?.is_some())
     }
 
-    /// Keeps that it was.
+    /// Records that a tome was created.
     pub(crate) fn note_made(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(SET, made_key(tome), row::encode(&MadeRow(tome))?)?;
         self.apply(batch)
     }
 
-    /// How often a store was opened with the set.
+    /// Returns how often a store was opened with the set.
     pub(crate) fn starts(&self, of: Counted) -> Result<StartsRow> {
         Ok(row::get::<StartsRow>(&self.store, SET, &starts_key(of))?.unwrap_or_default())
     }
 
-    /// Keeps how often some were.
+    /// Records how often some stores were opened.
     pub(crate) fn note_starts(&self, all: &BTreeMap<Counted, StartsRow>) -> Result<()> {
         let mut batch = Batch::new();
         for (of, starts) in all {
@@ -260,22 +260,22 @@ impl SetStore {
     }
 }
 
-/// Which seats move, and what a set has of groups.
+/// Groups, and moves of member slots.
 impl SetStore {
-    /// Seats that move.
+    /// Returns the moves in progress.
     pub(crate) fn moves(&self) -> Result<Vec<Move>> {
         let rows = rows_in::<MoveRow>(&self.store, MOVES, &KeyRange::all(), GROUPS_MAX)?;
         Ok(rows.into_iter().map(|(_, MoveRow(planned))| planned).collect())
     }
 
-    /// Tomes whose seats go to others.
+    /// Returns the tomes whose member slots move to others.
     pub(crate) fn leaving(&self) -> Result<BTreeSet<TomeId>> {
         let range = KeyRange::prefix(&KeyWriter::new().fixed(LEAVING_KEY).finish());
         let rows = rows_in::<LeavingRow>(&self.store, SET, &range, TOMES_MAX as usize)?;
         Ok(rows.into_iter().map(|(_, LeavingRow(tome))| tome).collect())
     }
 
-    /// Tomes that have no seat any more.
+    /// Returns the leaving tomes without member slots.
     pub(crate) fn out(&self) -> Result<BTreeSet<TomeId>> {
         let groups = self.groups()?;
         let seats = groups.iter().flat_map(|group| group.seats());
@@ -283,7 +283,7 @@ impl SetStore {
         Ok(self.leaving()?.difference(&seated).copied().collect())
     }
 
-    /// All groups as they are, with the room that each tome has beside them and what moves.
+    /// Returns all groups with the free regions of each tome, moves included.
     pub(crate) fn room(&self, row: &SetRow) -> Result<Groups> {
         let mut groups = Groups::new(row.split)?;
         for tome in (0..row.tomes).map(TomeId::new) {
@@ -295,14 +295,14 @@ impl SetStore {
         Ok(groups)
     }
 
-    /// The seats of a tome are to go to others.
+    /// Marks a tome whose member slots are to move to others.
     pub(crate) fn leave(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(SET, leaving_key(tome), row::encode(&LeavingRow(tome))?)?;
         self.apply(batch)
     }
 
-    /// A tome that is here is taken out: its seats are to go to others, and it does not come back.
+    /// Retires a tome that is here: its member slots move to others, and it does not come back.
     pub(crate) fn retire_for_good(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(SET, leaving_key(tome), row::encode(&LeavingRow(tome))?)?;
@@ -310,15 +310,15 @@ impl SetStore {
         self.apply(batch)
     }
 
-    /// Tomes that were taken out.
+    /// Returns the retired tomes.
     pub(crate) fn retired(&self) -> Result<BTreeSet<TomeId>> {
         let range = KeyRange::prefix(&KeyWriter::new().fixed(RETIRED_KEY).finish());
         let rows = rows_in::<RetiredRow>(&self.store, SET, &range, TOMES_MAX as usize)?;
         Ok(rows.into_iter().map(|(_, RetiredRow(tome))| tome).collect())
     }
 
-    /// Plans where the seats of a tome that leaves go, of those that are not planned yet; `targets`
-    /// can take one. It is kept before anything moves.
+    /// Plans moves for the member slots of a leaving tome that have none yet, to `targets`. The
+    /// plan is persisted before anything moves.
     pub(crate) fn retire(
         &self,
         row: &SetRow,
@@ -341,7 +341,7 @@ impl SetStore {
         Ok(retirement)
     }
 
-    /// A seat has moved.
+    /// Completes a move.
     pub(crate) fn moved(&self, done: &Move) -> Result<()> {
         let groups = self.groups()?;
         let found = groups.iter().find(|group| group.id() == done.group);
@@ -355,21 +355,21 @@ impl SetStore {
         self.apply(batch)
     }
 
-    /// A seat does not move after all: its tome is back.
+    /// Drops a move, since its tome is back.
     pub(crate) fn stays(&self, dropped: &Move) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(MOVES, group_key(dropped.group))?;
         self.apply(batch)
     }
 
-    /// A tome that was lost is back, and keeps the seats that it has.
+    /// Unmarks a tome that was lost and is back: it keeps its remaining member slots.
     pub(crate) fn is_back(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(SET, leaving_key(tome))?;
         self.apply(batch)
     }
 
-    /// Takes in tomes up to a count, and makes groups of what room there is then.
+    /// Adds tomes up to a count, and makes groups of the free regions.
     fn grow(&self, row: &SetRow, tomes: u32) -> Result<SetRow> {
         let grown = SetRow { tomes, ..row.clone() };
         let mut room = self.room(&grown)?;
@@ -410,7 +410,7 @@ fn made_key(tome: TomeId) -> Vec<u8> {
 }
 
 impl SetRow {
-    /// Whether it is the set that is asked for, or with `may_grow` becomes it with more tomes.
+    /// Whether it is the requested set, or with `may_grow` becomes it with more tomes.
     fn may_become(&self, other: &Self, may_grow: bool) -> bool {
         let is_divided_so = (self.layout, self.split) == (other.layout, other.split);
         let is_larger = may_grow && self.tomes < other.tomes;

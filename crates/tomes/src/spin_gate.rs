@@ -1,8 +1,9 @@
-//! What stands between an order to turn a disk and the disk: the fence, and who turns under what.
+//! Checks between a command to spin a disk up and the disk: the fence, and which disk spins under
+//! which token.
 //!
-//! The fence knows leases; whether a disk whose lease is over has been put down it cannot know, so
-//! that is written down here as well: while it turns, nobody else does under its token. Not here:
-//! who gets tokens ([`fulgurite_tome::token::Keeper`]).
+//! The fence knows leases, but not whether a disk whose lease is over has been spun down. So that
+//! is recorded here as well: while it spins, no other disk may spin under its token. Not here:
+//! granting tokens ([`fulgurite_tome::token::Keeper`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use fulgurite_tome::{Epoch, TomeId};
 
 use crate::{Result, TomesError};
 
-/// Lets disks turn, each under a token of its own.
+/// Admits spin-ups, each under its own token.
 #[derive(Debug, Default)]
 pub(crate) struct SpinGate(Mutex<Spinning>);
 
@@ -23,10 +24,10 @@ struct Spinning {
 }
 
 impl SpinGate {
-    /// Lets a tome turn its disk, until it says that it is still.
+    /// Admits the spin-up of a tome's disk, until `stopped` is called.
     ///
     /// # Errors
-    /// When its lease is not the latest, or the disk of the one before turns still.
+    /// When its lease is not the latest, or the disk of the previous holder still spins.
     pub(crate) fn admit(&self, token: TokenId, epoch: Epoch, tome: TomeId) -> Result<()> {
         let mut spinning = self.lock();
         spinning.fence.admit(token, epoch, tome)?;
@@ -41,12 +42,12 @@ impl SpinGate {
         }
     }
 
-    /// A tome's disk stands still.
+    /// Records that a tome's disk stands still.
     pub(crate) fn stopped(&self, tome: TomeId) {
         self.lock().by.retain(|_, by| *by != tome);
     }
 
-    /// The token under which a tome's disk turns.
+    /// Returns the token under which a tome's disk spins.
     pub(crate) fn token_of(&self, tome: TomeId) -> Option<TokenId> {
         self.lock().by.iter().find(|(_, by)| **by == tome).map(|(token, _)| *token)
     }

@@ -1,17 +1,17 @@
-//! How often a store was opened with its set: by that an older copy of one is known.
+//! Counts how often a store was opened with its set, to detect an older copy of either.
 //!
 //! ```text
 //! set store, for each other one   begun = n + 1              done = n + 1
 //! the store itself                               n + 1
 //! ```
 //!
-//! In this order, each synced before the next. So what a store says of itself is `done`, or `begun`
-//! where a start was cut short. One that says less is a copy of before: what it was told since is
-//! not in it, and a tome that went on with it would give versions twice that its parities have. One
-//! that says more has seen a start that its set has not: then that is the copy. What a set keeps of
-//! objects is counted when the set is stopped, too, so that a copy of it while the set was open is
-//! known. Not known so is a copy of another store that was made since the latest start, and none of
-//! a process that was killed since. Not here: tomes in other processes.
+//! In this order, each synced before the next. So a store's own number is `done`, or `begun` if a
+//! start was interrupted. A lower number means an older copy: what it was told since is missing,
+//! and a tome that continued with it would reuse versions that its parities have. A higher one
+//! means a start that its set has not seen: then the set store is the copy. The set's record of
+//! objects is also counted when the set is stopped, so that a copy of it from while the set was
+//! open is detected. Not detected are a copy of another store that was made since the latest start,
+//! and any copy after the process was killed since. Not here: tomes in other processes.
 
 use fulgurite_catalog::row::Row;
 use fulgurite_tome::TomeId;
@@ -20,35 +20,35 @@ use serde::{Deserialize, Serialize};
 /// A store that is opened with its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counted {
-    /// What a tome keeps awake.
+    /// The metadata store of a tome.
     Tome(TomeId),
-    /// What the set keeps of objects.
+    /// The set's record of objects.
     Pieces,
-    /// What is kept of objects above the set.
+    /// The index of objects above the set.
     Index,
 }
 
-/// What a store says of itself: the number of its latest start.
+/// A store's own record: the number of its latest start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StartRow(pub(crate) u64);
 
-/// What its set says of it.
+/// The set's record of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StartsRow {
-    /// The latest start that it may know of.
+    /// The latest start that the store may know of.
     pub(crate) begun: u64,
-    /// The latest that it knows of.
+    /// The latest start that the store knows of.
     pub(crate) done: u64,
 }
 
-/// What a store is, of two that should fit.
+/// Which of two stores is an older copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     /// Both are the latest.
     Latest,
     /// The store is an older copy.
     Older,
-    /// That of its set is.
+    /// The set store is.
     SetOlder,
 }
 
@@ -61,7 +61,7 @@ impl Row for StartsRow {
 }
 
 impl StartsRow {
-    /// What a store is that says this of itself.
+    /// Compares this with a store's own number.
     pub(crate) const fn age(self, StartRow(own): StartRow) -> Age {
         if own < self.done {
             Age::Older
@@ -72,12 +72,12 @@ impl StartsRow {
         }
     }
 
-    /// A start is begun.
+    /// Begins a start.
     pub(crate) const fn next(self) -> Self {
         Self { begun: self.begun + 1, done: self.done }
     }
 
-    /// It is done.
+    /// Completes a start.
     pub(crate) const fn ended(self) -> Self {
         Self { begun: self.begun, done: self.begun }
     }

@@ -1,15 +1,15 @@
-//! What the labels of a disk say that was read whole: which block lies in which spot.
+//! The inventory of a disk that is read completely: which block is in which physical block, by the
+//! labels.
 //!
 //! ```text
 //! space     key         row
-//! survey    "survey"    SurveyRow: which tome, spots that were read, whether that is all
-//! spots     spot        SpotRow: the block that lies there, if its bytes have its signature
+//! survey    "survey"    SurveyRow: its tome, physical blocks read, whether that is all
+//! spots     spot        SpotRow: the block there, if its bytes match its signature
 //! ```
 //!
-//! It is made of the disk of a tome whose awake store is lost, some spots in a commit, so that a
-//! start goes on where the one before ended; nothing writes to the disk meanwhile, for its tome is
-//! lost. Whoever opens that tome throws it away first. Not here: what is made of it
-//! ([`crate::regain`]).
+//! It covers the disk of a tome whose metadata store is lost, in batches, so that a start continues
+//! where the previous one ended; nothing writes to the disk meanwhile, for its tome is lost. It is
+//! discarded before that tome is opened. Not here: what is made of it ([`crate::regain`]).
 
 use std::path::{Path, PathBuf};
 
@@ -30,20 +30,20 @@ use crate::{Result, TomesError};
 const SURVEY: Space = Space::new("survey");
 const SPOTS: Space = Space::new("spots");
 const SURVEY_KEY: &[u8] = b"survey";
-/// The folder of the store, beside the awake store.
+/// Folder of the store, beside the metadata store.
 const STORE: &str = "survey";
 
-/// How far a survey is, and of what.
+/// Progress of an inventory, and its tome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SurveyRow {
     set: TomeSetId,
     tome: TomeId,
     layout: Layout,
-    /// Spots before this one were read.
+    /// Physical blocks before this one were read.
     next: u64,
 }
 
-/// The block in a spot.
+/// The block in a physical block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SpotRow {
     region: RegionIndex,
@@ -68,7 +68,7 @@ pub(crate) struct Found {
     pub(crate) signature: Signature,
 }
 
-/// What was read of a disk so far.
+/// The inventory of a disk so far.
 #[derive(Debug)]
 pub(crate) struct Survey {
     store: FjallStore,
@@ -76,10 +76,10 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// The survey of a tome in its folder; begun, if there is none.
+    /// Opens the inventory of a tome in its folder, or begins one.
     ///
     /// # Errors
-    /// [`TomesError::WrongStore`] when it is that of another tome, and when it cannot be kept.
+    /// [`TomesError::WrongStore`] when it belongs to another tome, and when it cannot be written.
     pub(crate) fn begin(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
         let TomeIdentity { set, tome, layout, .. } = identity.clone();
         let wanted = SurveyRow { set, tome, layout, next: 0 };
@@ -98,7 +98,7 @@ impl Survey {
         Ok(Self { store, row })
     }
 
-    /// The one that is there.
+    /// Opens an existing inventory.
     ///
     /// # Errors
     /// Those of [`Self::begin`].
@@ -109,12 +109,12 @@ impl Survey {
         Self::begin(folder, identity).map(Some)
     }
 
-    /// Whether there is one.
+    /// Whether there is an inventory.
     pub(crate) fn is_begun(folder: &Path) -> bool {
         place(folder).is_dir()
     }
 
-    /// Throws the survey of a tome away: it is of no use any more.
+    /// Discards the inventory of a tome.
     ///
     /// # Errors
     /// When it cannot be removed.
@@ -127,20 +127,20 @@ impl Survey {
         }
     }
 
-    /// The first spot that was not read.
+    /// Returns the first physical block that was not read.
     pub(crate) const fn next(&self) -> u64 {
         self.row.next
     }
 
-    /// Whether all of the disk was read.
+    /// Whether the whole disk was read.
     pub(crate) const fn is_whole(&self) -> bool {
         self.row.next >= self.row.layout.spots()
     }
 
-    /// Keeps what was found up to a spot; it is on stable storage when it returns.
+    /// Records what was found up to a physical block; durable when it returns.
     ///
     /// # Errors
-    /// When it cannot be.
+    /// When it cannot be written.
     pub(crate) fn note(&mut self, found: &[Found], next: u64) -> Result<()> {
         let row = SurveyRow { next, ..self.row };
         let mut batch = Batch::new();

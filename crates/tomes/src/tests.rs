@@ -1,4 +1,4 @@
-//! Formats: byte by byte, and what is refused.
+//! Formats: byte by byte, and what is rejected.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn own(tome: u32) -> TomeIdentity {
     TomeIdentity::new(set(7), TomeId::new(tome), layout(3))
 }
 
-/// In which tome 0 has data.
+/// Returns a group in which tome 0 has data.
 fn group() -> Group {
     let seats = (0..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
     Group::new(GroupId::new(3), "3+2".parse().unwrap(), seats.collect()).unwrap()
@@ -124,7 +124,7 @@ fn rows_of_version_1_stay_as_they_are() {
     golden(&ScrubRow(scrubbed), &expect!["01050607"]);
 }
 
-/// All kinds of rows, in an order that a core would make them in.
+/// Returns all kinds of rows, in an order in which a core would make them.
 fn life() -> Vec<Row> {
     let block = |region, offset, spot, version, bytes: u8| Row::Block {
         region,
@@ -155,7 +155,7 @@ fn life() -> Vec<Row> {
         Row::Seat { region: second, group: parity },
         block(region, 0, 0, 1, 1),
         waits(1, pending(0, None, 0)),
-        // Not sent: the next change of the block is put together with it.
+        // Not sent: the next change of the block is merged with it.
         block(region, 0, 1, 2, 2),
         waits(2, pending(0, Some(0), 1)),
         Row::Sent { region, version: Version::new(2) },
@@ -168,7 +168,7 @@ fn life() -> Vec<Row> {
         Row::Confirmed { region, version: Version::new(4), parity: 1 },
         Row::Sent { region, version },
         Row::Confirmed { region, version, parity: 1 },
-        // Healed: the same version elsewhere.
+        // Repaired: the same version elsewhere.
         Row::Block {
             region,
             offset: Offset::new(0),
@@ -191,7 +191,7 @@ fn life() -> Vec<Row> {
     ]
 }
 
-/// Epochs of regions begin anew with a start, and are counted by changes.
+/// Ignores epochs of regions: they start over with a start, and count changes.
 fn assert_same(found: &Awake, expected: &Awake) {
     let regions = |awake: &Awake| -> Vec<_> {
         let told = |region: &fulgurite_tome::awake::Region| {
@@ -235,7 +235,7 @@ fn what_was_committed_is_what_is_known_after_each_start() {
     assert_eq!(expected.region(REGION).unwrap().pending().unwrap().len(), 2);
 }
 
-/// A delta of the second region of [`life`], of bytes of its own.
+/// Returns a delta of the second region of [`life`] with bytes of its own.
 fn another(version: u32) -> Row {
     let bytes = vec![u8::try_from(version).unwrap(); 256];
     let change = Change { signature: signature(&bytes), ..change(version) };
@@ -253,7 +253,7 @@ fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
     life().iter().for_each(|row| expected.apply(row).unwrap());
     let mut store = AwakeStore::init(folder.path(), &identity).unwrap();
     store.commit(&life(), &fail).unwrap();
-    // Four came in one commit, and one of them went in it.
+    // The commit added four deltas and removed one of them.
     assert_eq!(length(), 4 * 256);
     let region = RegionIndex::new(2);
     let member = Member::new(1);
@@ -334,7 +334,8 @@ fn bytes_of_deltas_that_are_others_or_missing_are_told() {
     assert_eq!(store.load(&identity).unwrap().objects().count(), 1);
 }
 
-/// A region with data and one with parity that take seats, one that gives up, and one that leaves.
+/// Returns rows of a data and a parity region that are rebuilt, a rebuild that is dropped, and a
+/// region that leaves.
 fn moves() -> Vec<Row> {
     let place = |index: u32| RegionId { tome: TomeId::new(0), index: RegionIndex::new(index) };
     let seats = |own: usize, index: u32| -> Vec<RegionId> {
@@ -492,7 +493,7 @@ fn files_of_version_1_stay_as_they_are() {
     disk.sync().unwrap();
     let bytes = std::fs::read(folder.path().join("blocks-00001")).unwrap();
     assert_eq!(bytes.len(), 4096 + 2 * 768);
-    // What is not zero.
+    // The bytes that are not zero.
     let shown = |from: usize, length: usize| hex::encode(&bytes[from..from + length]);
     expect!["46554c47544f4d46010000000100000007070707070707070707070707070707"]
         .assert_eq(&shown(0, 32));
@@ -531,7 +532,7 @@ fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() 
     let lease = lease(folder.path());
     identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
-    // Two that follow each other, one behind them, one in front, and two in another file.
+    // Two in sequence, one after a gap, one before, and two in another file.
     let spots = [2, 3, 5, 1, 12, 13].map(Spot::new);
     let blocks: Vec<Vec<u8>> = (1..7).map(|byte| vec![byte; 256]).collect();
     for (spot, block) in spots.iter().zip(&blocks) {
@@ -539,7 +540,7 @@ fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() 
     }
     disk.sync().unwrap();
     let bytes = blocks.concat()[..6 * 256 - 100].to_vec();
-    // The last block of an object is filled up with zeros.
+    // The last block of an object is padded with zeros.
     let mut last = vec![6; 156];
     last.resize(256, 0);
     disk.write(spots[5], LABEL, &last, &FailPoints::default()).unwrap();
@@ -630,7 +631,7 @@ fn a_disk_of_another_is_named_and_stays_as_it_is() {
     assert_eq!(refused(&other), said);
     refused(&TomeIdentity::new(set(7), TomeId::new(0), layout(2)));
     assert_eq!(std::fs::read_to_string(folder.path().join(TOME_FILE)).unwrap(), text);
-    // One of the two is enough, and is made again.
+    // One of the two copies is enough, and the other is rewritten.
     std::fs::write(folder.path().join(TOME_FILE), &text[..20]).unwrap();
     Disk::open(lease.clone(), &own(0)).unwrap();
     refused(&own(1));
@@ -651,7 +652,7 @@ fn a_store_is_older_than_its_set_or_the_other_way_round_and_a_start_cut_short_is
     assert_eq!(ages(starts), [Older, Latest, SetOlder, SetOlder]);
     assert_eq!(ages(begun), [Older, Latest, Latest, SetOlder], "the store has it, or not");
     assert_eq!(ages(begun.ended()), [Older, Older, Latest, SetOlder]);
-    // What was made before starts were counted.
+    // A store from before starts were counted.
     assert_eq!(StartsRow::default().age(StartRow::default()), Latest);
 }
 
@@ -665,7 +666,7 @@ fn a_disk_turns_when_the_one_before_under_its_token_stands_still() {
     let turns = gate.admit(token, epoch(4), second).unwrap_err();
     expect!["the disk of tome 1 turns still under token 0"].assert_eq(&turns.to_string());
     assert_eq!(turns.kind(), ErrorKind::Unavailable);
-    // The later lease is known, so the earlier one is none any more.
+    // The later lease is known, so the earlier one is void.
     let stale = gate.admit(token, epoch(3), first).unwrap_err();
     assert_eq!(stale.kind(), ErrorKind::Conflict);
     assert_eq!((gate.token_of(first), gate.token_of(second)), (Some(token), None));

@@ -1,11 +1,11 @@
-//! What happens in a set, told to whoever watches, where it is carried out.
+//! Events of a set for subscribers, reported where they are carried out.
 //!
-//! Nobody is waited for: what happens goes into a ring of so many places, and who reads too slowly
-//! is told how much was written over. While nobody watches nothing is made of it. Each says how
-//! something is, not by how much it changed, so whoever missed some looks at the whole and goes on.
+//! There is no back-pressure: events go into a bounded ring, and a slow subscriber learns how many
+//! were overwritten. Without subscribers no event is made. Each event reports a state, not a
+//! difference, so a subscriber that missed some takes a snapshot and continues.
 //!
-//! Not here: what is looked at from time to time ([`crate::TomeSet::status`]); of a tome in another
-//! process no more than its tokens is heard here.
+//! Not here: what is polled from time to time ([`crate::TomeSet::status`]); of a tome in another
+//! process only its tokens are reported here.
 
 use fulgurite_disks::{Cause, Power};
 use fulgurite_tome::group::Move;
@@ -18,134 +18,134 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::limits::HAPPENINGS_WAITING;
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Happening {
-    /// A disk does something else than before.
+    /// The power state of a disk changed.
     Power {
-        /// Which tome's.
+        /// Its tome.
         tome: TomeId,
-        /// What it does.
+        /// The new state.
         power: Power,
-        /// What it was woken for, when it was.
+        /// The cause, if it was spun up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
     },
-    /// A token was given, or came back.
+    /// A token was granted or released.
     Token {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// Who has it now, if anybody.
+        /// Its holder now, if any.
         tome: Option<TomeId>,
     },
     /// An object was acknowledged: it is on its own disk, with the parity of its segments.
     Local {
-        /// On which tome.
+        /// Its tome.
         tome: TomeId,
-        /// Its bytes.
+        /// Its size in bytes.
         bytes: u64,
     },
-    /// What of a tome its groups do not protect yet.
+    /// Data of a tome that its groups do not protect yet.
     Unprotected {
-        /// Of which tome.
+        /// The tome.
         tome: TomeId,
-        /// So much; none when every parity has all.
+        /// Amount; zero when every parity has everything.
         bytes: u64,
-        /// How long the oldest of it waits.
+        /// Age of the oldest.
         seconds: f64,
     },
-    /// A tome tells what somebody should know: bad blocks, and what became of them; seats.
+    /// Alarm of a tome for an operator: bad blocks and their repair, or member slots.
     Alarm {
-        /// Which tome.
+        /// The tome.
         tome: TomeId,
-        /// What.
+        /// The alarm.
         alarm: Alarm,
     },
-    /// A full scrub got on.
+    /// A full scrub made progress.
     Scrubbed {
-        /// Of which tome.
+        /// The tome.
         tome: TomeId,
-        /// Passes that reached the end.
+        /// Completed passes.
         passes: u64,
-        /// Blocks of the disk that this pass has behind it.
+        /// Blocks of the disk read in this pass.
         next: u64,
-        /// Of so many.
+        /// Blocks in all.
         blocks: u64,
     },
-    /// A tome is given up: nothing is asked of it until it works again.
+    /// A tome failed: it gets no requests until it works again.
     GivenUp {
-        /// Which.
+        /// The tome.
         tome: TomeId,
-        /// Why.
+        /// The failure.
         why: String,
     },
-    /// A tome that was given up works again, and goes on.
+    /// A failed tome works again.
     Resumed {
-        /// Which.
+        /// The tome.
         tome: TomeId,
     },
-    /// A seat is planned to move, or got on.
+    /// A move of a member slot was planned, or made progress.
     Seat {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Whose it was.
+        /// The previous holder.
         from: TomeId,
-        /// Whose it is to be.
+        /// The new holder.
         to: TomeId,
-        /// How much of what is to be read was, from 0 to 1.
+        /// Fraction of the sources read, from 0 to 1.
         done: f64,
-        /// Why it does not go on, where it is known.
+        /// Why it is stuck, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trouble: Option<String>,
     },
-    /// A seat has moved.
+    /// A member slot has moved.
     SeatMoved {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Whose it was.
+        /// The previous holder.
         from: TomeId,
-        /// Whose it is.
+        /// The new holder.
         to: TomeId,
     },
-    /// A seat that was planned to move does not.
+    /// A planned move was dropped.
     SeatStays {
-        /// Of which group.
+        /// The group.
         group: GroupId,
-        /// Whose it was to be.
+        /// The target.
         to: TomeId,
     },
-    /// Seats of these tomes go to others, of those no seat is left.
+    /// The leaving tomes changed, or those without member slots.
     Leaving {
-        /// Tomes whose seats go to others.
+        /// Tomes whose member slots move to others.
         leaving: Vec<TomeId>,
-        /// Tomes that have none any more.
+        /// Tomes without member slots.
         out: Vec<TomeId>,
     },
 }
 
 impl Happening {
-    /// That a seat moved.
+    /// Returns the event for a completed move.
     pub(crate) const fn moved(planned: &Move) -> Self {
         Self::SeatMoved { group: planned.group, from: planned.from.tome, to: planned.to.tome }
     }
 
-    /// That a seat does not move.
+    /// Returns the event for a dropped move.
     pub(crate) const fn stays(planned: &Move) -> Self {
         Self::SeatStays { group: planned.group, to: planned.to.tome }
     }
 }
 
-/// What happened, and when.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Happened {
-    /// When.
+    /// The time.
     pub at: UnixTime,
-    /// What.
+    /// The event.
     pub what: Happening,
 }
 
-/// Where what happens is told. Clones are the same place.
+/// Publisher of events. Clones share the ring.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     ring: broadcast::Sender<Happened>,
@@ -157,32 +157,32 @@ impl Watched {
         Self { ring: broadcast::Sender::new(HAPPENINGS_WAITING), clock }
     }
 
-    /// Whether anybody would hear of something.
+    /// Whether there are subscribers.
     pub(crate) fn is_watched(&self) -> bool {
         self.ring.receiver_count() > 0
     }
 
-    /// Something happened.
+    /// Publishes an event.
     pub(crate) fn tell(&self, what: impl FnOnce() -> Happening) {
         if self.is_watched() {
-            // Who watched may have gone.
+            // The subscriber may be gone.
             let _ = self.ring.send(Happened { at: self.clock.now(), what: what() });
         }
     }
 
-    /// One more watches from now on.
+    /// Adds a subscriber from now on.
     pub(crate) fn watch(&self) -> Watching {
         Watching(self.ring.subscribe())
     }
 }
 
-/// One who watches. What it does not read in time is not kept for it.
+/// A subscription. Events that it does not read in time are overwritten.
 #[derive(Debug)]
 pub struct Watching(broadcast::Receiver<Happened>);
 
 impl Watching {
-    /// What happened next; how much was missed of it, as an error. Nothing when the set is gone.
-    /// Who stops waiting for it loses nothing.
+    /// Returns the next event, or how many were missed as an error; `None` when the set is gone.
+    /// Cancelling it loses nothing.
     pub async fn next(&mut self) -> Option<Result<Happened, Missed>> {
         match self.0.recv().await {
             Ok(happened) => Some(Ok(happened)),
@@ -192,7 +192,7 @@ impl Watching {
     }
 }
 
-/// More happened than was read: so many were missed.
+/// The number of events that were overwritten before they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed(pub u64);
 

@@ -1,6 +1,6 @@
-//! A set of tomes whose process is killed at every step: what was acknowledged is there when it is
-//! opened anew, what was acknowledged as protected survives two tomes' directories as they were
-//! left, and what was not acknowledged is there whole or not at all.
+//! A set of tomes whose process is killed at every step: what was acknowledged is there after a
+//! restart, what was acknowledged as protected survives without two tomes' directories, and what
+//! was not acknowledged is either whole or absent.
 //!
 //! It runs itself as the process that is killed, so it has a `main` of its own.
 
@@ -22,23 +22,23 @@ use fulgurite_units::{ByteCount, ErrorKind};
 
 use shelf::{BLOCK, Shelf, awake, lose, noise, pull, recovered, root, tomes};
 
-/// The first argument of the process that is killed; then come the folder, the point and its count.
+/// First argument of the process that is killed, followed by the folder, the point and its count.
 const VICTIM: &str = "victim";
 
-/// Which passages of a point a process is killed at.
+/// Passages of a point at which a process is killed.
 const PASSAGES: [u32; 2] = [0, 7];
 
-/// Processes that are killed side by side.
+/// Processes that run in parallel.
 const AT_A_TIME: usize = 3;
 
 const NAMES: [&str; 4] = ["0", "1", "2", "3"];
 
-/// From here on points are passed when seats move.
+/// Points from here on are passed when member slots move.
 const SEATS_FROM: &str = "tomes-moves-planned";
 
-/// This one is passed when an object of a lost tome is removed.
+/// This point is passed when an object of a lost tome is removed.
 const REMOVAL_KEPT: &str = "tomes-removal-kept";
-/// And when an awake store is made again.
+/// And these when a metadata store is rebuilt.
 const SURVEY: [&str; 3] = ["tomes-surveyed", "tomes-regained", "tomes-regained-kept"];
 
 const LENGTH: usize = 2 * BLOCK + 7;
@@ -50,7 +50,7 @@ fn main() {
         run(be_killed(&Shelf::at(Path::new(&arguments[2])), (&arguments[3], count)));
         return;
     }
-    // As a harness does: whoever runs one test of another name runs none of these.
+    // As a test harness does: a filter for another name selects none of these.
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     if filter.is_some_and(|filter| !"crash".contains(filter.as_str())) {
         return;
@@ -78,7 +78,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     runtime.enable_time().build().unwrap().block_on(future)
 }
 
-/// Has a process killed at a passage of a point and looks at what it left. Whether it was killed.
+/// Has a process killed at a passage of a point and checks what it left. Returns whether it was
+/// killed.
 fn check(point: &str, count: u32) -> bool {
     let shelf = Shelf::new();
     let victim = Command::new(std::env::current_exe().unwrap())
@@ -98,7 +99,7 @@ fn check(point: &str, count: u32) -> bool {
     was_killed
 }
 
-/// Puts, protects and deletes, loses a tome and has it made anew, and says what was acknowledged.
+/// Puts, protects and deletes, loses a tome and rebuilds it, and prints what was acknowledged.
 async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     let fail = FailPoints::armed(point, count).unwrap();
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
@@ -168,7 +169,7 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     say("done");
 }
 
-/// Has the disk of a lost tome read whole.
+/// Runs the inventory of a lost tome's disk.
 async fn survey(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
     set.survey(tome).unwrap();
     let whole = async {
@@ -179,14 +180,14 @@ async fn survey(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
     shelf.wait(whole).await;
 }
 
-/// The tome whose awake store was taken away, if it was not made again.
+/// Returns the tome whose metadata store was removed, if it was not rebuilt.
 fn unknown_of(said: &[&str]) -> Option<TomeId> {
     let unknown = said.iter().find_map(|line| line.strip_prefix("unknown "))?;
     let is_regained = said.iter().any(|line| line.starts_with("regained "));
     (!is_regained).then(|| TomeId::new(unknown.parse().unwrap()))
 }
 
-/// What was acknowledged as protected is got back without its tome and any other.
+/// Checks that objects acknowledged as protected are recovered without their tome and any other.
 fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
     let protected: Vec<(&str, TomeId)> = said
         .iter()
@@ -209,7 +210,7 @@ fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
     }
 }
 
-/// The tome whose directories were taken away.
+/// Returns the tome whose directories were removed.
 fn lost_of(said: &[&str]) -> Option<TomeId> {
     let lost = said.iter().find_map(|line| line.strip_prefix("lost "))?;
     Some(TomeId::new(lost.parse().unwrap()))
@@ -219,15 +220,15 @@ async fn look(shelf: &Shelf, said: &[&str], context: &str) {
     let lost = lost_of(said);
     if let Some(lost) = lost {
         shelf.add();
-        // It may have been killed before.
+        // It may have been killed before it removed them.
         remove(&root(&shelf.folder, lost));
         remove(&awake(&shelf.folder, lost));
     }
-    // What was cut short goes on.
+    // An interrupted step continues.
     let mut set = shelf.init();
     let unknown = unknown_of(said);
     if let Some(tome) = unknown.filter(|tome| set.unknown().contains(tome)) {
-        // It was killed before its store was made again, and is asked to once more.
+        // It was killed before the store was rebuilt, so the inventory is requested again.
         survey(shelf, &set, tome).await;
         set.stop();
         drop(set);

@@ -1,7 +1,7 @@
-//! `twin ...`: the digital twin of the glass library, its traces, and logs played again.
+//! `twin ...`: the digital twin of the glass library, its traces, and the replay of logs.
 //!
 //! Everything here is simulated, and a run is a function of its files and its seed. Threads only
-//! share runs out; they change no result.
+//! divide the runs among themselves; they change no result.
 
 mod paper;
 mod plan;
@@ -29,42 +29,42 @@ use fulgurite_twin::Workload;
 use fulgurite_units::{error_chain, settings};
 use serde::de::DeserializeOwned;
 
-/// `twin`, with one of its commands.
+/// `twin`, with one of its subcommands.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TwinCommand {
     #[command(subcommand)]
     command: TwinAction,
 }
 
-/// What the twin is asked for.
+/// Subcommands of `twin`.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum TwinAction {
-    /// Print a scenario to begin with, as a file
+    /// Print an example scenario to start from
     Scenario(run::ScenarioArgs),
     /// Simulate a scenario
     Run(run::RunArgs),
     /// Simulate all combinations of the values of one or two fields of a scenario
     Sweep(sweep::SweepArgs),
-    /// Play the log of a library again; exit code 1 if it decides otherwise now
+    /// Replay the log of a library; exit code 1 if it decides differently now
     Replay(replay::ReplayArgs),
-    /// Ask the twin what a served library was asked, and compare how long it took
+    /// Run the requests of a real library's log in the twin, and compare latencies
     Served(served::ServedArgs),
-    /// Make traces of reads
+    /// Generate or import traces of reads
     #[command(subcommand)]
     Trace(trace::TraceCommand),
-    /// Serve the same reads with a tape library
+    /// Simulate the same reads on a tape library
     Tape(tape::TapeArgs),
-    /// Hold the twin against what the papers say
+    /// Compare the twin with what the papers state
     Paper(paper::PaperArgs),
-    /// Find the cheapest libraries for an ingest and reads
+    /// Find the cheapest libraries for an ingest rate and a read workload
     Plan(plan::PlanArgs),
-    /// Find the cheapest racks of cold disks for an ingest and reads
+    /// Find the cheapest racks of cold disks for an ingest rate and a read workload
     PlanRack(plan_rack::PlanRackArgs),
-    /// Find the cheapest sites, fragments and quorums for objects that must last and be had in time
+    /// Find the cheapest sites, fragments and quorums for given durability and latency objectives
     PlanGeo(plan_geo::PlanGeoArgs),
 }
 
-/// Runs a command of the twin.
+/// Runs a subcommand of `twin`.
 pub fn twin(args: &TwinCommand, out: &Output) -> anyhow::Result<()> {
     match &args.command {
         TwinAction::Scenario(args) => run::scenario(args, out),
@@ -97,19 +97,19 @@ fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read \"{}\"", path.display()))
 }
 
-/// Reads a TOML file; what is wrong with it is named with file, line and field.
+/// Reads a TOML file; an error names file, line and field.
 fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     settings::from_toml(&read(path)?).map_err(|error| not_toml(path, &error))
 }
 
-/// The error of a file that is not what it should be.
+/// Returns the error of a file that is not valid.
 fn not_toml(path: &Path, error: &settings::Error) -> anyhow::Error {
     let message = format!("\"{}\" is wrong: {}", path.display(), error.to_string().trim_end());
     Coded::new(Exit::Config, message).into()
 }
 
-/// A file, with the line of the field that a message begins with, where just one line of the file
-/// sets that: `"a.toml": line 5`.
+/// Formats a path, with the line that sets the field with which `message` begins, if exactly one
+/// line does: `"a.toml": line 5`.
 fn located(path: &Path, message: &str) -> String {
     let shown = format!("\"{}\"", path.display());
     let Some(word) = message.split_whitespace().next() else { return shown };
@@ -125,12 +125,12 @@ fn located(path: &Path, message: &str) -> String {
     }
 }
 
-/// An error in what a file or a flag says.
+/// Returns the error of an invalid value in a file or a flag.
 fn wrong(what: &str, error: &(dyn std::error::Error + 'static), exit: Exit) -> anyhow::Error {
     Coded::new(exit, format!("{what}: {}", error_chain(error))).into()
 }
 
-/// Workloads that have a name.
+/// Built-in workloads.
 const WORKLOADS: &str = "typical, iops, volume, six-months";
 
 fn named_workload(name: &str) -> Option<Workload> {
@@ -143,7 +143,7 @@ fn named_workload(name: &str) -> Option<Workload> {
     }
 }
 
-/// A workload by name, or from a file.
+/// Returns a built-in workload by its name, or reads one from a file.
 fn workload(text: &str) -> anyhow::Result<Workload> {
     if let Some(workload) = named_workload(text) {
         return Ok(workload);

@@ -1,4 +1,4 @@
-//! `twin paper`: every statement of the papers, held against the twin.
+//! `twin paper`: compares the twin with every statement of the papers.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -19,17 +19,17 @@ use super::pool::{Threads, thread_count};
 /// Flags of `twin paper`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PaperArgs {
-    /// The paper: silica, which it is if none is named, pelican, pergamum or giza; then statements
-    /// to look at (E4, L2, ...), all, if none are named
+    /// The paper: silica (the default), pelican, pergamum or giza; then the statements to check
+    /// (E4, L2, ...), by default all
     #[arg(value_name = "PAPER|STATEMENT")]
     words: Vec<String>,
-    /// Folder of the statements and their base scenarios, in place of `experiments/PAPER`
+    /// Folder of the statements and their base scenarios, instead of `experiments/PAPER`
     #[arg(long, value_name = "DIR")]
     experiments: Option<PathBuf>,
-    /// At most this many seeds of each run
+    /// Maximum number of seeds of each run
     #[arg(long, value_name = "N")]
     seeds: Option<NonZero<u32>>,
-    /// Runs at one time; by default as many as there are processors
+    /// Maximum number of concurrent runs; default: number of processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
     /// Write a report with figures (HTML)
@@ -37,15 +37,15 @@ pub(crate) struct PaperArgs {
     out: Option<PathBuf>,
 }
 
-/// A paper whose statements the twin is held against.
+/// A paper whose statements are compared with the twin.
 #[derive(Clone, Copy, Debug)]
 struct Paper {
-    /// What it is called here, and its folder of experiments.
+    /// Its name on the command line, and of its folder of experiments.
     name: &'static str,
     system: SystemName,
     title: &'static str,
     simulated: &'static str,
-    /// Where its bands come from, for the report.
+    /// The bands of tolerance, described for the report.
     bands: &'static str,
 }
 
@@ -85,7 +85,7 @@ const PAPERS: [Paper; 4] = [
     },
 ];
 
-/// Runs `twin paper`. The paper may be left out, as when there was but one.
+/// Runs `twin paper`. If no paper is named, takes the first.
 pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
     let named = args.words.first().and_then(|word| PAPERS.iter().find(|of| of.name == word));
     let statements = &args.words[usize::from(named.is_some())..];
@@ -132,7 +132,7 @@ fn head(paper: &Paper, threads: usize, took: f64) -> Head {
     }
 }
 
-/// All files of the folder that are TOML.
+/// Reads all TOML files of the folder.
 fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let shown = folder.display();
     let entries = std::fs::read_dir(folder).with_context(|| {
@@ -182,7 +182,7 @@ fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
     out.text(format!("{} checks hit, {} runs", counts.join(", "), report.jobs))
 }
 
-/// What is said beside a run: its tail, and what may not be given up for it.
+/// Formats the side line of a run: its tail latency, and the constraints that it must not give up.
 fn beside(statement: &str, of: &Beside) -> String {
     let words = of.aside.numbers.iter().filter_map(|number| number.words.as_deref());
     let constraints = format!("constraints {}", of.aside.constraints.line());

@@ -1,7 +1,8 @@
-//! `twin plan`: the cheapest libraries that take an ingest and meet the objective of reads.
+//! `twin plan`: finds the cheapest libraries that take an ingest rate and meet the read objective.
 //!
-//! The search is `fulgurite_twin::glass::plan`; here are its inputs as flags, threads for its runs,
-//! and its answer as a table, as JSON and, with `--out`, as `plan.json` and `plan.svg`.
+//! The search is `fulgurite_twin::glass::plan`. This module has its inputs as flags, the threads
+//! for its runs, and its result as a table, as JSON and, with `--out`, as `plan.json` and
+//! `plan.svg`.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -21,7 +22,7 @@ use super::named_workload;
 use super::plan_table::Columns;
 use super::pool::{Threads, thread_count};
 
-/// Exit codes of `twin plan`, from the one table of the program.
+/// Exit codes of `twin plan`, from the program's one table.
 const EXITS: &str = "\
 Exit codes:
   0  a plan was found
@@ -30,7 +31,7 @@ Exit codes:
   3  wrong cost table, trace or parameter
   4  a file was not found";
 
-/// What a plan holds, and what it cannot say.
+/// The constraints that a plan meets, and what it leaves out.
 const CONSTRAINTS: &str = "\
 constraints: every read is answered, and as much is verified in the measured window as is
 written in it. A new platter always waits there, so how old the oldest gets is not asked about.";
@@ -39,28 +40,29 @@ written in it. A new platter always waits there, so how old the oldest gets is n
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXITS)]
 pub(crate) struct PlanArgs {
-    /// User bytes a day, like 50TB/day (TB is 10^12 bytes, TiB is 2^40)
+    /// User bytes ingested per day, like 50TB/day (TB is 10^12 bytes, TiB is 2^40)
     #[arg(long, value_name = "BYTES/day", value_parser = per_day)]
     ingest: ByteCount,
-    /// Reads of all libraries: typical, iops, volume, full-library, or a trace file
+    /// Read workload of all libraries together: typical, iops, volume, full-library, or a trace
+    /// file
     #[arg(long, value_name = "WORKLOAD|TRACE")]
     reads: String,
-    /// Factor of the reads
+    /// Factor by which the read rate is multiplied
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     scale: f64,
-    /// Objective: 999 of 1,000 reads are done within this
+    /// Objective: 999 of 1,000 reads complete within this
     #[arg(long, value_name = "TIME", default_value = "15h")]
     slo: Duration,
-    /// Share of platters that cannot be had
+    /// Share of platters that are unavailable
     #[arg(long, value_name = "SHARE", default_value = "0.1", value_parser = share)]
     unavailable: Ratio,
-    /// Days of ingest there must be slots for
+    /// Days of ingest for which there must be slots
     #[arg(long, value_name = "DAYS", default_value_t = 365)]
     growth_days: u32,
-    /// User bytes that are there already
+    /// User bytes stored already
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
     stored: ByteCount,
-    /// Seeds that must all meet the objective
+    /// Number of seeds, all of which must meet the objective
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     seeds: u32,
     /// Policies to choose from
@@ -71,13 +73,13 @@ pub(crate) struct PlanArgs {
         default_value = "fulgurite,silica"
     )]
     policies: Vec<String>,
-    /// Libraries, at most
+    /// Maximum number of libraries
     #[arg(long, value_name = "COUNT", default_value_t = 16)]
     libraries: u32,
-    /// Prices instead of the assumed ones (TOML)
+    /// Price table that replaces the assumed prices (TOML)
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// Runs of the twin after which the search ends
+    /// Maximum number of runs of the twin
     #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
     runs: u32,
     /// Folder for plan.json and plan.svg
@@ -85,7 +87,7 @@ pub(crate) struct PlanArgs {
     out: Option<PathBuf>,
 }
 
-/// Plans.
+/// Runs `twin plan`.
 pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
     let request = request(args)?;
     let bar = spinner("planning", out.is_json());
@@ -127,7 +129,7 @@ fn request(args: &PlanArgs) -> anyhow::Result<PlanRequest> {
     Ok(request)
 }
 
-/// A workload by its name, or else a trace by its path.
+/// Returns a built-in workload by its name, or else reads the trace at this path.
 fn demand(reads: &str, scale: f64) -> anyhow::Result<Demand> {
     let named = named_workload(reads);
     let Some(workload) =
@@ -150,7 +152,7 @@ fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
     write(folder, serde_json::to_string_pretty(plan)?, picture)
 }
 
-/// Writes a plan as JSON, and its picture.
+/// Writes a plan as JSON, and its picture if there is one.
 pub(super) fn write(folder: &Path, json: String, picture: Option<String>) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
@@ -167,7 +169,7 @@ pub(super) fn write(folder: &Path, json: String, picture: Option<String>) -> any
 }
 
 fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
-    // Of what was given up the tail is not known.
+    // The tail of an aborted trial is unknown.
     let by_tail = |a: &&Trial, b: &&Trial| {
         let given_up = |of: &Trial| of.given_up_s.is_some();
         given_up(a).cmp(&given_up(b)).then(a.tail_s.total_cmp(&b.tail_s))
@@ -230,12 +232,12 @@ fn summary(trial: &Trial) -> String {
     )
 }
 
-/// `50TB/day`, with or without `/day`.
+/// Parses `50TB/day`, with or without `/day`.
 pub(super) fn per_day(text: &str) -> Result<ByteCount, String> {
     bytes(text.strip_suffix("/day").unwrap_or(text))
 }
 
-/// A number with a unit: powers of ten as in `50TB`, or of two as in `50TiB`.
+/// Parses a number with a unit: powers of ten as in `50TB`, or of two as in `50TiB`.
 pub(super) fn bytes(text: &str) -> Result<ByteCount, String> {
     const UNITS: [(&str, f64); 6] =
         [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15), ("EB", 1e18)];

@@ -1,8 +1,9 @@
-//! `twin plan-geo`: the cheapest sites, fragments and quorums for objects that must last, be
-//! written and be read in time.
+//! `twin plan-geo`: finds the cheapest sites, fragments and quorums for given durability, write and
+//! read objectives.
 //!
-//! The search is `fulgurite_twin::giza::plan`; here are its file, threads for its runs, and its
-//! answer as `twin plan` gives it: a table, JSON and, with `--out`, `plan.json` and `plan.svg`.
+//! The search is `fulgurite_twin::giza::plan`. This module has its input file, the threads for its
+//! runs, and its result as `twin plan` prints it: a table, JSON and, with `--out`, `plan.json` and
+//! `plan.svg`.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use super::plan_table::Columns;
 use super::pool::{Threads, thread_count};
 use super::{located, read_toml};
 
-/// Exit codes of `twin plan-geo`, from the one table of the program.
+/// Exit codes of `twin plan-geo`, from the program's one table.
 const EXITS: &str = "\
 Exit codes:
   0  a plan was found
@@ -26,7 +27,7 @@ Exit codes:
   3  wrong file
   4  the file was not found";
 
-/// What a plan cannot say.
+/// What a plan leaves out.
 const UNSAID: &str = "\
 not asked about: nodes, healing, versions that are kept, and what takes two sites at a time.";
 
@@ -34,10 +35,11 @@ not asked about: nodes, healing, versions that are kept, and what takes two site
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXITS)]
 pub(crate) struct PlanGeoArgs {
-    /// Sites with prices, rates and round trips, demand and objective (TOML); docs/twin.md has one
+    /// Sites with prices, rates and round trips, demand and objective (TOML); docs/twin.md has an
+    /// example
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Runs at one time; by default as many as there are processors
+    /// Maximum number of concurrent runs; default: number of processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
     /// Folder for plan.json and plan.svg
@@ -45,7 +47,7 @@ pub(crate) struct PlanGeoArgs {
     out: Option<PathBuf>,
 }
 
-/// Plans.
+/// Runs `twin plan-geo`.
 pub(crate) fn run(args: &PlanGeoArgs, out: &Output) -> anyhow::Result<()> {
     let request: PlanRequest = read_toml(&args.file)?;
     request.validate().map_err(|error| {
@@ -79,7 +81,7 @@ fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
     write(folder, serde_json::to_string_pretty(plan)?, picture)
 }
 
-/// How much of an objective a trial takes, of that of which it takes the most.
+/// Returns the share of its objective that a trial uses up, put or get, whichever is more.
 fn taken(plan: &Plan, trial: &Trial) -> f64 {
     (trial.put_s / plan.put_s).max(trial.get_s / plan.get_s)
 }
@@ -121,7 +123,7 @@ fn names(plan: &Plan, places: &[u8]) -> String {
     places.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// What the table does not say.
+/// Prints what the table leaves out.
 fn close(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     let excluded = plan.excluded;
     out.text(format_args!(

@@ -1,9 +1,9 @@
-//! `twin plan-rack`: the cheapest racks of cold disks that take an ingest and have first bytes in
-//! time.
+//! `twin plan-rack`: finds the cheapest racks of cold disks that take an ingest rate and meet the
+//! objective for the time to first byte.
 //!
-//! The search is `fulgurite_twin::rack::plan`; here are its inputs as flags, threads for its runs,
-//! and its answer as `twin plan` gives it: a table, JSON and, with `--out`, `plan.json` and
-//! `plan.svg`.
+//! The search is `fulgurite_twin::rack::plan`. This module has its inputs as flags, the threads for
+//! its runs, and its result as `twin plan` prints it: a table, JSON and, with `--out`, `plan.json`
+//! and `plan.svg`.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use super::plan::{bytes, per_day, write, wrong};
 use super::plan_table::Columns;
 use super::pool::{Threads, thread_count};
 
-/// Exit codes of `twin plan-rack`, from the one table of the program.
+/// Exit codes of `twin plan-rack`, from the program's one table.
 const EXITS: &str = "\
 Exit codes:
   0  a plan was found
@@ -29,7 +29,7 @@ Exit codes:
   3  wrong cost table or parameter
   4  the cost table was not found";
 
-/// What a plan cannot say.
+/// What a plan leaves out.
 const UNSAID: &str = "\
 not asked about: how writes delay reads (they wait for an idle rack), and disks that are replaced.";
 
@@ -37,37 +37,37 @@ not asked about: how writes delay reads (they wait for an idle rack), and disks 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXITS)]
 pub(crate) struct PlanRackArgs {
-    /// User bytes a day, like 50TB/day (TB is 10^12 bytes, TiB is 2^40)
+    /// User bytes ingested per day, like 50TB/day (TB is 10^12 bytes, TiB is 2^40)
     #[arg(long, value_name = "BYTES/day", value_parser = per_day)]
     ingest: ByteCount,
-    /// Reads a second of all racks together, at random
+    /// Random reads per second of all racks together
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     rate: f64,
-    /// Bytes of a blob that is read
+    /// Size of the blobs that are read
     #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = bytes)]
     blob: ByteCount,
-    /// Objective: 99 of 100 reads have their first byte within this
+    /// Objective: 99 of 100 reads return their first byte within this
     #[arg(long, value_name = "TIME", default_value = "5m")]
     slo: Duration,
-    /// Bound: the most that the disks of a rack may draw, in kW
+    /// Bound: maximum power of the disks of a rack, in kW
     #[arg(long, value_name = "KW")]
     power_kw: Option<f64>,
-    /// Budget: spin-ups of a disk in a day, on average
+    /// Budget: average spin-ups per disk and day
     #[arg(long, value_name = "COUNT")]
     spin_ups_per_day: Option<f64>,
-    /// Days of ingest there must be room for
+    /// Days of ingest for which there must be room
     #[arg(long, value_name = "DAYS", default_value_t = 365)]
     growth_days: u32,
-    /// User bytes that are there already
+    /// User bytes stored already
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
     stored: ByteCount,
-    /// Seeds that must all meet everything
+    /// Number of seeds, all of which must meet the objective and the bounds
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     seeds: u32,
-    /// Racks, at most
+    /// Maximum number of racks
     #[arg(long, value_name = "COUNT", default_value_t = 16)]
     racks: u32,
-    /// Sizes of disks to choose from
+    /// Disk sizes to choose from
     #[arg(
         long,
         value_name = "BYTES,...",
@@ -76,10 +76,10 @@ pub(crate) struct PlanRackArgs {
         value_parser = bytes
     )]
     disks: Vec<ByteCount>,
-    /// Prices instead of the assumed ones (TOML)
+    /// Price table that replaces the assumed prices (TOML)
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// Runs of the twin after which the search ends
+    /// Maximum number of runs of the twin
     #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
     runs: u32,
     /// Folder for plan.json and plan.svg
@@ -87,7 +87,7 @@ pub(crate) struct PlanRackArgs {
     out: Option<PathBuf>,
 }
 
-/// Plans.
+/// Runs `twin plan-rack`.
 pub(crate) fn run(args: &PlanRackArgs, out: &Output) -> anyhow::Result<()> {
     let request = request(args)?;
     let bar = spinner("planning", out.is_json());
@@ -172,10 +172,10 @@ fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> 
     close(plan, request, out)
 }
 
-/// Spin-ups of a day that come to the least that data sheets give a disk, 300,000, in five years.
+/// Spin-ups per day that add up, in five years, to 300,000, the lowest rating in data sheets.
 const RATED_A_DAY: f64 = 164.0;
 
-/// What the table does not say.
+/// Prints what the table leaves out.
 fn close(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
     let bounds = match (request.power_w_max, request.spin_ups_a_day_max) {
         (None, None) => "no bound of power and no budget of spin-ups was given",

@@ -1,5 +1,5 @@
-//! The table of a plan, of any system: the cheapest trial and the one after it side by side, or
-//! what came nearest.
+//! The table of a plan, for any system: the cheapest trial and the runner-up side by side, or the
+//! nearest miss.
 
 use fulgurite_terminal::output::Output;
 
@@ -11,7 +11,7 @@ pub(super) struct Columns<'a, T> {
 }
 
 impl<'a, T> Columns<'a, T> {
-    /// Columns of this width, with their heads printed.
+    /// Creates columns of width `wide` and prints their heads.
     pub(super) fn print(
         (best, runner_up): (Option<&'a T>, Option<&'a T>),
         nearest: impl FnOnce() -> Option<&'a T>,
@@ -28,7 +28,7 @@ impl<'a, T> Columns<'a, T> {
         Ok(Self { trials, wide, out })
     }
 
-    /// Prints a line: something of each.
+    /// Prints a line with the value of each trial.
     pub(super) fn line(&self, name: &str, of: &dyn Fn(&T) -> String) -> anyhow::Result<()> {
         let wide = self.wide;
         let values: Vec<String> =
@@ -36,7 +36,7 @@ impl<'a, T> Columns<'a, T> {
         self.out.text(format_args!("{name:<34}{}", values.concat()))
     }
 
-    /// Each trial with its head.
+    /// Trials with their column heads.
     pub(super) fn trials(&self) -> &[(&'static str, &'a T)] {
         &self.trials
     }

@@ -1,17 +1,17 @@
-//! The threads of simulations.
+//! The thread pool of simulations.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_twin::Runner;
 
-/// As many threads as there are processors, unless somebody says otherwise.
+/// Returns the number asked for, or by default the number of processors.
 pub(super) fn thread_count(asked: Option<NonZero<usize>>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
     asked.map_or_else(processors, NonZero::get)
 }
 
-/// Runs the twin's jobs on this many threads: each takes the next one that nobody has.
+/// Runs the twin's jobs on this many threads: each takes the next job that is not taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads(pub(super) usize);
 

@@ -1,4 +1,4 @@
-//! `twin replay`: a log played again, decision by decision.
+//! `twin replay`: replays a log, decision by decision.
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(crate) struct ReplayArgs {
     /// Show the library at this time since its start (2h, 90s, 1500ms), and stop there
     #[arg(long, value_name = "TIME")]
     at: Option<Duration>,
-    /// Show every event and what was decided
+    /// Show every event and the decisions that followed
     #[arg(long)]
     step: bool,
 }
@@ -73,7 +73,7 @@ pub(super) fn replay(args: &ReplayArgs, out: &Output) -> anyhow::Result<()> {
     played.ending.map_or(Ok(()), |ending| out.text(format!("end: {ending}")))
 }
 
-/// Whether a log begins like one of restores.
+/// Whether a log is one of restores, by its first line.
 fn is_of_restores(source: &mut impl BufRead) -> anyhow::Result<bool> {
     let begin = source.fill_buf()?;
     let line = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -81,7 +81,7 @@ fn is_of_restores(source: &mut impl BufRead) -> anyhow::Result<bool> {
     Ok(line.windows(name.len()).any(|part| part == name))
 }
 
-/// Plays the log of a controller of restores.
+/// Replays the log of a restore controller.
 fn replay_restores(
     source: impl BufRead,
     args: &ReplayArgs,

@@ -1,5 +1,5 @@
-//! Folders of `--report`: a page for people, and the same numbers as JSON. What is in them is a
-//! function of the scenario, the seeds and the version, so that they can be compared.
+//! Output folders of `--report`: an HTML page, and the same numbers as JSON. Both are functions of
+//! the scenario, the seeds and the version, so that reports can be compared.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -9,7 +9,7 @@ use fulgurite_terminal::output::note;
 use fulgurite_twin::report::Facts;
 use serde::Serialize;
 
-/// What a page says of what was run; `text` is the scenario as a file.
+/// Returns the facts that a page states about the run; `text` is the scenario file.
 pub(super) fn facts(
     file: &Path,
     set: &[(String, toml::Value)],
@@ -32,7 +32,7 @@ pub(super) fn facts(
     Facts { scenario: name, list, text }
 }
 
-/// The command line, as it can be given to a shell again.
+/// Returns the command line, quoted for a shell.
 fn command() -> String {
     let quoted = |word: String| {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:+@".contains(letter);
@@ -42,7 +42,7 @@ fn command() -> String {
     std::iter::once("fulgurite".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes a page and its numbers, and says where.
+/// Writes a page and its numbers, and prints the path of the page.
 pub(super) fn write_report(
     folder: &Path,
     name: &str,

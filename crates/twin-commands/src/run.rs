@@ -1,4 +1,4 @@
-//! `twin run`: a scenario, with one or more seeds.
+//! `twin run`: runs a scenario with one or more seeds.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ use super::{create, located, named_workload, not_toml, percent, read, read_toml,
 /// Flags of `twin scenario`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ScenarioArgs {
-    /// Reads: typical, iops or volume
+    /// Read workload: typical, iops or volume
     #[arg(value_name = "WORKLOAD", value_parser = ["typical", "iops", "volume"])]
     workload: String,
-    /// How the library decides
+    /// Scheduling policy of the library
     #[arg(long, value_name = "NAME", default_value = "fulgurite",
         value_parser = PossibleValuesParser::new(POLICY_NAMES))]
     policy: String,
@@ -41,27 +41,27 @@ pub(crate) struct RunArgs {
     /// Scenario file (TOML); `twin scenario` prints one
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// Seeds to run
+    /// Number of seeds to run
     #[arg(long, value_name = "N", default_value = "1")]
     seeds: NonZero<u64>,
-    /// The first of them
+    /// First seed
     #[arg(long, value_name = "SEED", default_value = "1")]
     first_seed: u64,
-    /// Change a field of the scenario, by its dotted path; may be given several times
+    /// Set a field of the scenario, by its dotted path; may be given several times
     #[arg(long, value_name = "FIELD=VALUE", value_parser = change)]
     set: Vec<(String, toml::Value)>,
-    /// Runs at one time; by default as many as there are processors
+    /// Maximum number of concurrent runs; default: number of processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
-    /// Write what the library of the first seed is told and decides
+    /// Write the events and decisions of the library in the run of the first seed
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Folder for run.html, what waits and what each machine does over time, and run.json
+    /// Folder for run.html (queues and activity of each machine over time) and run.json
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 }
 
-/// A change of a field: the value as in the file, or a text without its quotes.
+/// Parses FIELD=VALUE: the value as in the file, or a string without its quotes.
 pub(super) fn change(text: &str) -> Result<(String, toml::Value), String> {
     let (field, text) = text.split_once('=').ok_or("it is not FIELD=VALUE")?;
     let (field, text) = (field.trim(), text.trim());
@@ -71,7 +71,7 @@ pub(super) fn change(text: &str) -> Result<(String, toml::Value), String> {
     Ok((field.to_owned(), value(text)))
 }
 
-/// A value as in a file, or a text without its quotes.
+/// Parses a value as in the file, or takes it as a string without its quotes.
 pub(super) fn value(text: &str) -> toml::Value {
     let read = toml::from_str::<toml::Table>(&format!("value = {text}"));
     let read = read.ok().filter(|table| table.len() == 1);
@@ -79,7 +79,7 @@ pub(super) fn value(text: &str) -> toml::Value {
     read.unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
-/// Prints a scenario: the paper's minimum deployment with some workload.
+/// Prints a scenario: the paper's minimum deployment with the workload named in `args`.
 pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> {
     let workload = named_workload(&args.workload).unwrap_or_default();
     let (platters, shard_size) = match args.workload.as_str() {
@@ -166,7 +166,7 @@ fn read_scenario(args: &RunArgs) -> anyhow::Result<Box<dyn AnyScenario>> {
     })
 }
 
-/// The changes of `--set`, each field once.
+/// Returns the changes of `--set`, each field once.
 pub(super) fn changes(set: &[(String, toml::Value)]) -> anyhow::Result<toml::Table> {
     let mut changes = toml::Table::new();
     for (field, value) in set {
@@ -178,7 +178,7 @@ pub(super) fn changes(set: &[(String, toml::Value)]) -> anyhow::Result<toml::Tab
     Ok(changes)
 }
 
-/// A number of a run in words.
+/// Formats a number of a run.
 fn show(shown: Shown, value: f64) -> String {
     match shown {
         Shown::Time => seconds(value),
@@ -201,10 +201,10 @@ fn number(value: f64) -> String {
     grouped(value as u64)
 }
 
-/// Seeds that get a column of their own.
+/// Number of seeds that get a column of their own.
 const COLUMNS_MAX: usize = 5;
 
-/// Prints all metrics, and hands on what it printed.
+/// Prints all metrics, and returns the printed rows.
 fn print(runs: &Runs, out: &Output) -> anyhow::Result<Vec<ResultRow>> {
     let mut medians = serde_json::Map::new();
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! `twin served`: what a served library was asked, asked of the twin.
+//! `twin served`: simulates the requests in the log of a real library, and compares latencies.
 
 use std::path::PathBuf;
 
@@ -19,22 +19,22 @@ pub(crate) struct ServedArgs {
     /// Log of a library (`[library] log`, or `twin run --log`)
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// Log of the archive's restores (`[restore] log`): what clients asked is asked of the twin,
-    /// and not the reads that became of it
+    /// Log of the archive's restores (`[restore] log`): the twin is then given the restores of
+    /// clients instead of the library reads that they caused
     #[arg(long, value_name = "LOG")]
     restores: Option<PathBuf>,
-    /// Seconds that machines need for each second of the paper's: `[library] time_scale`
+    /// Seconds that machines take for each second in the paper: `[library] time_scale`
     #[arg(long, value_name = "SCALE", default_value_t = 1.0)]
     time_scale: f64,
-    /// User bytes of a track
+    /// User bytes per track
     #[arg(long, value_name = "BYTES", default_value = "20000000B")]
     track_size: ByteCount,
-    /// How many seeds, from 1 on
+    /// Number of seeds, counted from 1
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Exit code 1 if the tails of all restores (without --restores: of all reads) differ by more
-    /// than this
+    /// Exit with code 1 if the tail latencies of all restores (without --restores: of all reads)
+    /// differ by more than this
     #[arg(long, value_name = "PERCENT")]
     within: Option<f64>,
 }
@@ -78,7 +78,7 @@ pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// How much longer the twin's tail is, in percent.
+/// Returns by how many percent the twin's tail latency is longer.
 fn differs(compared: &Compared) -> f64 {
     let (served, twin) = (compared.served.p999, compared.twin.p999);
     if served > 0.0 { (twin / served - 1.0) * 100.0 } else { 0.0 }

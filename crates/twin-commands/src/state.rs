@@ -1,10 +1,10 @@
-//! A library at one moment, for people.
+//! Prints the state of a library at one moment.
 
 use fulgurite_library::{Action, DriveState, Place, ShuttleState, Snapshot};
 use fulgurite_terminal::output::Output;
 use fulgurite_units::PlatterId;
 
-/// Platters that are named one by one; the rest is counted.
+/// Maximum number of platters listed one by one; the others are only counted.
 const PLATTERS_SHOWN_MAX: usize = 40;
 
 pub(super) fn print(snapshot: &Snapshot, out: &Output) -> anyhow::Result<()> {
@@ -62,7 +62,7 @@ fn place(place: Place) -> String {
     }
 }
 
-/// The first digits of a platter's id.
+/// Returns the first digits of a platter's ID.
 fn short(platter: PlatterId) -> String {
     platter.to_string().chars().take(8).collect()
 }

@@ -1,4 +1,4 @@
-//! `twin sweep`: a scenario at all combinations of the values of one or two of its fields.
+//! `twin sweep`: runs a scenario at all combinations of the values of one or two of its fields.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -24,31 +24,31 @@ pub(crate) struct SweepArgs {
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
     /// A field by its dotted path, or `shuttles` for those of the whole library, and its values; a
-    /// second one gives all combinations
+    /// second --over gives all combinations
     #[arg(long, value_name = "FIELD=VALUE,...", required = true, value_parser = over)]
     over: Vec<Over>,
-    /// Change another field, by its dotted path; may be given several times
+    /// Set another field, by its dotted path; may be given several times
     #[arg(long, value_name = "FIELD=VALUE", value_parser = change)]
     set: Vec<(String, toml::Value)>,
-    /// Seeds of each combination
+    /// Number of seeds of each combination
     #[arg(long, value_name = "N", default_value = "3")]
     seeds: NonZero<u64>,
-    /// The first of them
+    /// First seed
     #[arg(long, value_name = "SEED", default_value = "1")]
     first_seed: u64,
-    /// What to show of the runs, by the name it has in `run --json`; may be given several times;
-    /// by default what suits the system, such as `completion.p999`
+    /// Metric to show, by its name in `run --json`; may be given several times; the default depends
+    /// on the system, for example `completion.p999`
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// Runs at one time; by default as many as there are processors
+    /// Maximum number of concurrent runs; default: number of processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
-    /// Folder for sweep.html, with tables and pictures, and sweep.json
+    /// Folder for sweep.html (tables and pictures) and sweep.json
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 }
 
-/// A field and its values. A comma inside of brackets, braces or quotes does not end a value.
+/// Parses a field and its values. A comma inside brackets, braces or quotes does not end a value.
 fn over(text: &str) -> Result<Over, String> {
     const FORM: &str = "it is not FIELD=VALUE,VALUE,...";
     let (field, text) = text.split_once('=').ok_or(FORM)?;
@@ -102,7 +102,7 @@ pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
     write_report(folder, "sweep", &sweep_page(&result, &facts), &result)
 }
 
-/// All combinations, each of which can be run.
+/// Returns all combinations, each of them valid.
 fn planned(system: SystemName, args: &SweepArgs) -> anyhow::Result<Box<dyn AnySweep>> {
     let table: toml::Table = read_toml(&args.scenario)?;
     let set = changes(&args.set)?;
@@ -140,7 +140,7 @@ fn print(labels: &[&[String]], result: &SweepResult, out: &Output) -> anyhow::Re
     out.text(format!("{} runs", result.hashes.len()))
 }
 
-/// A line for each combination, with everything that was asked for.
+/// Prints a JSON line per combination, with all metrics asked for.
 fn json_points(labels: &[&[String]], result: &SweepResult, out: &Output) -> anyhow::Result<()> {
     let seeds = result.seeds.len();
     for (index, labels) in labels.iter().enumerate() {
@@ -167,7 +167,7 @@ fn unit(metric: &SweepMetric) -> String {
     }
 }
 
-/// The cells of a table with its head: rows and columns, or one row for each value.
+/// Returns the cells of a table with its head: rows and columns, or one row per value.
 fn cells(result: &SweepResult, metric: &SweepMetric) -> Vec<Vec<String>> {
     let (rows, columns) = match result.fields.as_slice() {
         [rows, columns] => (rows, columns.values.clone()),
@@ -186,7 +186,7 @@ fn cells(result: &SweepResult, metric: &SweepMetric) -> Vec<Vec<String>> {
     table
 }
 
-/// Lines in which columns begin below each other.
+/// Formats lines with aligned columns.
 fn aligned(table: &[Vec<String>]) -> Vec<String> {
     let widths: Vec<usize> = (0..table.first().map_or(0, Vec::len))
         .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))

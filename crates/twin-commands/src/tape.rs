@@ -1,4 +1,4 @@
-//! `twin tape`: what a tape library makes of the same reads.
+//! `twin tape`: simulates the same reads on a tape library.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) struct TapeArgs {
     /// Trace file, or a workload: typical, iops, volume, six-months, or a file (TOML)
     #[arg(value_name = "TRACE|WORKLOAD")]
     reads: String,
-    /// Cartridges and drives: lto8 or lto9
+    /// Generation of cartridges and drives: lto8 or lto9
     #[arg(
         long,
         value_enum,
@@ -28,21 +28,21 @@ pub(crate) struct TapeArgs {
         hide_possible_values = true
     )]
     generation: Generation,
-    /// Drives
+    /// Number of drives
     #[arg(long, value_name = "N", default_value = "20")]
     drives: u16,
-    /// Robots
+    /// Number of robots
     #[arg(long, value_name = "N", default_value = "2")]
     robots: u16,
-    /// Cartridges
+    /// Number of cartridges
     #[arg(long, value_name = "N", default_value = "1000")]
     cartridges: u32,
-    /// Seed of everything that is drawn
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 }
 
-/// Generations of tape.
+/// LTO tape generation.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Generation {
     /// LTO 8.

@@ -1,4 +1,4 @@
-//! `twin trace`: reads over time, drawn or imported.
+//! `twin trace`: generates or imports traces of reads.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use serde_json::json;
 
 use super::{create, open, workload, wrong};
 
-/// What is done with traces.
+/// Subcommands of `twin trace`.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Draw a trace from a workload
+    /// Generate a trace from a workload
     Generate(GenerateArgs),
-    /// Make a trace of what another system logged
+    /// Import a trace from the log of another system
     Import(ImportArgs),
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct GenerateArgs {
     /// Workload: typical, iops, volume, six-months, or a file (TOML)
     #[arg(value_name = "WORKLOAD")]
     workload: String,
-    /// Seed of everything that is drawn
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
     /// File to write
@@ -45,7 +45,7 @@ pub(crate) struct ImportArgs {
     /// File to import
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What it is: csv with a header, or Amazon S3 server access logs
+    /// Its format: csv (with a header), or s3 (Amazon S3 server access logs)
     #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
     format: Form,
     /// File to write
@@ -60,7 +60,7 @@ pub(crate) struct ImportArgs {
     /// Column of keys (csv)
     #[arg(long, value_name = "NAME", default_value = "key")]
     key: String,
-    /// Times: rfc3339, unix-seconds or unix-nanos (csv)
+    /// Format of times: rfc3339, unix-seconds or unix-nanos (csv)
     #[arg(
         long,
         value_enum,
@@ -72,12 +72,12 @@ pub(crate) struct ImportArgs {
     /// Take the size of the whole object instead of the bytes sent (s3)
     #[arg(long)]
     object_size: bool,
-    /// Leave out and count lines that are not sound (s3)
+    /// Skip and count malformed lines (s3)
     #[arg(long)]
     skip_malformed: bool,
 }
 
-/// What a file to import is.
+/// Format of a file to import.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Form {
     /// CSV with a header.
@@ -86,14 +86,14 @@ enum Form {
     S3,
 }
 
-/// What times look like.
+/// Format of times.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Times {
-    /// Calendar times.
+    /// RFC 3339 timestamps.
     Rfc3339,
-    /// Seconds.
+    /// Seconds since 1970 or another start.
     UnixSeconds,
-    /// Nanoseconds.
+    /// Nanoseconds since 1970 or another start.
     UnixNanos,
 }
 

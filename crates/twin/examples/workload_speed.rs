@@ -1,4 +1,4 @@
-//! Prints how many reads per second each workload is generated at. A figure, not a test.
+//! Prints how many reads per second the generator of each workload yields. A figure, not a test.
 //!
 //! `cargo run --release --example workload_speed -p fulgurite-twin [MILLIONS]`
 #![expect(
@@ -13,7 +13,7 @@ use fulgurite_twin::workload::{Ingest, Placement, PlacementSampler, Sizes};
 use fulgurite_twin::{Error, Workload};
 use fulgurite_units::{Duration, Seed};
 
-/// Counts and adds up what `items` yields, and prints how fast.
+/// Counts and sums what `items` yields, and prints the rate.
 fn measure(name: &str, items: impl Iterator<Item = u64>) {
     let (begin, used) = (Instant::now(), processor_seconds());
     let (count, sum) = items.fold((0u64, 0u64), |(n, sum), item| (n + 1, sum.wrapping_add(item)));
@@ -26,8 +26,8 @@ fn measure(name: &str, items: impl Iterator<Item = u64>) {
     );
 }
 
-/// Seconds this process had a processor, where the system says so: on a shared machine the clock
-/// says little.
+/// Returns the CPU seconds of this process, where the system reports them: on a shared machine the
+/// wall clock says little.
 fn processor_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     let nanos: f64 = text.split(' ').next()?.parse().ok()?;

@@ -1,26 +1,26 @@
-//! Columns of equal time, and what is added up in them. Integers throughout, so that columns of one
-//! run never depend on the order in which they were added.
+//! Time series in columns of equal width. Sums are integers, so the columns of a run do not depend
+//! on the order of addition.
 
 use fulgurite_units::{Duration, Instant};
 use serde::Serialize;
 
-/// A number that goes up and down: in each column its mean, and the least and the most.
+/// A time series of a quantity: mean, minimum and maximum of each column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Curve {
     /// Mean over the column.
     pub mean: Vec<f64>,
-    /// Least in it.
+    /// Minimum in the column.
     pub min: Vec<f64>,
-    /// Most in it.
+    /// Maximum in the column.
     pub max: Vec<f64>,
 }
 
-/// Columns, at most: about what a picture can show.
+/// Maximum number of columns: about what a picture can show.
 const COLUMNS_MAX: u64 = 240;
-/// The narrowest column.
+/// Minimum width of a column.
 const COLUMN_MIN: Duration = Duration::from_secs(60);
 
-/// How wide columns are.
+/// The column width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     column: u64,
@@ -38,7 +38,7 @@ impl Grid {
         Duration::from_nanos(self.column)
     }
 
-    /// Whether there is a column for all that happens until then.
+    /// Returns whether the columns reach to `until`.
     pub(crate) const fn reaches(&self, until: Instant) -> bool {
         until.as_nanos() <= self.column * COLUMNS_MAX
     }
@@ -47,12 +47,12 @@ impl Grid {
         self.column *= 2;
     }
 
-    /// The same, ending then.
+    /// Returns the same grid, cut off at `end`.
     pub(crate) const fn until(self, end: Instant) -> Self {
         Self { end: Some(end.as_nanos()), ..self }
     }
 
-    /// Each column that some time lies in, with where that begins and ends.
+    /// Returns each column that overlaps an interval, with the begin and end of the overlap.
     fn parts(&self, from: Instant, to: Instant) -> impl Iterator<Item = (usize, u64, u64)> + use<> {
         let (from, to, column) = (from.as_nanos(), to.as_nanos(), self.column);
         let columns = from / column..to.div_ceil(column);
@@ -62,7 +62,7 @@ impl Grid {
         })
     }
 
-    /// The length of each column, in nanoseconds.
+    /// Returns the length of each column, in nanoseconds.
     fn lengths(&self) -> impl Iterator<Item = (usize, f64)> + use<> {
         let end = self.end.unwrap_or(self.column * COLUMNS_MAX);
         self.parts(Instant::ZERO, Instant::from_nanos(end))
@@ -70,7 +70,7 @@ impl Grid {
     }
 }
 
-/// A number that holds from one event to the next.
+/// A value that is constant between events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Level {
     now: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Level {
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    /// The number times the nanoseconds it held.
+    /// The value times the nanoseconds it was held.
     area: u128,
     min: u64,
     max: u64,
@@ -126,14 +126,14 @@ impl Level {
     }
 }
 
-/// The age of the oldest of something, at most.
+/// The maximum age of the oldest item, per column.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ages {
     columns: Vec<u64>,
 }
 
 impl Ages {
-    /// The oldest, if there is one, was there since `oldest`.
+    /// Records the age of the oldest item, present since `oldest`, from `from` to `to`.
     pub(crate) fn pass(
         &mut self,
         grid: &Grid,
@@ -158,7 +158,7 @@ impl Ages {
     }
 }
 
-/// Time spent on something.
+/// Time spent on something, per column.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
     columns: Vec<u64>,
@@ -175,14 +175,14 @@ impl Times {
         pairs(&mut self.columns, std::ops::Add::add, 0);
     }
 
-    /// Shares of the columns.
+    /// Returns the time spent as a share of each column.
     pub(crate) fn shares(&self, grid: &Grid) -> Vec<f64> {
         let spent = |number: usize| self.columns.get(number).copied().unwrap_or(0);
         grid.lengths().map(|(number, length)| float(u128::from(spent(number))) / length).collect()
     }
 }
 
-/// A column that may be the first one so far to the right.
+/// Returns a column, growing the vector if needed.
 fn at<T: Copy>(columns: &mut Vec<T>, number: usize, none: T) -> &mut T {
     if columns.len() <= number {
         columns.resize(number + 1, none);
@@ -190,7 +190,7 @@ fn at<T: Copy>(columns: &mut Vec<T>, number: usize, none: T) -> &mut T {
     &mut columns[number]
 }
 
-/// Each two columns become one.
+/// Merges each pair of columns into one.
 fn pairs<T: Copy>(columns: &mut Vec<T>, with: impl Fn(T, T) -> T, none: T) {
     let pair = |pair: &[T]| with(pair[0], pair.get(1).copied().unwrap_or(none));
     *columns = columns.chunks(2).map(pair).collect();

@@ -1,6 +1,6 @@
-//! What may not be given up for a better result, of any system. A tail can be bought with work that
-//! is put off or dropped, so wherever one is shown it is said beside it which constraints are held,
-//! and by how much the others are missed.
+//! What no system may give up for a better result. A tail can be bought by delaying or dropping
+//! work, so every tail is shown with the constraints that were met, and by how much the others were
+//! missed.
 
 use std::fmt::Debug;
 
@@ -8,18 +8,18 @@ use serde::Serialize;
 
 /// One of the constraints of a system.
 pub trait Constraint: Copy + Debug + PartialEq + 'static {
-    /// All of them.
+    /// All constraints.
     const ALL: &'static [Self];
-    /// What some runs are not asked about.
+    /// What some runs are not checked for.
     const SUBJECT: &'static str;
 
     /// Its name.
     fn name(self) -> &'static str;
 
-    /// What misses it, with the most of any seed.
+    /// Describes the violation, given the largest miss of any seed.
     fn missed(self, by: f64) -> String;
 
-    /// What is said where no run can tell.
+    /// Returns the remark to show where no run can be checked.
     fn unasked(self) -> Option<&'static str> {
         None
     }
@@ -28,27 +28,27 @@ pub trait Constraint: Copy + Debug + PartialEq + 'static {
 /// A constraint, and by how much it was missed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Finding<K> {
-    /// Which.
+    /// The constraint.
     pub constraint: K,
-    /// Zero if it is held, in its own unit. `None` if the run cannot tell.
+    /// Zero if it is met, else the miss in its own unit. `None` if the run cannot be checked.
     pub missed_by: Option<f64>,
 }
 
 /// A constraint over several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Held {
-    /// Which.
+    /// The constraint.
     pub constraint: &'static str,
-    /// Seeds that can tell.
+    /// Seeds that can be checked.
     pub asked: usize,
-    /// Those of them that hold it.
+    /// Of these, the seeds that meet it.
     pub held: usize,
-    /// The most by which one missed it, in its own unit.
+    /// The largest miss of any seed, in its own unit.
     pub missed_by: f64,
     /// The same in words.
     #[serde(skip)]
     missed: String,
-    /// What is said where no run can tell.
+    /// The remark to show where no run can be checked.
     #[serde(skip)]
     unasked: Option<&'static str>,
 }
@@ -56,21 +56,21 @@ pub struct Held {
 /// All constraints over the seeds of one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Runs.
+    /// Number of runs.
     pub seeds: usize,
-    /// Runs that hold every constraint.
+    /// Runs that meet every constraint.
     pub held: usize,
     /// Each constraint.
     pub each: Vec<Held>,
-    /// Why something was not asked about, if it was not.
+    /// Why `subject` was not checked, if it was not.
     pub not_asked: Option<&'static str>,
-    /// What that is.
+    /// What `not_asked` is about.
     #[serde(skip)]
     subject: &'static str,
 }
 
 impl<K> Finding<K> {
-    /// Whether nothing says that it is missed.
+    /// Returns whether the constraint is met, or cannot be checked.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.missed_by.is_none_or(|by| by <= 0.0)
@@ -78,7 +78,7 @@ impl<K> Finding<K> {
 }
 
 impl Summary {
-    /// Of the findings of each seed.
+    /// Summarizes the findings of all seeds.
     #[must_use]
     pub fn of<K: Constraint, F: AsRef<[Finding<K>]>>(
         all: &[F],
@@ -108,13 +108,13 @@ impl Summary {
         }
     }
 
-    /// Whether every seed holds every constraint that it was asked about.
+    /// Returns whether every seed meets every constraint it was checked for.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.held == self.seeds
     }
 
-    /// What was dropped, in words; nothing if all constraints are held.
+    /// Describes the constraints that were missed; `None` if all are met.
     #[must_use]
     pub fn missed(&self) -> Option<String> {
         let missed = self.each.iter().filter(|of| of.held < of.asked).map(|of| {
@@ -128,7 +128,7 @@ impl Summary {
         (!missed.is_empty()).then(|| missed.join("; "))
     }
 
-    /// One line: which constraints are held, and which could not be asked about.
+    /// Describes in one line which constraints are met and which could not be checked.
     #[must_use]
     pub fn line(&self) -> String {
         if self.each.is_empty() {

@@ -1,12 +1,12 @@
-//! Why a workload, a trace, an import or a baseline cannot be had. Input that comes from a file
-//! is refused with its line and its field.
+//! Errors of workloads, traces, imports and baselines. Errors in input files name the line and the
+//! field.
 
 use std::io;
 
 use fulgurite_units::{ErrorKind, Instant};
 use thiserror::Error;
 
-/// What the twin refuses.
+/// An error of the twin.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,12 +20,12 @@ pub enum Error {
         /// What it must be.
         expected: &'static str,
     },
-    /// More platters than a library has homes for.
+    /// There are more platters than home slots in a library.
     #[error("platters is {platters}, but must be at most {slots}, the slots that are homes")]
     TooManyPlatters {
-        /// Platters asked for.
+        /// Platters requested.
         platters: u32,
-        /// Slots that are homes.
+        /// Home slots.
         slots: usize,
     },
     /// The library cannot be simulated.
@@ -34,72 +34,72 @@ pub enum Error {
     /// The rack cannot be simulated.
     #[error(transparent)]
     Rack(#[from] fulgurite_rack::Error),
-    /// Sites that cannot agree.
+    /// The sites cannot reach agreement.
     #[error(transparent)]
     Geo(#[from] fulgurite_geo::Error),
-    /// A platter-set that no library holds.
+    /// A platter-set that fits in no library.
     #[error(transparent)]
     Layout(#[from] fulgurite_layout::LayoutError),
-    /// A cost table is not one.
+    /// The cost table is invalid.
     #[error("cost table: {problem}")]
     Costs {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// A picture cannot be drawn.
     #[error("the picture cannot be drawn: {problem}")]
     Picture {
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// A trace without reads measures nothing.
+    /// The trace has no reads, so there is nothing to measure.
     #[error("the trace has no reads")]
     EmptyTrace,
-    /// A trace is longer than may be held in memory; stream it instead.
+    /// The trace is too long to hold in memory; stream it instead.
     #[error("the trace has more than the {limit} reads that are held in memory")]
     TraceTooLong {
         /// The limit.
         limit: usize,
     },
-    /// More reads wait than a library can ever work off.
+    /// The queue exceeds what a library can ever work off.
     #[error("more than {limit} reads wait: the library is overloaded")]
     Overloaded {
         /// The limit.
         limit: usize,
     },
-    /// The first lines are not those of a trace of a known version.
+    /// The first lines are not the header of a known trace version.
     #[error("line {line}: expected \"{expected}\", found \"{found}\"")]
     Header {
         /// The line, from 1.
         line: u64,
-        /// What belongs there.
+        /// The expected text.
         expected: String,
-        /// What is there.
+        /// The text found.
         found: String,
     },
-    /// A line has another number of fields.
+    /// A line has the wrong number of fields.
     #[error("line {line}: {found} fields, but {expected} are needed")]
     FieldCount {
         /// The line, from 1.
         line: u64,
-        /// How many are needed.
+        /// Fields needed.
         expected: usize,
-        /// How many there are.
+        /// Fields found.
         found: usize,
     },
-    /// A field cannot be read.
+    /// A field cannot be parsed.
     #[error("line {line}, field {field}: \"{value}\" {problem}")]
     Field {
         /// The line, from 1.
         line: u64,
         /// The field.
         field: String,
-        /// What it says.
+        /// Its text.
         value: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: FieldProblem,
     },
-    /// A read is earlier than one before it.
+    /// A read is earlier than the one before it.
     #[error(
         "line {line}, field time: {} ns is before {} ns, which was read already",
         .at.as_nanos(), .previous.as_nanos()
@@ -107,12 +107,12 @@ pub enum Error {
     OutOfOrder {
         /// The line, from 1; for reads that come from no file, their number.
         line: u64,
-        /// Its time.
+        /// The time of the read.
         at: Instant,
-        /// The time before.
+        /// The time of the read before it.
         previous: Instant,
     },
-    /// A line is longer than any of a sound file.
+    /// A line is longer than any valid one.
     #[error("line {line}: longer than {limit} bytes")]
     LineTooLong {
         /// The line, from 1.
@@ -120,7 +120,7 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
-    /// A line is not text.
+    /// A line is not UTF-8.
     #[error("line {line}: not UTF-8")]
     NotText {
         /// The line, from 1.
@@ -131,40 +131,40 @@ pub enum Error {
     Read {
         /// The line, from 1.
         line: u64,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The sink of a trace failed.
     #[error("the trace cannot be written")]
     Write {
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Characters of a field that an error shows.
+/// Maximum number of characters of a field that an error shows.
 const VALUE_CHARS_MAX: usize = 32;
 
-/// What is wrong with a field.
+/// The problem of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FieldProblem {
-    /// Nothing is there.
+    /// It is empty.
     #[error("is empty")]
     Empty,
-    /// Not a number, or not a whole one where one is needed.
+    /// It is not a number, or not a whole one where one is needed.
     #[error("is not a number of the form needed")]
     NotANumber,
-    /// Less than zero.
+    /// It is less than zero.
     #[error("is negative")]
     Negative,
-    /// Larger than 64 bits hold.
+    /// It does not fit in 64 bits.
     #[error("is too large")]
     Overflow,
-    /// A number with a unit nobody knows.
+    /// Its unit is unknown.
     #[error("has an unknown unit")]
     Unit,
-    /// Not a time in the form that was announced.
+    /// It is not a time in the announced form.
     #[error("is not a time of the form needed")]
     Time,
     /// A quote or bracket is not closed, or a field ends early.
@@ -176,13 +176,13 @@ pub enum FieldProblem {
 }
 
 impl Error {
-    /// The error of a field, with the beginning of what it says.
+    /// Returns the error of a field, with the beginning of its text.
     pub(crate) fn field(line: u64, field: &str, value: &str, problem: FieldProblem) -> Self {
         let value = value.chars().take(VALUE_CHARS_MAX).collect();
         Self::Field { line, field: field.to_owned(), value, problem }
     }
 
-    /// What the caller can do about it.
+    /// Returns what the caller can do about it.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

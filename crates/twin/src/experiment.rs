@@ -1,4 +1,4 @@
-//! Experiments: what the papers say, held against what the twin measures.
+//! Experiments: compare the statements of the papers with what the twin measures.
 //!
 //! ```text
 //! experiments/silica/base-*.toml ----.
@@ -10,12 +10,12 @@
 //! ```
 //!
 //! Every statement of a paper is one file: its setting, the paper's values with their section, what
-//! to run, and checks with a band each. A file says of every check whether a parameter was fitted
-//! for it. Bands come from the paper and from the acceptance table of the design, never from what
-//! the twin happened to measure.
+//! to run, and checks with a band each. A file states for every check whether a parameter was
+//! fitted for it. Bands come from the paper and from the acceptance table of the design, never from
+//! what the twin happened to measure.
 //!
-//! Nothing here reads files, starts threads or looks at a clock: files are handed in as text, and
-//! jobs are handed to a [`JobRunner`].
+//! Nothing here reads files, starts threads or looks at a clock: files are passed in as text, and
+//! jobs are passed to a [`JobRunner`].
 
 mod base;
 mod beside;

@@ -1,9 +1,9 @@
-//! Imports: traces from what other systems log. A CSV with a header, or Amazon S3 server access
-//! logs.
+//! Imports: traces from the logs of other systems, either a CSV with a header or Amazon S3 server
+//! access logs.
 //!
-//! Times become nanoseconds from the first read. Logs are nearly in the order of time, so lines
-//! pass through a heap of bounded size; what is further out of order than that is refused by line.
-//! Nothing is dropped silently: each line is a read, or is counted with the reason why it is not.
+//! Times become nanoseconds from the first read. Logs are nearly sorted by time, so lines pass
+//! through a heap of bounded size; lines further out of order are rejected by line number. Nothing
+//! is dropped silently: each line is a read, or is counted with the reason why it is not.
 
 mod csv;
 mod s3_log;
@@ -22,50 +22,50 @@ use crate::{Error, Trace, TraceRead};
 pub use csv::{CsvImport, TimeFormat};
 pub use s3_log::{Malformed, S3LogImport, S3Size};
 
-/// Reads that are held back to be put in order, unless another number is given.
+/// Default number of reads held back for sorting.
 pub const REORDER_READS: usize = 1 << 20;
 
-/// What a file gave.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// Its reads, from time zero on.
     pub trace: Trace,
-    /// When the first of them was, rounded down to milliseconds. Of little use where the times of
-    /// the file were no calendar times.
+    /// The time of the first read, rounded down to milliseconds. Of little use if the file has no
+    /// calendar times.
     pub begin: UnixTime,
-    /// Lines of the file.
+    /// Number of lines.
     pub lines: u64,
     /// Lines that are no reads, by reason.
     pub skipped: BTreeMap<SkipReason, u64>,
 }
 
-/// Why a line is no read.
+/// Why a line is not a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// Nothing is on it.
+    /// It is blank.
     Blank,
-    /// Not the reading of an object.
+    /// It is not the read of an object.
     OtherOperation,
-    /// The request was not answered with bytes: its status is neither 200 nor 206.
+    /// The response had no bytes: its status is neither 200 nor 206.
     Failed,
-    /// No bytes were sent, or the object has none.
+    /// No bytes were sent, or the object is empty.
     NoBytes,
-    /// The line is not sound, and such lines were to be skipped.
+    /// The line is invalid, and such lines are skipped.
     Malformed,
 }
 
-/// A line: a read, or why not.
+/// A line: a read, or the reason why it is not.
 enum Row {
     Read { unix_nanos: u64, size: ByteCount, key: u64 },
     Skip(SkipReason),
 }
 
-/// Reads on their way from lines to a trace.
+/// Sorts reads into a trace.
 #[derive(Debug)]
 struct Reorder {
-    /// Time, line, size and key of those held back.
+    /// Time, line, size and key of the reads held back.
     held: BinaryHeap<Reverse<(u64, u64, ByteCount, u64)>>,
     limit: usize,
     begin: u64,
@@ -112,7 +112,7 @@ impl Reorder {
     }
 }
 
-/// Runs all lines through `parse` and puts the reads in order.
+/// Parses all lines with `parse` and sorts the reads by time.
 fn import<R: BufRead>(
     mut lines: Lines<R>,
     reorder_reads: usize,
@@ -134,12 +134,12 @@ fn import<R: BufRead>(
     Ok(Imported { trace, begin, lines: line_count, skipped })
 }
 
-/// The key of a name: its number, if it is one, else XXH3 of it.
+/// Returns the key of a name: its number if it is one, else its XXH3 hash.
 fn key_of(name: &str) -> u64 {
     whole_number(name).unwrap_or_else(|_| xxh3_64(name.as_bytes()))
 }
 
-/// Nanoseconds since 1970 of a calendar time.
+/// Converts a calendar time to nanoseconds since 1970.
 fn unix_nanos(time: jiff::Timestamp) -> Result<u64, FieldProblem> {
     let nanos = time.as_nanosecond();
     if nanos < 0 {

@@ -1,4 +1,4 @@
-//! What runs of any system measure: numbers with names, and what each counts.
+//! Measurements of a run of any system: named numbers and their dimensions.
 
 use std::fmt::Debug;
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 
 use crate::experiment::Unit;
 
-/// A metric that is made of several fields.
+/// A metric derived from several fields.
 pub type Made<R> = (&'static str, fn(&R) -> f64);
 
-/// What one run measured. Its fields are metrics, by their dotted paths.
+/// Measurements of one run. Its fields are metrics, by their dotted paths.
 pub trait Measured: Clone + Debug + Default + Serialize + Send + Sync + 'static {
-    /// Metrics made of fields.
+    /// Derived metrics.
     const MADE: &'static [Made<Self>];
 
-    /// The seed of the run.
+    /// Returns the seed of the run.
     fn seed(&self) -> u64;
 
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Returns the hash of the run: it differs as soon as any event, its order or its time differs.
     fn hash(&self) -> u64;
 
-    /// What a metric counts.
+    /// Returns the dimension of a metric.
     fn dimension(metric: &str) -> Dimension;
 }
 
-/// What a metric counts, and so in which units it can be shown.
+/// The dimension of a metric, which determines the units it can be shown in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
     /// Seconds.
@@ -39,7 +39,7 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// The unit that suits values of which this is the largest.
+    /// Returns a suitable unit for values of which this is the largest.
     #[must_use]
     pub fn unit(self, largest: f64) -> Unit {
         match self {
@@ -56,7 +56,7 @@ impl Dimension {
     }
 }
 
-/// A number of a run.
+/// Returns a metric of a run.
 pub(crate) fn value<R: Measured>(run: &R, name: &str) -> Option<f64> {
     if let Some((_, made)) = R::MADE.iter().find(|(known, _)| *known == name) {
         return Some(made(run));
@@ -69,7 +69,7 @@ pub(crate) fn value<R: Measured>(run: &R, name: &str) -> Option<f64> {
     place.as_f64()
 }
 
-/// Every name a metric can have.
+/// Returns the names of all metrics.
 #[must_use]
 pub fn metric_names<R: Measured>() -> Vec<String> {
     let mut names: Vec<String> = R::MADE.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -80,7 +80,7 @@ pub fn metric_names<R: Measured>() -> Vec<String> {
     names
 }
 
-/// The name of a number, or those of all in it.
+/// Adds the name of a number, or of all numbers in an object.
 fn add_names(name: String, value: Value, names: &mut Vec<String>) {
     let Value::Object(parts) = value else {
         names.push(name);
@@ -91,10 +91,10 @@ fn add_names(name: String, value: Value, names: &mut Vec<String>) {
     }
 }
 
-/// Whether all of these are names of numbers of a run.
+/// Checks that all names are metrics of a run.
 ///
 /// # Errors
-/// Names the first that is none, and all that are.
+/// Names the first that is not, and lists all metrics.
 pub fn check_metrics<R: Measured>(names: &[String]) -> Result<(), String> {
     let known = metric_names::<R>();
     match names.iter().find(|name| !known.contains(name)) {

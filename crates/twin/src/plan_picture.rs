@@ -1,4 +1,4 @@
-//! The picture of a search for a plan, of any system: what each trial costs, and its tail.
+//! The picture of a search for a plan, of any system: cost and tail of each trial.
 
 use plotters::prelude::*;
 
@@ -9,7 +9,7 @@ const ENOUGH: RGBColor = RGBColor(20, 80, 160);
 const TOO_LITTLE: RGBColor = RGBColor(150, 150, 150);
 const BEST: RGBColor = RGBColor(190, 90, 20);
 
-/// A plan of machines: what they and their energy cost together.
+/// Label and scale of the cost of machines and their energy.
 pub(crate) const OF_SERVICE: (&str, f64) = ("over the years of service, million", 1e6);
 
 /// A trial.
@@ -18,23 +18,23 @@ pub(crate) struct Point {
     pub(crate) cost: f64,
     pub(crate) tail_s: f64,
     pub(crate) is_enough: bool,
-    /// Of one that was given up the tail is not known: it stands where that is at least.
+    /// False for a trial that was stopped early: its tail is then a lower bound.
     pub(crate) is_whole: bool,
 }
 
-/// What is drawn.
+/// The content of the picture.
 #[derive(Debug)]
 pub(crate) struct Drawn<'a> {
     pub(crate) points: Vec<Point>,
-    /// The one of least cost.
+    /// The cheapest trial.
     pub(crate) best: Option<Point>,
     pub(crate) objective_s: f64,
     pub(crate) currency: &'a str,
-    /// What is paid for, and in how much money it is shown.
+    /// Label of the cost axis, and the amount of money per unit.
     pub(crate) cost: (&'a str, f64),
-    /// What the tail is.
+    /// Label of the tail axis.
     pub(crate) tail: &'a str,
-    /// The unit that it is shown in, and its seconds.
+    /// Unit of the tail axis, and its seconds.
     pub(crate) unit: (&'a str, f64),
 }
 

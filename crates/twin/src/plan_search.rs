@@ -1,50 +1,50 @@
-//! The search for a plan, of any system: candidates in the order of what they cost at least, until
-//! nothing left can change the plan.
+//! The search for a plan, of any system: candidates in the order of their lower bound of cost,
+//! until no remaining one can change the plan.
 //!
-//! Of a candidate the first seed is run alone, for most of what is not enough shows at once, and
-//! then the others together. Their number changes no result.
+//! The first seed of a candidate runs alone, because most misses show at once; then the others run
+//! together. Parallelism changes no result.
 
 use crate::Error;
 use crate::runner::{Runner, collect};
 
-/// What is searched.
+/// A problem to search.
 pub(crate) trait Searched: Sync {
-    /// One way to build.
+    /// A candidate.
     type Candidate: Ord + Sync;
-    /// What one run measures.
+    /// The measurements of one run.
     type Run: Send + Sync;
-    /// One that was run and judged.
+    /// A candidate after its runs, with its verdict.
     type Trial: Clone;
 
-    /// Everything that is worth a run.
+    /// Returns all candidates that are worth a run.
     fn candidates(&self) -> Vec<Self::Candidate>;
 
-    /// What one costs at least.
+    /// Returns a lower bound of a candidate's cost.
     fn least(&self, of: &Self::Candidate) -> f64;
 
-    /// Runs one.
+    /// Runs a candidate.
     ///
     /// # Errors
     /// When a parameter is out of range.
     fn run(&self, of: &Self::Candidate, seed: u64) -> Result<Self::Run, Error>;
 
-    /// Judges one by its runs.
+    /// Judges a candidate by its runs.
     fn judge(&self, of: &Self::Candidate, runs: &[Self::Run]) -> Self::Trial;
 
-    /// What it costs, and whether it is enough.
+    /// Returns the cost, and whether the requirements are met.
     fn outcome(trial: &Self::Trial) -> (f64, bool);
 
-    /// Whether a trial shows that a candidate cannot be enough.
+    /// Returns whether a trial shows that a candidate cannot meet the requirements.
     fn rules_out(trial: &Self::Trial, candidate: &Self::Candidate) -> bool;
 
-    /// Seeds that must all be enough.
+    /// Returns the number of seeds, all of which must meet the requirements.
     fn seeds(&self) -> u32;
 
-    /// Runs after which the search ends.
+    /// Returns the number of runs after which the search stops.
     fn runs_max(&self) -> u32;
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Found<T> {
     pub(crate) best: Option<T>,
@@ -55,7 +55,7 @@ pub(crate) struct Found<T> {
     pub(crate) tried: Vec<T>,
 }
 
-/// Searches.
+/// Searches for the cheapest candidates.
 pub(crate) fn search<S: Searched>(
     of: &S,
     runner: &dyn Runner,
@@ -66,7 +66,7 @@ pub(crate) fn search<S: Searched>(
     candidates.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| one.cmp(other)));
     let (mut tried, mut runs): (Vec<S::Trial>, u32) = (Vec::new(), 0);
     for (least, candidate) in &candidates {
-        // All that follow cost at least as much.
+        // All later candidates cost at least as much.
         let second =
             two_cheapest::<S>(&tried)[1].map_or(f64::INFINITY, |trial| S::outcome(trial).0);
         if *least >= second || runs >= of.runs_max() {
@@ -86,7 +86,7 @@ pub(crate) fn search<S: Searched>(
     Ok(Found { best, runner_up, runs, candidates, is_cut_short, tried })
 }
 
-/// Runs a candidate: with all seeds, or with the first, if that misses.
+/// Runs a candidate with all seeds, or only with the first if that misses.
 pub(crate) fn examine<S: Searched>(
     of: &S,
     candidate: &S::Candidate,
@@ -102,7 +102,7 @@ pub(crate) fn examine<S: Searched>(
     Ok(results)
 }
 
-/// The two cheapest that are enough.
+/// Returns the two cheapest trials that meet the requirements.
 fn two_cheapest<S: Searched>(tried: &[S::Trial]) -> [Option<&S::Trial>; 2] {
     let mut enough: Vec<&S::Trial> = tried.iter().filter(|trial| S::outcome(trial).1).collect();
     enough.sort_by(|a, b| S::outcome(a).0.total_cmp(&S::outcome(b).0));

@@ -1,6 +1,6 @@
-//! A queue with several servers, M/M/n: the smallest system there is to simulate. Its waits are
-//! known in closed form, so that it shows whether the engine is right; and every simulator can do
-//! it, so that they can be timed with it.
+//! A queue with several servers, M/M/n: the smallest system to simulate. Its waits are known in
+//! closed form, so it shows whether the engine is correct. Every simulator can run it, so it also
+//! serves to compare their speed.
 //!
 //! ```text
 //! arrivals (exponential) --> waiting --> n servers (exponential) --> gone
@@ -25,20 +25,20 @@ mod reported;
 
 pub use reported::{Course, Recorder};
 
-/// Customers that arrive at random and are served one after another by equal servers.
+/// Customers that arrive at random and are served in order by equal servers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What is simulated.
+    /// The system.
     #[serde(default)]
     pub system: Named,
-    /// Servers.
+    /// Number of servers.
     pub servers: u32,
-    /// Arrivals per second over what all servers can serve; below 1.
+    /// Arrival rate over the service rate of all servers; below 1.
     pub load: f64,
-    /// How long one takes to be served, on average.
+    /// Mean service time.
     pub service: Duration,
-    /// Customers until the end.
+    /// Number of customers until the end.
     pub customers: u64,
 }
 
@@ -51,28 +51,28 @@ pub enum Named {
     Queue,
 }
 
-/// What a run of a queue measured; times in seconds.
+/// Measurements of a run of a queue; times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
     /// The seed.
     pub seed: u64,
-    /// How long customers waited before they were served.
+    /// Waiting times of the customers.
     pub wait: Quantiles,
-    /// What theory says of that.
+    /// Theoretical waiting times.
     pub theory: Theory,
-    /// Share of the servers' time that they served.
+    /// Utilization of the servers.
     pub busy: f64,
-    /// Customers waiting, at most.
+    /// Maximum number of waiting customers.
     pub queue_max: u64,
-    /// Simulated time until the last customer was gone.
+    /// Simulated time until the last customer left.
     pub makespan: f64,
-    /// Events: arrivals and ends of service.
+    /// Number of events: arrivals and ends of service.
     pub events: u64,
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Hash of the run: it differs as soon as any event, its order or its time differs.
     pub hash: u64,
 }
 
-/// Waits in a queue that has been there for ever, in seconds.
+/// Steady-state waiting times, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Theory {
     /// Mean.
@@ -104,13 +104,13 @@ impl Scenario {
         Ok(())
     }
 
-    /// What theory says of the waits, by Erlang's formula C: somebody waits with that chance, and
-    /// then for an exponential time.
+    /// Returns the theoretical waits. By Erlang's C formula a customer must wait with that
+    /// probability, and then for an exponential time.
     #[must_use]
     pub fn theory(&self) -> Theory {
         let servers = f64::from(self.servers);
         let offered = servers * self.load;
-        // Erlang B by its recursion, which cannot overflow; C from it.
+        // Erlang B by its recursion, which cannot overflow, and C from it.
         let b = (1..=self.servers).fold(1.0, |b, n| offered * b / (f64::from(n) + offered * b));
         let c = b / (1.0 - self.load * (1.0 - b));
         let each = self.service.as_secs_f64() / (servers * (1.0 - self.load));
@@ -123,7 +123,7 @@ impl scenario::Scenario for Scenario {
         self.validate()
     }
 
-    /// All that come are measured.
+    /// Measures all arrivals.
     fn window(&self) -> [Duration; 2] {
         [Duration::ZERO, Duration::from_nanos(u64::MAX)]
     }
@@ -166,7 +166,7 @@ impl Published for Queue {
     }
 }
 
-/// The queue.
+/// The queue system.
 #[derive(Debug)]
 pub struct Queue {
     scenario: Scenario,
@@ -178,25 +178,25 @@ pub struct Queue {
     queue_max: usize,
 }
 
-/// What comes to a queue by itself: the end of a service.
+/// The pending event of a queue: the end of a service.
 #[derive(Clone, Copy, Debug)]
 pub struct Served;
 
-/// What there is to see of a queue.
+/// Observable events of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seen {
-    /// A customer came.
+    /// A customer arrived.
     Came,
-    /// One is served from now on.
+    /// The service of a customer starts.
     Begun {
         /// How long it waited.
         waited: Duration,
     },
-    /// One is gone.
+    /// A customer left.
     Gone,
 }
 
-/// When customers come.
+/// Generates the arrivals of customers.
 #[derive(Debug)]
 struct Customers {
     gaps: Exponentials,
@@ -283,7 +283,7 @@ impl System for Queue {
 }
 
 impl Queue {
-    /// Whoever has waited longest is served, if there is a server for it.
+    /// Serves the longest waiting customer, if a server is free.
     fn begin<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
         if self.free == 0 {
             return;

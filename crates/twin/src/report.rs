@@ -1,4 +1,4 @@
-//! Reports: one HTML file with everything in it, for people.
+//! Reports: one self-contained HTML file, for people.
 //!
 //! ```text
 //! experiment::Report --figure--> SVG --.
@@ -7,8 +7,8 @@
 //! Facts (scenario, seeds, version) ----'
 //! ```
 //!
-//! What the paper states stands beside what the twin measured, hits and misses alike; a value that
-//! was fitted says so. Only points that the paper's text states are drawn: its figures are images.
+//! What the paper states is shown next to what the twin measured, hits and misses alike; fitted
+//! values are marked. Only points stated in the paper's text are drawn: its figures are images.
 
 mod canvas;
 mod course;

@@ -1,5 +1,5 @@
-//! What a system needs so that its runs can be shown: rows of numbers, what may not be given up,
-//! and pictures of what happened over time.
+//! What a system must provide so that its runs can be shown: rows of numbers, constraints, and
+//! pictures over time.
 
 use std::fmt::Debug;
 
@@ -15,62 +15,62 @@ use crate::measured::Dimension;
 pub trait Reported: System {
     /// Records a run.
     type Recorder: Observer<Self>;
-    /// What was recorded.
+    /// A recording.
     type Course: Course;
-    /// Rows that stand out on a page, by their names.
+    /// Names of the rows to highlight on a page.
     const TOTALS: &'static [&'static str];
-    /// Metrics that a sweep shows unless it is asked for others.
+    /// Metrics that a sweep shows by default.
     const SWEPT: &'static [&'static str];
 
-    /// A recorder for a run of this scenario with this seed.
+    /// Creates a recorder for a run of this scenario with this seed.
     fn recorder(scenario: &Self::Scenario, seed: u64) -> Self::Recorder;
 
-    /// What a recorder recorded.
+    /// Returns the recording.
     fn course(recorder: Self::Recorder) -> Self::Course;
 
-    /// What there is to draw, for the courses of several seeds.
+    /// Returns the pictures for the recordings of several seeds.
     fn pictures<'a>(scenario: &Self::Scenario, courses: &'a [Self::Course]) -> Vec<Picture<'a>>;
 
-    /// The numbers of runs that are shown, in their order.
+    /// Returns the numbers of runs to show, in order.
     fn rows(scenario: &Self::Scenario, runs: &[Self::Result]) -> Vec<Number<Self::Result>>;
 
-    /// What may not be given up, for JSON.
+    /// Returns the constraints, for JSON.
     fn constraints(_: &Self::Scenario) -> Value {
         Value::Null
     }
 
-    /// Which of that a run holds, for JSON.
+    /// Returns which constraints a run meets, for JSON.
     fn findings(_: &Self::Scenario, _: &Self::Result) -> Value {
         Value::Array(Vec::new())
     }
 
-    /// The same over the runs of several seeds.
+    /// Summarizes the constraints over the runs of several seeds.
     fn summary(_: &Self::Scenario, _: &[Self::Result]) -> Summary {
         Summary::default()
     }
 }
 
-/// A number of a run that is shown.
+/// A number of a run to show.
 #[derive(Clone, Copy, Debug)]
 pub struct Number<R> {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// How it is shown.
+    /// Its format.
     pub shown: Shown,
-    /// Where it is.
+    /// Gets the number from a result.
     pub of: fn(&R) -> f64,
 }
 
-/// How a number is shown.
+/// The format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// Seconds, in the unit that suits them.
+    /// Seconds, in a suitable unit.
     Time,
     /// A share, in percent.
     Share,
     /// A whole number.
     Count,
-    /// With two decimals.
+    /// A number with two decimals.
     Decimal,
 }
 
@@ -79,48 +79,48 @@ pub trait Course: Debug + PartialEq + Serialize + Send {
     /// The seed.
     fn seed(&self) -> u64;
 
-    /// Seconds of a column; the last one may be shorter.
+    /// Seconds per column; the last one may be shorter.
     fn column_s(&self) -> f64;
 
-    /// Seconds of all.
+    /// Seconds in total.
     fn end_s(&self) -> f64;
 }
 
-/// Something to draw over time.
+/// A picture over time.
 #[derive(Clone, Debug)]
 pub enum Picture<'a> {
     /// A number over time.
     Curve(CurvePicture),
     /// How busy each machine was.
     Strip(StripPicture<'a>),
-    /// There is nothing to draw, in a sentence.
+    /// No picture, with the reason in a sentence.
     Nothing(&'static str),
 }
 
-/// A number over time, of each course.
+/// A number over time, for each recording.
 #[derive(Clone, Debug)]
 pub struct CurvePicture {
-    /// What it is.
+    /// Its title.
     pub title: &'static str,
-    /// What else there is to say of it.
+    /// A remark.
     pub note: String,
-    /// What it counts.
+    /// The dimension of the number.
     pub dimension: Dimension,
     /// A value to stay below, with its name.
     pub bound: Option<(f64, &'static str)>,
-    /// One of each course.
+    /// One curve per recording.
     pub curves: Vec<Curve>,
 }
 
-/// A row for each machine of the first course.
+/// A row for each machine of the first recording.
 #[derive(Clone, Debug)]
 pub struct StripPicture<'a> {
-    /// What they do.
+    /// Its title: what the machines do.
     pub title: &'static str,
-    /// What else there is to say of it.
+    /// A remark.
     pub note: &'static str,
-    /// What a row is.
+    /// The kind of machine of a row.
     pub machine: &'static str,
-    /// Shares of the columns, of each machine.
+    /// Shares of the columns, for each machine.
     pub rows: Vec<&'a [f64]>,
 }

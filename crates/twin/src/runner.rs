@@ -1,15 +1,15 @@
-//! Who runs the jobs: the twin owns no threads, so whoever calls hands in one of these.
+//! The interface that runs jobs: the twin owns no threads, so the caller provides a runner.
 
 use std::sync::OnceLock;
 
-/// Carries out independent jobs.
+/// Runs independent jobs.
 pub trait Runner: Sync {
-    /// Calls `job` once with each number below `count`, in any order, on any threads, and returns
-    /// when all calls have.
+    /// Calls `job` once with each number below `count`, in any order, on any threads. Returns when
+    /// all calls have returned.
     fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync));
 }
 
-/// One job after another, here.
+/// Runs one job after another, on the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 
@@ -19,7 +19,7 @@ impl Runner for Serial {
     }
 }
 
-/// The results of jobs, in the order of their numbers, whatever order they ran in.
+/// Returns the results of jobs, in the order of their numbers, whatever order they ran in.
 ///
 /// # Panics
 /// When the runner breaks its promise.

@@ -1,5 +1,5 @@
-//! Scenarios as files: a table of fields, changed by dotted path and then read, so that a path that
-//! leads nowhere is an error.
+//! Scenarios as files: a table of fields, changed by dotted path and then parsed, so that an
+//! invalid path is an error.
 //!
 //! ```text
 //!   file --> Table --resolve: names--> set, unset: fields, then words --> parse --> Scenario
@@ -15,10 +15,9 @@ use toml::{Table, Value};
 
 use crate::Error;
 
-/// What is simulated of a system, as a file says it.
+/// The scenario of a system, as read from a file.
 pub trait Scenario: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Words that can be set and swept in place of a field, like `shuttles` for those of all
-    /// panels.
+    /// Words that can be set and swept instead of a field, like `shuttles` for those of all panels.
     const WORDS: &'static [&'static str] = &[];
 
     /// Checks every part.
@@ -27,18 +26,18 @@ pub trait Scenario: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Names the first that is out of range.
     fn check(&self) -> Result<(), Error>;
 
-    /// What arrives from the first on and before the second is measured.
+    /// Returns the measured window: arrivals from the first time on, and before the second.
     fn window(&self) -> [Duration; 2];
 
-    /// A table in which things that are given by name are spelled out.
+    /// Returns a table in which named parts are replaced by their settings.
     ///
     /// # Errors
-    /// When nothing has a name.
+    /// When a name is unknown.
     fn resolve(table: Table) -> Result<Table, String> {
         Ok(table)
     }
 
-    /// The field that a word stands for, and its value there.
+    /// Returns the field that a word stands for, and its value there.
     ///
     /// # Errors
     /// When there is no such value.
@@ -47,11 +46,11 @@ pub trait Scenario: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 }
 
-/// The systems that a scenario file can be of.
+/// The systems that have scenario files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemName {
-    /// A glass library. What a file is of that says nothing.
+    /// A glass library; the default for a file that names no system.
     #[default]
     Glass,
     /// A queue, whose waits are known in closed form.
@@ -64,7 +63,7 @@ pub enum SystemName {
     Giza,
 }
 
-/// What is looked at first in a scenario file: of which system it is.
+/// The part of a scenario file that is read first: its system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Head {
     /// The system.
@@ -72,23 +71,22 @@ pub struct Head {
     pub system: SystemName,
 }
 
-/// A scenario file with fields set by dotted path; what has a name may be named.
+/// Returns the scenario of a file with fields set by dotted path; named parts may be given by name.
 ///
 /// # Errors
-/// What is wrong, in one line: the path that leads nowhere, the field that is unknown, or the
-/// value that is out of its limits.
+/// The problem, in one line: the invalid path, the unknown field, or the value out of range.
 pub fn changed<C: Scenario>(scenario: Table, set: &Table) -> Result<C, String> {
     parse(&change::<C>(C::resolve(scenario)?, set, &[])?)
 }
 
-/// `from` with fields set by path, then words, which depend on fields, then fields taken away.
+/// Returns `from` with fields set by path, then words, which depend on fields, then fields removed.
 pub(crate) fn change<C: Scenario>(
     from: Table,
     set: &Table,
     unset: &[String],
 ) -> Result<Table, String> {
     let mut table = from;
-    // In the order of their names, so that `policy` is set before `policy.customer_slots`.
+    // Sorted by name, so that `policy` is set before `policy.customer_slots`.
     let sorted: BTreeMap<_, _> = set.iter().collect();
     let is_word = |path: &str| C::WORDS.contains(&path);
     for (path, value) in sorted.iter().filter(|(path, _)| !is_word(path)) {
@@ -108,14 +106,14 @@ pub(crate) fn change<C: Scenario>(
     Ok(table)
 }
 
-/// `table` with the fields that it leaves out of the tables `names`, as they are in `defaults`, so
-/// that they can be set.
+/// Fills in the fields that `table` omits in the tables `names` from `defaults`, so that they can
+/// be set.
 pub(crate) fn fill_in<C: Scenario>(
     table: Table,
     defaults: &C,
     names: &[&str],
 ) -> Result<Table, String> {
-    // As text, for scenarios are written as text as well: one serializer of them is enough.
+    // As text, because scenarios are written as text as well: one serializer is enough.
     let defaults = toml::to_string(defaults).map_err(|error| error.to_string())?;
     filled_in(table, &defaults, names)
 }
@@ -133,7 +131,7 @@ fn filled_in(mut table: Table, defaults: &str, names: &[&str]) -> Result<Table, 
     Ok(table)
 }
 
-/// The table a dotted path leads to, and the last word of the path.
+/// Returns the table that a dotted path leads to, and the last word of the path.
 fn parent<'a, 'p>(table: &'a mut Table, path: &'p str) -> Result<(&'a mut Table, &'p str), String> {
     let Some((way, key)) = path.rsplit_once('.') else {
         return Ok((table, path));
@@ -146,10 +144,10 @@ fn parent<'a, 'p>(table: &'a mut Table, path: &'p str) -> Result<(&'a mut Table,
     Ok((table, key))
 }
 
-/// The scenario a table spells out.
+/// Parses the scenario of a table.
 ///
 /// # Errors
-/// What is wrong, in one line.
+/// The problem, in one line.
 pub fn parse<C: Scenario>(table: &Table) -> Result<C, String> {
     let scenario: C = settings::from_table(table)
         .map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
@@ -157,7 +155,7 @@ pub fn parse<C: Scenario>(table: &Table) -> Result<C, String> {
     Ok(scenario)
 }
 
-/// A value as a point is named by it.
+/// Returns the label of a point with this value.
 pub(crate) fn label(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -170,7 +168,7 @@ pub(crate) fn label(value: &Value) -> String {
     }
 }
 
-/// A value as a number, if it is one.
+/// Returns a value as a number, if it is one.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "values of a sweep are small")]
     let integer = value.as_integer().map(|number| number as f64);

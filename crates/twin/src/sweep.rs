@@ -7,8 +7,8 @@
 //!                     SweepResult <-- results -------'   in the order of the jobs
 //! ```
 //!
-//! All points are checked before anything runs, so that no corner turns out impossible after hours.
-//! Not here: threads. Whoever sweeps runs the jobs, in any order.
+//! All points are checked before anything runs, so that no corner turns out to be impossible after
+//! hours. Not here: threads. The caller runs the jobs, in any order.
 
 use serde::Serialize;
 use toml::{Table, Value};
@@ -18,9 +18,9 @@ use crate::experiment::{Job, Unit, median};
 use crate::measured::{self, Measured, check_metrics};
 use crate::scenario::{Scenario as _, change, label, number, parse};
 
-/// Combinations of a sweep, at most: a table and a picture of more can be read by nobody.
+/// Maximum number of combinations in a sweep: nobody could read a larger table or picture.
 pub const POINTS_MAX: usize = 400;
-/// Fields of a sweep, at most: a table has rows and columns.
+/// Maximum number of fields in a sweep: a table has rows and columns.
 pub const FIELDS_MAX: usize = 2;
 
 /// A field and the values it takes.
@@ -28,7 +28,7 @@ pub const FIELDS_MAX: usize = 2;
 pub struct Over {
     /// The dotted path of a field, or a word of the system.
     pub field: String,
-    /// Its values, in the order they are shown.
+    /// Its values, in the order of display.
     pub values: Vec<Value>,
 }
 
@@ -37,20 +37,21 @@ pub struct Over {
 pub struct SweepPoint<C> {
     /// The value of each field, as written.
     pub labels: Vec<String>,
-    /// What is simulated.
+    /// Its scenario.
     pub scenario: std::sync::Arc<C>,
 }
 
-/// Why there is no sweep.
+/// Why a sweep is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The combination that cannot be run, as `FIELD=VALUE`; empty when it is none of them.
+    /// The combination that cannot be run, as `FIELD=VALUE`; empty if the problem is not in a
+    /// combination.
     pub at: String,
-    /// What is wrong, in one line; of a value out of its limits it begins with the field.
+    /// The problem, in one line; for a value out of range it begins with the field.
     pub problem: String,
 }
 
-/// All combinations, the last field changing fastest.
+/// All combinations; the last field changes fastest.
 #[derive(Debug)]
 pub struct Sweep<S: System> {
     over: Vec<Over>,
@@ -58,10 +59,11 @@ pub struct Sweep<S: System> {
 }
 
 impl<S: System> Sweep<S> {
-    /// The combinations of the values of `over`, in a scenario of which `set` changes other fields.
+    /// Creates the combinations of the values of `over`, in a scenario with other fields changed by
+    /// `set`.
     ///
     /// # Errors
-    /// The field that is there twice, or the combination that cannot be run, and why.
+    /// The field that is given twice, or the combination that cannot be run, and why.
     pub fn new(scenario: &Table, set: &Table, over: Vec<Over>) -> Result<Self, Refused> {
         Self::checked(&over).map_err(|problem| Refused { at: String::new(), problem })?;
         let count = over.iter().map(|over| over.values.len()).product();
@@ -74,7 +76,7 @@ impl<S: System> Sweep<S> {
         Ok(Self { over, points })
     }
 
-    /// Whether the fields and values make a sweep, whatever they mean.
+    /// Checks that the fields and values form a sweep, whatever they mean.
     fn checked(over: &[Over]) -> Result<(), String> {
         if over.is_empty() || over.len() > FIELDS_MAX {
             return Err(format!("a sweep is over 1 to {FIELDS_MAX} fields, not {}", over.len()));
@@ -95,19 +97,19 @@ impl<S: System> Sweep<S> {
         Ok(())
     }
 
-    /// The fields with their values.
+    /// Returns the fields with their values.
     #[must_use]
     pub fn over(&self) -> &[Over] {
         &self.over
     }
 
-    /// The combinations, the last field changing fastest.
+    /// Returns the combinations; the last field changes fastest.
     #[must_use]
     pub fn points(&self) -> &[SweepPoint<S::Scenario>] {
         &self.points
     }
 
-    /// The runs: all seeds of the first point, then those of the next one.
+    /// Returns the runs: all seeds of the first point, then those of the next one.
     #[must_use]
     pub fn jobs(&self, seeds: &[u64]) -> Vec<Job<S::Scenario>> {
         let of = |point: &SweepPoint<S::Scenario>| {
@@ -118,13 +120,13 @@ impl<S: System> Sweep<S> {
         self.points.iter().flat_map(of).collect()
     }
 
-    /// The numbers of these names, of the results of [`Sweep::jobs`] in their order.
+    /// Extracts these metrics from the results of [`Sweep::jobs`], in their order.
     ///
     /// # Errors
-    /// When no number has one of the names.
+    /// When a metric does not exist.
     ///
     /// # Panics
-    /// When there are not as many results as jobs.
+    /// When the number of results differs from that of jobs.
     pub fn result(
         &self,
         metrics: &[String],
@@ -158,14 +160,14 @@ impl<S: System> Sweep<S> {
     }
 }
 
-/// What a sweep measured: for each metric a cell for each combination.
+/// The result of a sweep: for each metric a cell per combination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SweepResult {
     /// One field, or two: rows and columns.
     pub fields: Vec<SweepField>,
     /// The seeds of each combination.
     pub seeds: Vec<u64>,
-    /// The numbers asked for.
+    /// The requested metrics.
     pub metrics: Vec<SweepMetric>,
     /// [`Measured::hash`] of each run: all seeds of a combination together.
     pub hashes: Vec<u64>,
@@ -178,31 +180,31 @@ pub struct SweepField {
     pub field: String,
     /// Its values, as written.
     pub values: Vec<String>,
-    /// Those that are numbers.
+    /// The values that are numbers, as numbers.
     pub numbers: Vec<Option<f64>>,
 }
 
-/// One metric at each combination, the last field changing fastest.
+/// One metric at each combination; the last field changes fastest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SweepMetric {
     /// Its name.
     pub name: String,
-    /// The unit that suits its values; the cells are in seconds, bytes and shares.
+    /// A suitable unit for its values; the cells are in seconds, bytes and shares.
     pub unit: Unit,
     /// Its values.
     pub cells: Vec<Cell>,
 }
 
-/// A number over the seeds of one combination.
+/// A metric over the seeds of one combination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// The middle.
+    /// Median.
     pub median: f64,
     /// Smallest.
     pub min: f64,
     /// Largest.
     pub max: f64,
-    /// That of each seed.
+    /// The value of each seed.
     pub values: Vec<f64>,
 }
 
@@ -213,7 +215,7 @@ impl Cell {
     }
 }
 
-/// The combination of this number.
+/// Returns the combination with this index.
 fn point<S: System>(
     scenario: &Table,
     set: &Table,

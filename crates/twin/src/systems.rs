@@ -7,8 +7,8 @@
 //!   files -> AnySuite    --run--> Report    the statements of a paper
 //! ```
 //!
-//! Each function here is generic inside and not outside, so the code of all systems is compiled
-//! once, in this crate, and not again in each program and for each command.
+//! Each function here is generic inside but not outside, so the code of all systems is compiled
+//! once, in this crate, instead of once per program and command.
 
 use std::fmt::Debug;
 use std::io::Write;
@@ -66,15 +66,15 @@ macro_rules! for_system {
     };
 }
 
-/// Where the log of a simulated library goes.
+/// Sink for the log of a simulated library.
 pub type LogSink = Box<dyn Write + Send>;
 
-/// Who runs the jobs of a call, and who hears of each that is done.
+/// Runs the jobs of a call, and reports each finished job.
 #[derive(Clone, Copy)]
 pub struct Workers<'a> {
     /// Runs them.
     pub runner: &'a dyn Runner,
-    /// Is called after each job, on any thread.
+    /// Called after each job, on any thread.
     pub done: &'a (dyn Fn() + Sync),
 }
 
@@ -102,10 +102,10 @@ impl<S: System> JobRunner<S> for Workers<'_> {
 /// Why a scenario cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It is no TOML, or a field is unknown, missing or of another type.
+    /// It is not TOML, or a field is unknown, missing or of the wrong type.
     #[error(transparent)]
     Syntax(settings::Error),
-    /// A value is out of its limits; the message begins with the field.
+    /// A value is out of range; the message begins with the field.
     #[error(transparent)]
     Value(Error),
 }
@@ -121,25 +121,25 @@ pub enum RunError {
     Log(#[from] LogError),
 }
 
-/// What is run of a scenario.
+/// How to run a scenario.
 #[derive(Debug)]
 pub struct RunRequest<'a> {
-    /// The first seed; the others follow it.
+    /// The first seed; the others are consecutive.
     pub first_seed: u64,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: usize,
-    /// Whether what happens over time is recorded, for [`Runs::report`].
+    /// Whether to record the runs over time, for [`Runs::report`].
     pub is_recorded: bool,
-    /// Who runs them.
+    /// Runs the jobs.
     pub workers: Workers<'a>,
 }
 
 /// The scenario of some system, checked.
 pub trait AnyScenario: Debug + Send + Sync {
-    /// The scenario as a file.
+    /// Returns the scenario as a file.
     ///
     /// # Errors
-    /// When it has no form as TOML.
+    /// When it cannot be written as TOML.
     fn to_toml(&self) -> Result<String, toml::ser::Error>;
 
     /// Whether runs of this system have a log, which only libraries do.
@@ -159,32 +159,32 @@ pub struct Runs {
     pub seeds: Vec<u64>,
     /// [`crate::measured::Measured::hash`] of each.
     pub hashes: Vec<u64>,
-    /// What each measured.
+    /// The measurements of each.
     pub results: Vec<Value>,
-    /// Which constraints each holds.
+    /// The constraints that each meets.
     pub findings: Vec<Value>,
-    /// The numbers that are shown.
+    /// The numbers to show.
     pub numbers: Vec<RunNumber>,
-    /// What may not be given up.
+    /// The constraints.
     pub constraints: Value,
-    /// The same over all seeds.
+    /// The constraints over all seeds.
     pub summary: Summary,
     recorded: Option<Box<dyn Recorded>>,
 }
 
-/// A number that is shown of all runs.
+/// A number to show, of all runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunNumber {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// How it is shown.
+    /// Its format.
     pub shown: Shown,
-    /// That of each run.
+    /// The value of each run.
     pub values: Vec<f64>,
 }
 
 impl Runs {
-    /// The page of recorded runs, and the same as JSON. `None` if nothing was recorded.
+    /// Returns the page of recorded runs, and its data as JSON; `None` if nothing was recorded.
     #[must_use]
     pub fn report(&self, rows: &[ResultRow], facts: &Facts) -> Option<(String, Value)> {
         let recorded = self.recorded.as_ref()?;
@@ -194,7 +194,7 @@ impl Runs {
     }
 }
 
-/// What was recorded of the runs of a scenario.
+/// The recordings of a scenario's runs.
 trait Recorded: Debug + Send {
     fn page(&self, rows: &[ResultRow], facts: &Facts) -> String;
     fn to_json(&self) -> Value;
@@ -221,10 +221,10 @@ trait Named: Published + Reported + 'static {
     /// Whether runs have a log.
     const HAS_LOG: bool = false;
 
-    /// An observer that writes the log of a run, where the system has one.
+    /// Creates an observer that writes the log of a run, where the system has one.
     ///
     /// # Errors
-    /// When the log cannot be begun.
+    /// When the log cannot be started.
     fn log(_: &Self::Scenario, _: LogSink) -> Result<Option<Box<dyn LogObserver<Self>>>, RunError> {
         Ok(None)
     }
@@ -232,7 +232,7 @@ trait Named: Published + Reported + 'static {
 
 /// Writes the log of a run.
 trait LogObserver<S: System>: Observer<S> {
-    /// Ends the log, and says whether all of it was written.
+    /// Ends the log. Returns an error if not all of it was written.
     fn end(self: Box<Self>) -> Result<(), LogError>;
 }
 
@@ -260,7 +260,7 @@ impl Named for Rack {}
 impl Named for Tomes {}
 impl Named for Sites {}
 
-/// Shows a run to its log and to its recorder, where they are.
+/// Passes a run to its log and to its recorder, where they exist.
 struct Observers<S: Reported> {
     log: Option<Box<dyn LogObserver<S>>>,
     recorder: Option<S::Recorder>,
@@ -331,7 +331,7 @@ where
     }
 }
 
-/// One run; with its log written, and what happened recorded, if that is asked for.
+/// Runs one seed, writing its log and recording it over time if requested.
 fn run_one<S: Named>(
     scenario: &S::Scenario,
     seed: u64,
@@ -349,18 +349,18 @@ fn run_one<S: Named>(
     Ok((result, observers.recorder.map(S::course)))
 }
 
-/// The system that a scenario file is of.
+/// Returns the system of a scenario file.
 ///
 /// # Errors
-/// When it is no TOML, or names no system.
+/// When it is not TOML, or names no known system.
 pub fn system_of(text: &str) -> Result<SystemName, settings::Error> {
     Ok(settings::from_toml::<Head>(text)?.system)
 }
 
-/// The scenario of a file, of the system that it names.
+/// Returns the scenario of a file, of the system that it names.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The problem of the file.
 pub fn scenario(text: &str) -> Result<Box<dyn AnyScenario>, ScenarioError> {
     let system = system_of(text).map_err(ScenarioError::Syntax)?;
     for_system!(system, S => loaded::<S>(text))
@@ -375,11 +375,11 @@ where
     Ok(Box::new(Loaded::<S>(scenario)))
 }
 
-/// A scenario of this system with fields set by dotted path; what has a name may be named.
+/// Returns a scenario of this system with fields set by dotted path; named parts may be given by
+/// name.
 ///
 /// # Errors
-/// What is wrong, in one line: the path that leads nowhere, the field that is unknown, or the
-/// value that is out of its limits.
+/// The problem, in one line: the invalid path, the unknown field, or the value out of range.
 pub fn scenario_with(
     system: SystemName,
     table: Table,
@@ -392,19 +392,19 @@ pub fn scenario_with(
 
 /// A sweep of some system. Every combination can be run.
 pub trait AnySweep: Debug {
-    /// The value of each field, as written, of each combination.
+    /// Returns the value of each field, as written, for each combination.
     fn labels(&self) -> Vec<&[String]>;
 
-    /// The scenario of the first combination as a file.
+    /// Returns the scenario of the first combination as a file.
     ///
     /// # Errors
-    /// When it has no form as TOML.
+    /// When it cannot be written as TOML.
     fn first_to_toml(&self) -> Result<String, toml::ser::Error>;
 
     /// Runs all combinations with all seeds.
     ///
     /// # Errors
-    /// The first run that fails, or the metric that is none.
+    /// The first run that fails, or the metric that does not exist.
     fn run(
         &self,
         metrics: &[String],
@@ -451,11 +451,11 @@ impl<S: Named> AnySweep for Sweep<S> {
     }
 }
 
-/// All combinations of the values of `over`, in a scenario of this system of which `set` changes
-/// other fields.
+/// Creates all combinations of the values of `over`, in a scenario of this system with other fields
+/// changed by `set`.
 ///
 /// # Errors
-/// The field that is there twice, or the combination that cannot be run, and why.
+/// The field that is given twice, or the combination that cannot be run, and why.
 pub fn sweep(
     system: SystemName,
     table: &Table,
@@ -465,10 +465,11 @@ pub fn sweep(
     for_system!(system, S => Ok(Box::new(Sweep::<S>::new(table, set, over)?)))
 }
 
-/// The metrics that a sweep of this system shows: those asked for, or else those that suit it.
+/// Returns the metrics that a sweep of this system shows: the requested ones, or else the default
+/// ones.
 ///
 /// # Errors
-/// Names the first that is none, and all that are.
+/// Names the first that does not exist, and lists all metrics.
 pub fn metrics(system: SystemName, asked: &[String]) -> Result<Vec<String>, String> {
     let (suited, checked) = for_system!(system, S => {
         (<S as Reported>::SWEPT, check_metrics::<<S as System>::Result>(asked))
@@ -482,19 +483,19 @@ pub fn metrics(system: SystemName, asked: &[String]) -> Result<Vec<String>, Stri
 
 /// The statements of a paper about some system.
 pub trait AnySuite: Debug {
-    /// Only these statements, in the order of the suite.
+    /// Keeps only these statements, in the order of the suite.
     ///
     /// # Errors
-    /// When no file makes one of them.
+    /// When one of them is in no file.
     fn only(self: Box<Self>, ids: &[String]) -> Result<Box<dyn AnySuite>, ExperimentError>;
 
-    /// At most this many seeds of every point.
+    /// Limits the number of seeds per point.
     ///
     /// # Errors
     /// None that reading the files did not give.
     fn with_seeds(self: Box<Self>, seeds_max: u32) -> Result<Box<dyn AnySuite>, ExperimentError>;
 
-    /// Different runs that are needed.
+    /// Returns the number of distinct runs.
     fn job_count(&self) -> usize;
 
     /// Runs and judges everything.
@@ -519,7 +520,7 @@ impl<S: Named> AnySuite for Suite<S> {
     }
 }
 
-/// The statements in files, about this system; all of them are checked before anything runs.
+/// Reads the statements in files about this system; all of them are checked before anything runs.
 ///
 /// # Errors
 /// The first file that cannot be used.

@@ -1,4 +1,4 @@
-//! Workloads: when reads come and how large they are, as values, and traces generated from them.
+//! Workloads: arrival times and sizes of reads, as values, and traces generated from them.
 //!
 //! ```text
 //! envelope x modulation --> jobs (Poisson) --> reads of a job, 0.05 s apart --> TraceRead
@@ -7,8 +7,8 @@
 //!
 //! The numbers are fitted to what Silica (sections 2 and 7.2) says of its traces, which are not
 //! public: nothing here is a real trace. Each component draws from its own child stream, so that
-//! another size table leaves every arrival where it was. Which platter a read goes to is not part
-//! of a trace; [`PlacementSampler`] draws it for the consumer.
+//! another size table leaves every arrival unchanged. Which platter a read goes to is not part of a
+//! trace; [`PlacementSampler`] draws it for the consumer.
 
 mod draws;
 mod envelope;
@@ -40,45 +40,45 @@ pub const LIBRARY_RATE: f64 = 0.3;
 /// Mean size of a file (Silica, section 7.7).
 pub const FILE_SIZE_MEAN: ByteCount = ByteCount::new(100_000_000);
 
-/// When reads come, how large they are, and where they go.
+/// The arrival times, sizes and placement of reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// How many reads come when.
+    /// The read rate over time.
     pub envelope: Envelope,
-    /// Reads that come together.
+    /// Reads that arrive together.
     pub jobs: Jobs,
-    /// How large reads are.
+    /// Sizes of reads.
     pub sizes: Sizes,
-    /// Which platters they go to; drawn by the consumer, one draw for each shard.
+    /// Which platters reads go to; drawn by the consumer, one draw per shard.
     #[serde(default)]
     pub placement: Placement,
 }
 
 impl Workload {
-    /// A typical interval of 12 h: 0.3 reads/s of 100 MB (Silica, sections 7.2 and 7.7).
+    /// Returns a typical interval of 12 h: 0.3 reads/s of 100 MB (Silica, sections 7.2 and 7.7).
     #[must_use]
     pub fn typical() -> Self {
         Self::interval(Profile::Typical, LIBRARY_RATE, None)
     }
 
-    /// The interval with the most reads: 4.3 reads/s of 10 MB, 18 % of them within half an hour.
-    /// Rate and burst are fitted to the tails of Silica section 7.3.
+    /// Returns the interval with the most reads: 4.3 reads/s of 10 MB, 18 % of them within half an
+    /// hour. Rate and burst are fitted to the tails of Silica section 7.3.
     #[must_use]
     pub fn iops() -> Self {
         let burst = Burst::new(0.18, Duration::from_secs(1_800));
         Self::interval(Profile::Iops, 4.3, Some(burst))
     }
 
-    /// The interval with the most bytes: 1.22 reads/s of 500 MB, 83 % of them within 5 h. Rate and
-    /// burst are fitted as above.
+    /// Returns the interval with the most bytes: 1.22 reads/s of 500 MB, 83 % of them within 5 h.
+    /// Rate and burst are fitted as above.
     #[must_use]
     pub fn volume() -> Self {
         let burst = Burst::new(0.83, Duration::from_secs(18_000));
         Self::interval(Profile::Volume, 1.22, Some(burst))
     }
 
-    /// Poisson reads of 100 MB at a steady rate, measured for 6 h (Silica, section 7.7).
+    /// Returns Poisson reads of 100 MB at a steady rate, measured for 6 h (Silica, section 7.7).
     #[must_use]
     pub const fn full_library(rate: f64) -> Self {
         let envelope = Envelope {
@@ -94,8 +94,8 @@ impl Workload {
         }
     }
 
-    /// Half a year (181 days) of typical reads for this many libraries, their rate modulated by
-    /// the hour.
+    /// Returns half a year (181 days) of typical reads for this many libraries, with hourly
+    /// modulation of their rate.
     #[must_use]
     pub fn six_months(libraries: u32) -> Self {
         let rate = LIBRARY_RATE * f64::from(libraries);
@@ -132,8 +132,8 @@ impl Workload {
         self.placement.validate()
     }
 
-    /// The reads in the order of time, in memory that does not grow with their number. (It grows
-    /// with the active jobs, and by 16 bytes for each interval of a modulation.)
+    /// Returns the reads in the order of time, in memory that does not grow with their number. (It
+    /// grows with the active jobs, and by 16 bytes for each interval of a modulation.)
     ///
     /// # Errors
     /// Names the first parameter that is out of range.
@@ -141,10 +141,10 @@ impl Workload {
         Reads::new(self, &seed)
     }
 
-    /// The reads, held in memory.
+    /// Generates the reads in memory.
     ///
     /// # Errors
-    /// As [`Workload::reads`]; or when there are none, or more than [`TRACE_READS_MAX`] must be
+    /// As [`Workload::reads`]; or when there are none, or more than [`TRACE_READS_MAX`] are
     /// expected.
     pub fn generate(&self, seed: Seed) -> Result<Trace, Error> {
         if self.envelope.reads_mean() > TRACE_READS_MAX as f64 {
@@ -173,7 +173,7 @@ fn check_range(
     Err(Error::Parameter { field, value: value.to_string(), expected })
 }
 
-/// A share known to be one.
+/// Creates a share from a value known to be valid.
 fn share(value: f64) -> Ratio {
     let ratio = Ratio::new(value);
     assert!(ratio.is_ok(), "{value} is not a share");

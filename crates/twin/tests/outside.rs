@@ -1,4 +1,4 @@
-//! The checks of the fuzz targets of traces and imports with seeded changes of good ones.
+//! Runs the checks of the fuzz targets of traces and imports on seeded mutations of valid ones.
 
 #[path = "../../../fuzz/changes.rs"]
 mod changes;

@@ -1,5 +1,5 @@
-//! A system for the twin that somebody else brings, as docs/design/plug-in-a-system.md says it: a
-//! disk that sleeps when nothing was read for a while.
+//! A third-party system for the twin, as described in docs/design/plug-in-a-system.md: a disk that
+//! spins down when idle for a while.
 
 use fulgurite_twin::Error;
 use fulgurite_twin::engine::{Agenda, Ended, Observer, Stage, System, run};
@@ -10,7 +10,7 @@ use fulgurite_units::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-/// Reads that come one after another, all the same time apart.
+/// Reads at equal intervals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
@@ -71,7 +71,7 @@ enum State {
 enum Next {
     Up,
     Read,
-    /// It sleeps, if nothing was read since.
+    /// It spins down, if nothing has been read since.
     Sleep {
         reads: u64,
     },

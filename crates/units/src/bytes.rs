@@ -1,4 +1,4 @@
-//! Counts of bytes, written and read with binary units ("64MiB").
+//! Byte counts, displayed and parsed with binary units ("64MiB").
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,34 +19,34 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 impl ByteCount {
-    /// No bytes.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
 
-    /// A count of `bytes`.
+    /// Creates a count of `bytes`.
     #[must_use]
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// A count of `kib` times 1,024 bytes.
+    /// Creates a count of `kib` times 1,024 bytes.
     #[must_use]
     pub const fn kib(kib: u64) -> Self {
         Self(kib << 10)
     }
 
-    /// A count of `mib` times 1,048,576 bytes.
+    /// Creates a count of `mib` times 1,048,576 bytes.
     #[must_use]
     pub const fn mib(mib: u64) -> Self {
         Self(mib << 20)
     }
 
-    /// A count of `gib` times 1,073,741,824 bytes.
+    /// Creates a count of `gib` times 1,073,741,824 bytes.
     #[must_use]
     pub const fn gib(gib: u64) -> Self {
         Self(gib << 30)
     }
 
-    /// The count as a plain integer.
+    /// Returns the count as a plain integer.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
@@ -79,7 +79,8 @@ impl std::iter::Sum for ByteCount {
 }
 
 impl fmt::Display for ByteCount {
-    /// Exact when the count is a whole number of the largest unit it reaches, else one decimal.
+    /// Exact when the count is a whole number of the largest unit it reaches, otherwise one
+    /// decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, unit) =
             UNITS.iter().copied().find(|&(_, unit)| self.0 >= unit).unwrap_or(("B", 1));
@@ -92,7 +93,7 @@ impl fmt::Display for ByteCount {
     }
 }
 
-/// A byte count could not be read.
+/// A byte count could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseByteCountError(String);
 
@@ -125,7 +126,8 @@ impl FromStr for ByteCount {
 impl Serialize for ByteCount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
-            // Config files show units; the exact count survives because non-multiples keep bytes.
+            // Config files show units. The count stays exact: one that would be rounded is written
+            // in bytes.
             let text = self.to_string();
             let exact = text.parse() == Ok(*self);
             serializer.serialize_str(&if exact { text } else { format!("{}B", self.0) })

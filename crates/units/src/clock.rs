@@ -1,34 +1,34 @@
-//! The one clock of an archive: the time of day, and how much time has passed. It is handed in, so
-//! that a test can let days pass in a moment.
+//! The one clock of an archive: wall-clock time and monotonic time. It is passed in, so that a test
+//! can let days pass in an instant.
 //!
-//! Expiry and age are told by the time of day, which may be set; rests and waits by the time that
-//! has passed, which only grows. Nothing here reads a clock of the system: whoever makes a
-//! [`Clock`] says what it shows, and [`ManualClock`] shows what its test last said.
+//! Expiry and age use the wall clock, which may be set; backoff and timeouts use monotonic time,
+//! which only grows. Nothing here reads a system clock: the creator of a [`Clock`] supplies the
+//! readings, and [`ManualClock`] shows what its test set last.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Duration, Instant, UnixTime};
 
-/// What is called when the hands of a manual clock were turned.
+/// A callback for when a manual clock is advanced.
 type Listener = Box<dyn Fn() + Send + Sync>;
 
-/// What shows the time.
+/// A source of time.
 trait Dial: Send + Sync {
     fn wall(&self) -> UnixTime;
     fn passed(&self) -> Instant;
-    /// Whether time passes by itself. If not, those who listen are told when it did.
+    /// Whether time advances by itself. If not, listeners are called when it did.
     fn goes(&self) -> bool;
     fn listen(&self, listener: Listener);
 }
 
-/// Says what time of day it is, and how much time has passed.
+/// Returns wall-clock and monotonic time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Dial>);
 
 impl Clock {
-    /// A clock that goes by itself: `wall` says the time of day, and `passed` how much time has
-    /// passed since a moment of its own.
+    /// Creates a clock that advances by itself: `wall` returns wall-clock time, and `passed` the
+    /// time since an origin of its own.
     #[must_use]
     pub fn new(
         wall: impl Fn() -> UnixTime + Send + Sync + 'static,
@@ -37,33 +37,33 @@ impl Clock {
         Self(Arc::new(Going { wall, passed }))
     }
 
-    /// The same clock with another time of day.
+    /// Returns the same clock with another wall clock.
     #[must_use]
     pub fn with_wall(&self, wall: impl Fn() -> UnixTime + Send + Sync + 'static) -> Self {
         let of = self.clone();
         Self::new(wall, move || of.passed())
     }
 
-    /// The time of day.
+    /// Returns wall-clock time.
     #[must_use]
     pub fn now(&self) -> UnixTime {
         self.0.wall()
     }
 
-    /// How much time has passed since a moment that is the same for all who have this clock.
+    /// Returns monotonic time: the time since an origin that all users of this clock share.
     #[must_use]
     pub fn passed(&self) -> Instant {
         self.0.passed()
     }
 
-    /// How long a thread may sleep until so much time has passed; none when it has to be woken
-    /// instead, for this clock does not go by itself.
+    /// Returns how long a thread may sleep until monotonic time reaches `at`. `None` for a clock
+    /// that does not advance by itself: the thread has to be woken instead.
     #[must_use]
     pub fn sleep_until(&self, at: Instant) -> Option<Duration> {
         self.0.goes().then(|| at.since(self.0.passed()))
     }
 
-    /// Has `listener` called whenever the hands of a clock were turned that does not go by itself.
+    /// Calls `listener` after each advance of a manual clock. Other clocks never call it.
     pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
         self.0.listen(Box::new(listener));
     }
@@ -100,7 +100,7 @@ where
     fn listen(&self, _: Listener) {}
 }
 
-/// A clock that stands still until its test turns it.
+/// A clock that stands still until its test advances it.
 #[derive(Clone)]
 pub struct ManualClock(Arc<Hands>);
 
@@ -114,20 +114,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ManualClock {
-    /// A clock that shows this time of day.
+    /// Creates a clock that shows this wall-clock time.
     #[must_use]
     pub fn at(wall: UnixTime) -> Self {
         let shown = Mutex::new((wall, Instant::ZERO));
         Self(Arc::new(Hands { shown, listeners: Mutex::default() }))
     }
 
-    /// What is handed in where a clock is wanted.
+    /// Returns the `Clock` to pass to code under test.
     #[must_use]
     pub fn clock(&self) -> Clock {
         Clock(Arc::clone(&self.0) as Arc<dyn Dial>)
     }
 
-    /// Lets time pass, and tells those who listen.
+    /// Lets time pass and calls the listeners.
     pub fn advance(&self, by: Duration) {
         {
             let mut shown = lock(&self.0.shown);
@@ -175,7 +175,7 @@ mod tests {
         let told = Arc::new(AtomicU32::new(0));
         let (tells, seen) = (Arc::clone(&told), clock.clone());
         clock.listen(move || {
-            // The hands are where they were turned to when it is told.
+            // The new time is visible when the listener runs.
             assert_eq!(seen.passed(), Instant::from_nanos(2_500_000_000));
             tells.fetch_add(1, Ordering::SeqCst);
         });

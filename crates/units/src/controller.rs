@@ -1,4 +1,4 @@
-//! The one shape of everything that decides: events in, commands out, time handed over.
+//! The common shape of all decision logic: events in, commands out, time passed in.
 
 use crate::Instant;
 
@@ -15,16 +15,17 @@ use crate::Instant;
 pub trait Controller {
     /// What happened.
     type Event;
-    /// What shall be done.
+    /// What the driver must do.
     type Command;
 
-    /// Takes one event at time `now` and appends the commands it leads to.
+    /// Applies one event at time `now` and appends the commands that follow from it.
     fn step(&mut self, now: Instant, event: Self::Event, out: &mut Outbox<Self::Command>);
 
-    /// When the driver must send the controller's timer event, if no other event comes first.
+    /// Returns when the driver must send the controller's timer event, if no other event comes
+    /// first.
     fn deadline(&self) -> Option<Instant>;
 
-    /// Asserts every invariant; called after each step by tests and by the twin.
+    /// Asserts every invariant. Tests and the twin call it after each step.
     fn check(&self);
 }
 
@@ -35,7 +36,7 @@ pub struct Outbox<C> {
 }
 
 impl<C> Outbox<C> {
-    /// An empty outbox.
+    /// Creates an empty outbox.
     #[must_use]
     pub const fn new() -> Self {
         Self { commands: Vec::new() }
@@ -51,18 +52,18 @@ impl<C> Outbox<C> {
         self.commands.drain(..)
     }
 
-    /// All commands, oldest first.
+    /// Returns all commands, oldest first.
     #[must_use]
     pub fn as_slice(&self) -> &[C] {
         &self.commands
     }
 
-    /// Leaves the outbox empty, for commands that were read where they are.
+    /// Empties the outbox, for drivers that read the commands in place.
     pub fn clear(&mut self) {
         self.commands.clear();
     }
 
-    /// Whether nothing waits to be executed.
+    /// Whether no command waits for execution.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()

@@ -1,4 +1,4 @@
-//! What errors of all crates have in common: what the caller should do, and one line of text.
+//! What the errors of all crates share: what the caller should do, and formatting on one line.
 //!
 //! Not here: any error itself. Each crate has its own.
 
@@ -8,13 +8,13 @@ use std::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The thing named does not exist.
+    /// The named thing does not exist.
     NotFound,
-    /// The state of the thing forbids it; look again, then decide.
+    /// Its state forbids the request; read it again, then decide.
     Conflict,
-    /// Try later.
+    /// Retry later.
     Unavailable,
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from what was written.
     Corrupt,
     /// The request itself is wrong.
     Invalid,
@@ -22,7 +22,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// An error with its sources, on one line.
+/// Formats an error with its sources on one line.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

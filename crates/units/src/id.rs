@@ -1,6 +1,6 @@
-//! Identities: 128-bit values that nothing else may be mistaken for.
+//! Ids: 128-bit values, each kind a type of its own, so that none is mistaken for another.
 //!
-//! An id is made from bytes the caller drew: this crate has no entropy source.
+//! An id is made from random bytes that the caller supplies: this crate has no entropy source.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,19 +17,19 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// An id from 16 random bytes (version and variant bits are set here).
+            /// Creates an id from 16 random bytes (version and variant bits are set here).
             #[must_use]
             pub fn from_random(bytes: [u8; 16]) -> Self {
                 Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
             }
 
-            /// The id as stored: 16 bytes.
+            /// Returns the id as stored: 16 bytes.
             #[must_use]
             pub fn to_bytes(self) -> [u8; 16] {
                 self.0.into_bytes()
             }
 
-            /// The id that these 16 stored bytes name.
+            /// Reads an id from its 16 stored bytes.
             #[must_use]
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
@@ -76,10 +76,10 @@ id!(
     RackId
 );
 id!(
-    /// One blob of a rack: what one write put there.
+    /// One blob of a rack: what one write stored.
     BlobId
 );
 id!(
-    /// One set of tomes: what was made together, and whose disks it names.
+    /// One set of tomes: created together, with the disks it names.
     TomeSetId
 );

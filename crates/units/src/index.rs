@@ -14,19 +14,19 @@ macro_rules! index {
         pub struct $name($int);
 
         impl $name {
-            /// The position `index`, counted from zero.
+            /// Creates the position `index`, counted from zero.
             #[must_use]
             pub const fn new(index: $int) -> Self {
                 Self(index)
             }
 
-            /// The position as a plain integer.
+            /// Returns the position as a plain integer.
             #[must_use]
             pub const fn get(self) -> $int {
                 self.0
             }
 
-            /// The position, to index a slice with.
+            /// Returns the position, to index a slice with.
             #[must_use]
             pub const fn as_usize(self) -> usize {
                 self.0 as usize

@@ -1,27 +1,27 @@
-//! What belongs together, as whoever writes it says.
+//! Affinity groups: a hint from the writer about what is likely to be read together.
 //!
-//! Things of one kin are likely read together, so a store whose disks sleep may put them where one
-//! of them has to wake. It is a hint: a number that says nothing of what it was made of, and that
-//! nobody keeps. Not here: what is done with it.
+//! A store whose disks spin down may put one group where a single disk has to spin up. The number
+//! says nothing about what it was derived from, and nobody stores it. Not here: what a store does
+//! with it.
 
-/// What belongs together. Two that have nothing to do with each other may have the same number,
-/// which costs a wake and nothing else.
+/// An affinity group. Two unrelated groups may share a number, which costs a spin-up and nothing
+/// else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kin(u64);
 
 impl Kin {
-    /// One by a number of the caller's.
+    /// Creates a group from a number that the caller chose.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The kin of a key in a bucket: all whose keys are the same up to the last slash.
+    /// Returns the group of a key in a bucket: keys that are equal up to the last slash share one.
     #[must_use]
     pub fn of_key(bucket: &str, key: &str) -> Self {
         let folder = key.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut hash = blake3::Hasher::new();
-        // A name of a bucket has no slash.
+        // Bucket names have no slash.
         for part in [bucket, "/", folder] {
             hash.update(part.as_bytes());
         }

@@ -1,8 +1,8 @@
-//! The words every other crate speaks: instants, durations, byte counts, typed ids and indices,
-//! chances, seeds with child random streams, what belongs together, the shape of a controller, of a
-//! clock and of the lines of a log, the deserializer of settings, and kinds of errors.
+//! Types that every other crate uses: instants, durations, byte counts, typed ids and indices,
+//! probabilities, seeds with child random streams, affinity groups, the controller trait, the
+//! clock, line-based logs, the deserializer of settings, and error kinds.
 //!
-//! Nothing here reads a clock, opens a file or draws entropy: a value is always handed in.
+//! Nothing here reads a clock, opens a file or draws entropy: values are always passed in.
 
 mod bytes;
 mod clock;

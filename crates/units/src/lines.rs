@@ -1,38 +1,38 @@
-//! Logs of controllers, line by line: what all of them write and read alike.
+//! Line-based logs of controllers: what all of them share when they write and read.
 //!
 //! ```text
-//! controller's log: what a line says --> LineWriter: whole lines, bytes, no time before another
+//! a controller's log: content of a line --> LineWriter: whole lines, byte count, monotonic time
 //! ```
 //!
-//! What a line says is its log's, and so is the format (`docs/formats`). Sources and sinks are
-//! handed in.
+//! The content of a line and the format belong to each log (`docs/formats`). Sources and sinks are
+//! passed in.
 
 use std::io::{self, BufRead, Read as _, Write};
 
 use crate::Instant;
 
-/// Writes lines, and knows how many bytes and up to when.
+/// Writes lines, and keeps the byte count and the latest time.
 #[derive(Clone, Debug)]
 pub struct LineWriter<W> {
     sink: W,
-    /// The line at hand.
+    /// The line being written.
     buffer: Vec<u8>,
     bytes: u64,
     latest: Instant,
 }
 
 impl<W: Write> LineWriter<W> {
-    /// Nothing is written yet.
+    /// Creates a writer that has written nothing yet.
     pub const fn new(sink: W) -> Self {
         Self { sink, buffer: Vec::new(), bytes: 0, latest: Instant::ZERO }
     }
 
-    /// It is `now`. No controller lets its clock run backwards, and no line does.
+    /// Advances the time to `now`. It never goes back, like a controller's clock.
     pub fn pass_to(&mut self, now: Instant) {
         self.latest = self.latest.max(now);
     }
 
-    /// The latest time that it was told.
+    /// Returns the latest time passed to `pass_to`.
     pub const fn latest(&self) -> Instant {
         self.latest
     }
@@ -42,10 +42,10 @@ impl<W: Write> LineWriter<W> {
         self.bytes
     }
 
-    /// Writes a line: what `fill` puts there, and its end.
+    /// Writes a line: what `fill` appends, then a newline.
     ///
     /// # Errors
-    /// When `fill` or the sink fails; the log is of no use then.
+    /// When `fill` or the sink fails; the log is unusable then.
     pub fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
         self.buffer.clear();
         fill(&mut self.buffer)?;
@@ -54,7 +54,7 @@ impl<W: Write> LineWriter<W> {
         self.sink.write_all(&self.buffer)
     }
 
-    /// Hands everything written so far on.
+    /// Flushes everything written so far.
     ///
     /// # Errors
     /// When the sink fails.
@@ -62,24 +62,24 @@ impl<W: Write> LineWriter<W> {
         self.sink.flush()
     }
 
-    /// The sink, with all lines in it.
+    /// Returns the sink, with all lines in it.
     pub fn into_sink(self) -> W {
         self.sink
     }
 }
 
-/// What there was to read.
+/// What `read_line` found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRead {
-    /// A line, whose end is taken off.
+    /// A complete line; its newline is removed.
     Whole,
-    /// The last one, without an end, if it is not empty.
+    /// The end of the source: empty, or a last line without a newline.
     Cut,
-    /// More bytes than a line has.
+    /// More bytes than a line may have.
     TooLong,
 }
 
-/// Reads a line of at most so many bytes into `buffer`, without its end.
+/// Reads a line of at most `bytes_max` bytes into `buffer`, without its newline.
 ///
 /// # Errors
 /// When the source fails.

@@ -1,4 +1,4 @@
-//! Chances and shares, always between 0 and 1.
+//! Probabilities and shares, always between 0 and 1.
 
 use std::fmt;
 
@@ -22,10 +22,10 @@ impl fmt::Display for RatioError {
 impl std::error::Error for RatioError {}
 
 impl Ratio {
-    /// Never.
+    /// Zero: never.
     pub const ZERO: Self = Self(0.0);
 
-    /// A checked ratio.
+    /// Creates a checked ratio.
     ///
     /// # Errors
     /// When `value` is outside 0 to 1 or not a number.
@@ -33,7 +33,7 @@ impl Ratio {
         if (0.0..=1.0).contains(&value) { Ok(Self(value)) } else { Err(RatioError(value)) }
     }
 
-    /// The value.
+    /// Returns the value.
     #[must_use]
     pub const fn get(self) -> f64 {
         self.0

@@ -12,19 +12,19 @@ use rand_core::{Rng, SeedableRng};
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// The root seed with this number, as printed by a failing run.
+    /// Creates the root seed with this number, as printed by a failing run.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self(blake3::derive_key("fulgurite seed v1", &number.to_le_bytes()))
     }
 
-    /// The child stream with this name.
+    /// Derives the child seed with this label.
     #[must_use]
     pub fn child(&self, label: &[u8]) -> Self {
         Self(*blake3::keyed_hash(&self.0, label).as_bytes())
     }
 
-    /// The stream of this seed, from its start.
+    /// Returns the stream of this seed, from its start.
     #[must_use]
     pub fn stream(&self) -> RandomStream {
         RandomStream(ChaCha8Rng::from_seed(self.0))
@@ -43,13 +43,13 @@ impl fmt::Debug for Seed {
 pub struct RandomStream(ChaCha8Rng);
 
 impl RandomStream {
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A uniform integer below `bound` (Lemire's multiply-shift; its bias is below 2^-32 for bounds
-    /// of 32 bits).
+    /// Returns a uniform integer below `bound` (Lemire's multiply-shift; its bias is below 2^-32
+    /// for bounds of 32 bits).
     ///
     /// # Panics
     /// When `bound` is zero.
@@ -59,7 +59,7 @@ impl RandomStream {
         u64::try_from(wide >> 64).unwrap_or(bound - 1)
     }
 
-    /// A uniform number in [0, 1) with 53 bits.
+    /// Returns a uniform number in [0, 1) with 53 bits.
     pub fn unit(&mut self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
         let bits = (self.next_u64() >> 11) as f64;

@@ -1,4 +1,4 @@
-//! Units survive the round trip through text, and streams repeat.
+//! Units survive the round trip through text, and random streams repeat.
 
 use expect_test::expect;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Time without a clock: instants on a driver's own axis, durations, and calendar time.
+//! Time without a clock: instants on a driver's own axis, durations, and wall-clock time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,19 +15,19 @@ impl Instant {
     /// The start of the axis.
     pub const ZERO: Self = Self(0);
 
-    /// The instant `ns` nanoseconds after the start.
+    /// Creates the instant `ns` nanoseconds after the start.
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the start.
+    /// Returns the nanoseconds since the start.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Time passed since `earlier`, zero when `earlier` is later.
+    /// Returns the time since `earlier`, zero when `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -41,11 +41,11 @@ impl std::ops::Add<Duration> for Instant {
     }
 }
 
-/// By when an answer is wanted, for whoever orders a queue: a request carries it along.
+/// The deadline of a request, carried along so that queues can be ordered by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Due(pub UnixTime);
 
-/// Among what a read carries along: who wrote something reads it back. Nobody waits for its bytes.
+/// Marks a read that verifies the reader's own write. Nobody waits for its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadBack;
 
@@ -64,29 +64,28 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// `ns` nanoseconds.
+    /// Creates a duration of `ns` nanoseconds.
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// `ms` milliseconds.
+    /// Creates a duration of `ms` milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
 
-    /// `seconds` seconds.
+    /// Creates a duration of `seconds` seconds.
     #[must_use]
     pub const fn from_secs(seconds: u64) -> Self {
         Self(seconds * 1_000_000_000)
     }
 
-    /// `seconds` rounded to the nearest nanosecond; negative values and those that are no number
-    /// become zero.
+    /// Rounds `seconds` to the nearest nanosecond; negative values and NaN become zero.
     #[must_use]
     #[inline]
     pub fn from_secs_f64(seconds: f64) -> Self {
@@ -97,20 +96,20 @@ impl Duration {
             reason = "float casts saturate, and a negative or NaN length is zero by contract"
         )]
         let whole = ns as u64;
-        // Rounded here: without the processor's own instruction `round` is a call of a library.
-        // The difference is exact, for above 2^53 every float is whole.
+        // Rounded by hand: without a CPU instruction for it, `round` is a library call. The
+        // difference is exact, because above 2^53 every float is whole.
         #[expect(clippy::cast_precision_loss, reason = "a whole part is a float itself")]
         let half_or_more = ns - whole as f64 >= 0.5;
         Self(whole.saturating_add(u64::from(half_or_more)))
     }
 
-    /// Whole nanoseconds.
+    /// Returns whole nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds, with fractions.
+    /// Returns seconds, with fractions.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "53 bits of nanoseconds are 104 days exact")]
@@ -143,7 +142,7 @@ impl fmt::Display for Duration {
     }
 }
 
-/// A duration could not be read.
+/// A duration could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseDurationError(String);
 
@@ -188,32 +187,32 @@ impl<'de> Deserialize<'de> for Duration {
     }
 }
 
-/// Calendar time: milliseconds since 1970-01-01T00:00:00Z.
+/// Wall-clock time: milliseconds since 1970-01-01T00:00:00Z.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct UnixTime(u64);
 
 impl UnixTime {
-    /// `ms` milliseconds after the epoch.
+    /// Creates the time `ms` milliseconds after the epoch.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns milliseconds since the epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down.
+    /// Returns whole seconds since the epoch, rounded down.
     #[must_use]
     pub const fn as_secs(self) -> u64 {
         self.0 / 1000
     }
 
-    /// Time passed since `earlier`, zero when `earlier` is later.
+    /// Returns the time since `earlier`, zero when `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))

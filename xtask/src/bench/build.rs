@@ -1,8 +1,9 @@
-//! How long the project takes to build: from nothing, and after a change of one file.
+//! Measures how long the project takes to build: a clean build, and a rebuild after a change of one
+//! file.
 //!
-//! Processor time is that of cargo and everything it started, as the kernel counts it, so other
-//! work on the machine changes it little; time by the clock it changes as much as it likes.
-//! Downloads are not in it: the crates are fetched before.
+//! CPU time is that of cargo and all its child processes, as the kernel counts it, so other work on
+//! the machine changes it little; wall time can change a lot. Downloads are not included: crates
+//! are fetched before.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,20 +15,20 @@ use anyhow::{Context as _, Result};
 use super::{Bench, Measured, empty};
 use crate::shell;
 
-/// A file of one command of the program.
+/// The file of one of the program's commands.
 const COMMAND_FILE: &str = "crates/object-commands/src/ls.rs";
-/// A file of the crate whose tests are built again.
+/// A file of the crate whose tests are rebuilt.
 const ARCHIVE_FILE: &str = "crates/archive/src/directory.rs";
-/// Clock ticks of the kernel in a second, which Linux fixes for what it shows programs.
+/// Clock ticks per second in /proc, which Linux fixes for user space.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What a build took.
+/// The cost of a build.
 struct Took {
     processor_s: f64,
     clock_s: f64,
 }
 
-/// From nothing to the program of `cargo xtask serve`, and changes after it.
+/// Measures a clean build of the program of `cargo xtask serve`, and rebuilds after changes.
 pub(super) fn build(bench: &Bench) -> Result<Vec<Measured>> {
     shell::run(shell::cargo().arg("fetch"))?;
     let folder = bench.folder.join("build");
@@ -80,14 +81,14 @@ fn timed(command: &mut Command) -> Result<Took> {
     Ok(Took { processor_s: children_s()? - before, clock_s })
 }
 
-/// Processor seconds of all processes that this one started and that have ended.
+/// Returns the CPU seconds of all child processes that have ended.
 fn children_s() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").context("processor times are /proc's")?;
     of_children(&text).context("/proc/self/stat has no processor times")
 }
 
-/// Fields 16 and 17 of `/proc/self/stat`, in seconds; the second field is a name in brackets, in
-/// which anything may stand.
+/// Parses fields 16 and 17 of `/proc/self/stat`, in seconds; the second field is a name in
+/// brackets, which may contain anything.
 fn of_children(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
     let mut next = || fields.next()?.parse::<f64>().ok();
@@ -102,7 +103,7 @@ fn touch(file: &str) -> Result<()> {
     touched.with_context(|| format!("cannot touch {path:?}"))
 }
 
-/// The size of the program without its table of symbols, in MB (10^6 bytes).
+/// Returns the size of the program without its symbol table, in MB (10^6 bytes).
 fn stripped_size(target: &Path) -> Result<f64> {
     let stripped = target.join("stripped");
     let mut strip = shell::program("strip");

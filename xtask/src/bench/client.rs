@@ -1,9 +1,9 @@
-//! A load generator that costs little beside the server it shares the cores with.
+//! A load generator that costs little compared to the server it shares the cores with.
 //!
-//! Requests are signed (SigV4, payload unsigned) before the clock starts; what is timed is writing
-//! them to keep-alive connections, one thread each, and reading the answers.
+//! Requests are signed (SigV4, unsigned payload) before the clock starts. Only writing them to
+//! keep-alive connections, one thread each, and reading the responses is timed.
 //!
-//! Not a general HTTP client: it knows answers with a `Content-Length` or none.
+//! Not a general HTTP client: it handles responses with a `Content-Length` or none.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -21,11 +21,11 @@ use aws_sigv4::sign::v4;
 pub(super) const ACCESS_KEY: &str = "BENCHMARKACCESSKEY01";
 /// Their secret.
 pub(super) const SECRET_KEY: &str = "benchmark-secret-of-forty-characters-xyz";
-/// Longest wait for one answer.
+/// Longest wait for a response.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes of a body that are read at a time.
 const BODY_PIECE_BYTES: usize = 256 << 10;
-/// Longest head of an answer.
+/// Longest head of a response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// A signed request without its body.
@@ -35,12 +35,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// A GET without a signature: a signed one asks for a bucket of that name.
+    /// Creates an unsigned GET. If it were signed, it would ask for a bucket of that name.
     pub(super) fn unsigned(server: SocketAddr, path: &str) -> Self {
         Self { head: format!("GET {path} HTTP/1.1\r\nhost: {server}\r\n\r\n").into_bytes() }
     }
 
-    /// Signs `method path` with these headers, for a body of `bytes` bytes.
+    /// Signs a request with these headers, for a body of `bytes` bytes.
     pub(super) fn sign(
         server: SocketAddr,
         method: &str,
@@ -84,7 +84,7 @@ pub(super) struct Connection {
     stream: TcpStream,
 }
 
-/// An answer without its body.
+/// A response without its body.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// HTTP status.
@@ -93,7 +93,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The value of a header, by its name in lower case.
+    /// Returns the value of a header, by its name in lower case.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (found, value) = line.split_once(':')?;
@@ -111,7 +111,7 @@ impl Connection {
         Ok(Self { stream })
     }
 
-    /// Sends a request and reads its answer; the answer's body is read and dropped.
+    /// Sends a request and reads the response; its body is read and dropped.
     pub(super) fn send(&mut self, request: &Request, body: &[u8]) -> Result<Answer> {
         self.stream.write_all(&request.head)?;
         self.stream.write_all(body)?;
@@ -142,7 +142,8 @@ impl Connection {
     }
 }
 
-/// Sends all requests over `connections` connections, each with its body; all must answer `status`.
+/// Sends all requests over `connections` connections, each with its body; all responses must have
+/// `status`.
 pub(super) fn send_all(
     server: SocketAddr,
     connections: usize,
@@ -176,7 +177,7 @@ pub(super) fn send_all(
     Ok(begin.elapsed())
 }
 
-/// Bytes no compressor shortens (a xorshift sequence: fast, the same in every run).
+/// Returns incompressible bytes (a xorshift sequence: fast, the same in every run).
 pub(super) fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let words = std::iter::repeat_with(|| {

@@ -1,9 +1,9 @@
-//! The codes against the best of other programs, in turn, on one thread each.
+//! Compares our codes with the best other programs, alternating, on one thread each.
 //!
 //! Ours is the example `bench_erasure` of the crate `codes`; peers are small programs in
-//! `bench/peers` that take the same arguments, built here with what the machine has: Go for
-//! klauspost/reedsolomon, a C compiler for ISA-L. A peer that cannot be built is left out with a
-//! line that says why. Signatures are compared with a CRC by an example of their own.
+//! `bench/peers` that take the same arguments, built here with the machine's compilers: Go for
+//! klauspost/reedsolomon, C for ISA-L. A peer that cannot be built is left out with a line that
+//! says why. Signatures are compared with a CRC by a separate example.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::shell;
 /// Rounds in which every program runs once.
 const ROUNDS: usize = 5;
 
-/// What is measured: the argument of all programs, and for encoding and decoding the name of the
-/// row and how many times the best peer it should be.
+/// A measurement: the argument of all programs, and for encoding and decoding the name of the row
+/// and the target ratio to the best peer.
 struct Shape {
     argument: &'static str,
     encode: Option<(&'static str, &'static str)>,
@@ -99,7 +99,7 @@ struct Line {
 /// A program that measures a code.
 struct Program {
     path: PathBuf,
-    /// Most shards of a code it is asked for.
+    /// Most shards of the codes that it can run.
     shards_max: usize,
 }
 
@@ -146,7 +146,7 @@ pub(super) fn codes(bench: &Bench) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// Our best mode against the best mode of all peers, by medians.
+/// Compares our best mode with the best mode of all peers, by medians.
 fn measured(
     row: &'static str,
     target: &'static str,
@@ -165,7 +165,7 @@ fn measured(
     Measured { row, ours: runs, peer, unit: "GB/s", target, input }
 }
 
-/// Rows name their peer for as long as the program runs.
+/// Returns the peer's name as a static string.
 fn peer_name(mode: &str) -> &'static str {
     match mode {
         "matrix" => "klauspost/reedsolomon 1.14.2",
@@ -193,7 +193,7 @@ fn run(program: &Path, argument: &str, speeds: &mut Speeds) -> Result<()> {
     Ok(())
 }
 
-/// A release build of an example of the crate `codes`.
+/// Builds an example of the crate `codes` for release.
 fn example(name: &str) -> Result<PathBuf> {
     let mut command = shell::cargo();
     command.args(["build", "--release", "--package", "fulgurite-codes", "--example", name]);
@@ -225,7 +225,7 @@ struct Compared {
     crc: f64,
 }
 
-/// Signatures against the fastest CRC of 64 bits.
+/// Compares signatures with the fastest 64-bit CRC.
 pub(super) fn signature(_: &Bench) -> Result<Vec<Measured>> {
     let path = example("bench_signature")?;
     let mut places: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
@@ -251,7 +251,7 @@ pub(super) fn signature(_: &Bench) -> Result<Vec<Measured>> {
         .collect())
 }
 
-/// Peaks of the example `roofline`: what, where, and the name of the row.
+/// Peaks of the example `roofline`: operation, memory level, and the name of the row.
 const PEAKS: [(&str, &str, &str); 5] = [
     ("read", "memory", "read from memory"),
     ("copy", "memory", "copy in memory"),
@@ -260,7 +260,7 @@ const PEAKS: [(&str, &str, &str); 5] = [
     ("products", "first cache", "products in the first cache"),
 ];
 
-/// A line of that example: a peak, or under what it was measured.
+/// A line of that example: a peak, or the settings it was measured with.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Peak {
@@ -268,7 +268,7 @@ enum Peak {
     Under { isa: String, second_cache_kib: u32 },
 }
 
-/// What this processor can do at best: the rooflines of docs/codes.
+/// Measures this processor's peak performance: the rooflines of docs/codes.
 pub(super) fn roofline(_: &Bench) -> Result<Vec<Measured>> {
     let path = example("roofline")?;
     let (mut rates, mut under) = (vec![Vec::new(); PEAKS.len()], String::new());
@@ -305,8 +305,8 @@ const LDPC: [(&str, usize, &str, &str, &str); 5] = [
     ("16k-0.90", 2, "16k rate 0.90, encode", "GB/s", ">= 3"),
 ];
 
-/// Encoding and decoding of LDPC codes. AFF3CT, the peer, is in no package registry, so there is
-/// nothing to run in turn.
+/// Measures encoding and decoding of LDPC codes. AFF3CT, the peer, is in no package registry, so
+/// nothing can alternate with ours.
 pub(super) fn ldpc(_: &Bench) -> Result<Vec<Measured>> {
     eprintln!("skipped: peer AFF3CT: it is in no package registry; build it by hand to compare");
     let path = example("ldpc_speed")?;
@@ -315,7 +315,7 @@ pub(super) fn ldpc(_: &Bench) -> Result<Vec<Measured>> {
         for rate in ["0.875", "0.90"] {
             let text = shell::read(shell::program(&path).arg(rate))?;
             let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-            // A code's last line is that of the best level of instructions.
+            // A code's last line is that of the best instruction set.
             for (run, (code, column, ..)) in runs.iter_mut().zip(LDPC) {
                 let mut rows = text.lines().map(words).filter(|words| words[0] == code);
                 if let Some(value) =

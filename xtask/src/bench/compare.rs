@@ -1,4 +1,5 @@
-//! The newest row of every machine side by side, and what was never measured on which.
+//! Shows the newest row of every machine side by side, and which rows were never measured on which
+//! machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,7 +9,7 @@ use serde::Deserialize;
 
 use super::OTHER_BUILD;
 
-/// What is shown of a row of the history.
+/// The fields of a recorded row that are shown.
 #[derive(Clone, Debug, Deserialize)]
 struct Recorded {
     bench: String,
@@ -22,10 +23,10 @@ struct Recorded {
     commit: String,
 }
 
-/// Shows a history; that of rows against another build is left out, for it says nothing of peers.
+/// Formats a history. Rows against another build are left out, since they have no peer.
 ///
 /// # Errors
-/// When a line is no row.
+/// When a line is not a row.
 pub(super) fn compare(history: &str) -> Result<String> {
     let mut newest: BTreeMap<(String, String), BTreeMap<String, Recorded>> = BTreeMap::new();
     let (mut order, mut machines) = (Vec::new(), BTreeSet::new());

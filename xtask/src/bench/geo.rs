@@ -1,9 +1,10 @@
-//! Several sites on one machine: coding, small objects beside bare conditional writes to the same
-//! tables, and one large object.
+//! Several sites on one machine: coding, small objects compared with bare conditional writes to the
+//! same tables, and one large object.
 //!
 //! Ours is the example `geo_speed` of the crate `geo-store`. Sites are directories on one disk,
 //! which each conditional write syncs twice. How long operations wait for rounds between far sites
-//! is held by tests (`crates/geo-store/tests/it/wan.rs`), in a time that machines do not slow.
+//! is covered by tests (`crates/geo-store/tests/it/wan.rs`) in simulated time, which does not
+//! depend on the machine.
 
 use std::path::Path;
 
@@ -15,12 +16,12 @@ use crate::shell;
 
 /// Rounds of coding.
 const ROUNDS: &str = "31";
-/// Small objects of a round, and how many are put at once.
+/// Small objects per round, and how many are put concurrently.
 const SMALL: [&str; 2] = ["2000", "64"];
-/// MiB of the large object, and how often it is put and got.
+/// Size of the large object in MiB, and how often it is put and got.
 const LARGE: [&str; 2] = ["256", "5"];
 
-/// Measures everything.
+/// Runs all measurements.
 pub(super) fn geo(bench: &Bench) -> Result<Vec<Measured>> {
     let mut command = shell::cargo();
     let words =
@@ -62,7 +63,7 @@ fn coding(ours: &Path) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// The addresses of three sites in a folder.
+/// Returns the addresses of three sites in a folder.
 fn sites(folder: &Path, name: &str) -> Vec<String> {
     let site = |site: usize| format!("dir://{}", folder.join(format!("{name}-{site}")).display());
     (0..3).map(site).collect()

@@ -1,10 +1,9 @@
-//! Several sites that are far from each other: how much longer a put and a get take than their
-//! bytes alone.
+//! Several distant sites: how much longer a put and a get take than transferring their bytes alone.
 //!
-//! Ours is the example `geo_wan` of the crate `sites-net`: three network namespaces, in each a
-//! `fulgurite geo node` over a directory, and a switch that delivers packets late. Distances are
-//! emulated; packets, TCP, TLS, nodes and disks are real. What is compared alternates within a
-//! round. Where the machine does not allow it a line says so, and there are no rows.
+//! Ours is the example `geo_wan` of the crate `sites-net`: three network namespaces, each with a
+//! `fulgurite geo node` over a directory, and a switch that delays packets. Distances are emulated;
+//! packets, TCP, TLS, nodes and disks are real. Compared operations alternate within a round. If
+//! the machine does not allow it, a line says so, and there are no rows.
 
 use std::path::Path;
 
@@ -14,23 +13,24 @@ use serde_json::Value;
 use super::{Bench, Measured};
 use crate::shell;
 
-/// Rounds of which a row is the median.
+/// Rounds; a row is their median.
 const ROUNDS: u64 = 31;
-/// The same over rough lines, where a round takes most of a minute.
+/// Rounds over rough links, where a round takes most of a minute.
 const ROUGH_ROUNDS: u64 = 9;
-/// Puts of which a median is compared where few of them meet another's.
+/// Puts per median, for comparing puts with few conflicts.
 const MET_ROUNDS: u64 = 400;
 
-/// Up to which share of its way a packet takes longer on rough lines, and which share is lost.
+/// Rough links: the largest jitter as a share of a packet's delay, and the packet loss.
 const ROUGH: [&str; 2] = ["0.1", "0.001"];
 
 /// Distances and objects.
 struct Setting {
     bytes: u64,
-    /// Round trips between the first and the second site, the first and the third, the others.
+    /// Round trip times between the first and the second site, the first and the third, the other
+    /// two.
     trips: [&'static str; 3],
     words: &'static str,
-    /// Names of rows, from each site.
+    /// Names of rows for each site.
     rows: [Rows; 3],
     put_target: &'static str,
 }
@@ -85,7 +85,7 @@ const NEAR: Setting = Setting {
     put_target: "<= 1.05 x, < 100 ms",
 };
 
-/// Measures everything.
+/// Runs all measurements.
 pub(super) fn geo_wan(bench: &Bench) -> Result<Vec<Measured>> {
     let ours = built()?;
     let may = lines(&ours, &["may"])?;
@@ -113,7 +113,7 @@ pub(super) fn geo_wan(bench: &Bench) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// The program that measures, and the one whose nodes stand at the sites.
+/// Builds the measuring program, and the one that runs the nodes.
 fn built() -> Result<std::path::PathBuf> {
     let mut command = shell::cargo();
     shell::run(command.args(["build", "--release", "--package", "fulgurite", "--bins"]))?;
@@ -157,7 +157,7 @@ fn row(
     Measured { row, ours: vec![ours], peer, unit, target, input }
 }
 
-/// Rows of a site of which one puts and gets.
+/// Returns the rows of puts and gets at a site.
 fn from_site(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>> {
     let input = format!(
         "{}, emulated; 2+1, nodes over directories, connections warm, median of {ROUNDS}",
@@ -182,8 +182,8 @@ fn from_site(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measur
     ])
 }
 
-/// Rows of a site of which one puts and gets over rough lines: what it costs, beside the bytes
-/// alone over the same.
+/// Returns the rows of puts and gets at a site over rough links, compared with the bytes alone over
+/// the same links.
 fn rough(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>> {
     let [jitter, loss] = ROUGH;
     let input = format!(
@@ -203,7 +203,7 @@ fn rough(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>>
     ])
 }
 
-/// Rows of sites of which the farthest is cut off.
+/// Returns the rows with the farthest site cut off.
 fn down(found: &[Value]) -> Result<Vec<Measured>> {
     let line = found.first().context("geo_wan says nothing")?;
     let input = format!(
@@ -220,7 +220,7 @@ fn down(found: &[Value]) -> Result<Vec<Measured>> {
     ])
 }
 
-/// The row of puts of which few meet another's.
+/// Returns the row of puts with few conflicts.
 fn met(found: &[Value]) -> Result<Vec<Measured>> {
     let line = found.first().context("geo_wan says nothing")?;
     let input = format!(

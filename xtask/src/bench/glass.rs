@@ -1,10 +1,10 @@
-//! The speed of the glass on one core: the simulated channel, decoders, code words, whole reads.
+//! The speed of the glass on one core: the simulated channel, decoders, codewords, whole reads.
 //!
-//! Ours is the example `glass_speed` of the crate `decode`, one measurement a process, in processor
-//! time: on a shared machine the clock measures the others. ONNX Runtime, the peer of the engine
-//! that is built in, is the library that `FULGURITE_ONNXRUNTIME` names, or that of the lab's
+//! Ours is the example `glass_speed` of the crate `decode`, one measurement per process, in CPU
+//! time, because on a shared machine wall time includes the others' work. ONNX Runtime, the peer of
+//! the built-in engine, is the library that `FULGURITE_ONNXRUNTIME` names, or that of the lab's
 //! environment; without one its rows are left out with a line that says so. tract, the other engine
-//! for networks of float32, is measured when xtask is built with the feature `tract`. No GPU is
+//! for float32 networks, is measured when xtask is built with the feature `tract`. No GPU is
 //! measured.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Bench, Measured};
 use crate::shell;
 
-/// Whether the decoder that is measured is built with tract.
+/// Whether the measured decoder is built with tract.
 const HAS_TRACT: bool = cfg!(feature = "tract");
 
 /// Rounds in which everything runs once.
@@ -26,7 +26,7 @@ const ROUNDS: usize = 5;
 const FLOAT: &str = "models/nominal-md.onnx";
 const INT8: &str = "models/nominal-md-int8.onnx";
 
-/// A decoder with a network: what the example is told, names of rows, targets.
+/// A decoder with a network: arguments of the example, names of rows, targets.
 struct Network {
     engine: &'static str,
     model: &'static str,
@@ -36,7 +36,7 @@ struct Network {
     read: (&'static str, &'static str),
     alone: (&'static str, &'static str),
     ladder: &'static str,
-    /// The network of ONNX Runtime that it is compared with, by its place.
+    /// Index of the ONNX Runtime network that it is compared with.
     peer: Option<usize>,
 }
 
@@ -87,7 +87,7 @@ const NETWORKS: [Network; 4] = [
     },
 ];
 
-/// Measures everything.
+/// Runs all measurements.
 pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
     let ours = Example { path: example()?, library: library() };
     let has_library = ours.library.is_some();
@@ -151,10 +151,10 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// What needs no network.
+/// Measures everything that needs no network.
 fn plain(ours: &Example) -> Result<Vec<Measured>> {
     const MILLIONS: &str = "M voxels/s";
-    /// What the example is told, what it counts, and the part of the time that is meant.
+    /// Row name; argument, counter and timer of the example; unit; target; description.
     type Plain = (&'static str, [&'static str; 3], &'static str, &'static str, &'static str);
     const ROWS: [Plain; 6] = [
         (
@@ -213,7 +213,7 @@ fn plain(ours: &Example) -> Result<Vec<Measured>> {
     Ok(measured.collect())
 }
 
-/// Two processes at once: the sum of their speeds over the speed of one alone.
+/// Measures two concurrent processes: the sum of their speeds over the speed of one alone.
 fn pair(ours: &Example, network: &Network) -> Result<Measured> {
     let words = ["learned", network.engine, network.model];
     let mut ratios = Vec::new();
@@ -237,14 +237,14 @@ fn pair(ours: &Example, network: &Network) -> Result<Measured> {
     Ok(Measured { row, ours: ratios, peer: None, unit: "x", target, input })
 }
 
-/// Whole analog reads of sectors, and the network's share of them.
+/// Measurements of whole analog reads of sectors, and the network's share of them.
 #[derive(Default)]
 struct Read {
     /// Megabytes a second.
     rates: Vec<f64>,
     /// Millions of voxels a second of the network alone.
     networks: Vec<f64>,
-    /// Of the time, in percent.
+    /// Share of the time, in percent.
     shares: Vec<f64>,
 }
 
@@ -268,7 +268,7 @@ impl Read {
     }
 }
 
-/// The same as an archive does it: the linear decoder first, the network where that fails.
+/// Measures reads as an archive does them: the linear decoder first, the network where that fails.
 fn ladder(ours: &Example, network: &Network) -> Result<Measured> {
     let mut rates = Vec::new();
     let mut counts = [0.0; 3];
@@ -301,7 +301,7 @@ fn input(what: &str) -> String {
     format!("preset nominal, {what}, one core, processor time, {ROUNDS} rounds")
 }
 
-/// The program that measures, and the library that it may load.
+/// The measuring program, and the library that it may load.
 struct Example {
     path: PathBuf,
     library: Option<PathBuf>,
@@ -321,13 +321,13 @@ impl Example {
         shell::read(&mut self.command(words))
     }
 
-    /// Millions a second.
+    /// Runs the example; returns millions a second.
     fn rate(&self, words: &[&str], count: &str, part: &str) -> Result<f64> {
         rate(&self.run(words)?, count, part)
     }
 }
 
-/// Millions a second of what is counted, in the whole time or in a part of it.
+/// Returns millions a second of a counter, over the whole time or a part of it.
 fn rate(text: &str, count: &str, part: &str) -> Result<f64> {
     let line: Value =
         serde_json::from_str(text).with_context(|| format!("glass_speed says {text:?}"))?;
@@ -356,7 +356,7 @@ fn example() -> Result<PathBuf> {
     Ok(shell::target().join("release/examples/glass_speed"))
 }
 
-/// The library that is named, or the lab's.
+/// Returns the library that the environment variable names, or the lab's.
 fn library() -> Option<PathBuf> {
     let named =
         ["FULGURITE_ONNXRUNTIME", "ORT_DYLIB_PATH"].into_iter().filter_map(std::env::var_os);

@@ -1,4 +1,4 @@
-//! How fast objects come in, each durable before its `200`.
+//! Ingest speed, with each object durable before its `200`.
 
 use anyhow::Result;
 
@@ -12,7 +12,7 @@ const SMALL_BYTES: usize = 4 << 10;
 const SMALL_COUNT: usize = 10_000;
 const SMALL_CONNECTIONS: usize = 32;
 
-/// Objects of 64 MiB.
+/// Measures objects of 64 MiB.
 pub(super) fn large(bench: &Bench) -> Result<Vec<Measured>> {
     let rate = |took| megabytes_per_second((LARGE_BYTES * LARGE_COUNT) as u64, took);
     Ok(vec![Measured {
@@ -24,7 +24,7 @@ pub(super) fn large(bench: &Bench) -> Result<Vec<Measured>> {
     }])
 }
 
-/// Objects of 4 KiB.
+/// Measures objects of 4 KiB.
 pub(super) fn small(bench: &Bench) -> Result<Vec<Measured>> {
     #[expect(clippy::cast_precision_loss, reason = "ten thousand is exact")]
     let rate = |took: std::time::Duration| SMALL_COUNT as f64 / took.as_secs_f64();

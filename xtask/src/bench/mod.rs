@@ -1,14 +1,15 @@
 //! `cargo xtask bench`: the speed of a release build, client and server on this machine.
 //!
-//! Every number is the median of `REPEATS` runs. Where a plain tool does a comparable job, its runs
-//! alternate with ours in the same minute on the same disk, so that a noisy machine is noisy for
-//! both. A row names machine, commit and command; without them a number means nothing.
+//! Numbers are medians over runs (`REPEATS`, or a benchmark's own `ROUNDS`). Where a plain tool
+//! does a comparable job, its runs alternate with ours in the same minute on the same disk, so that
+//! a noisy machine is noisy for both. A row names machine, commit and command; without them a
+//! number means nothing.
 //!
-//! `--against FOLDER` puts another release build of ours in the place of the plain tool, for
-//! example that of before a change: `target/release` of another checkout, with its program and
-//! its `examples/fill_catalog`. Whole benchmarks alternate then.
+//! `--against FOLDER` compares with another release build of ours instead of the plain tool, for
+//! example from before a change: `target/release` of another checkout, with its program and its
+//! `examples/fill_catalog`. Then whole benchmarks alternate.
 //!
-//! Not a profiler and not a gate: targets are printed beside the rows, nothing fails on them.
+//! Not a profiler and not a gate: targets are printed beside the rows, but nothing fails on them.
 
 mod build;
 mod client;
@@ -36,11 +37,11 @@ use serde::Serialize;
 
 use crate::shell;
 
-/// What another build of ours is called in the place of a peer.
+/// Peer name of another build of ours.
 const OTHER_BUILD: &str = "the other build";
-/// Most processes that may wait for a processor, over a minute, where a row is recorded.
+/// Highest load average (1 minute) at which a row is recorded.
 const LOAD_MAX: f64 = 0.5;
-/// Runs of which a row is the median.
+/// Runs per row; a row is their median.
 const REPEATS: usize = 3;
 
 /// One measured number, as it is recorded.
@@ -56,14 +57,14 @@ struct Row {
     target: &'static str,
     input: String,
     machine: String,
-    /// Sizes of its caches, and those of its vector instructions that kernels are written for.
+    /// Sizes of its caches, and its vector instructions that kernels support.
     caches: String,
     instructions: String,
     commit: String,
     command: String,
 }
 
-/// What a benchmark found; the rest of a row is the same for all.
+/// The result of a benchmark; the rest of a row is common to all.
 struct Measured {
     row: &'static str,
     ours: Vec<f64>,
@@ -73,7 +74,7 @@ struct Measured {
     input: String,
 }
 
-/// What every benchmark needs.
+/// The environment of benchmarks.
 #[derive(Clone, Debug)]
 struct Bench {
     /// The release build of the archive.
@@ -82,11 +83,11 @@ struct Bench {
     fill_catalog: PathBuf,
     /// An empty folder on the project's disk.
     folder: PathBuf,
-    /// How many objects, where a benchmark can be made smaller.
+    /// Number of objects, for benchmarks that can be scaled.
     objects: Option<u32>,
 }
 
-/// A benchmark: its name, and what runs it.
+/// A benchmark: its name, and its function.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
 const BENCHES: [Entry; 19] = [
@@ -111,7 +112,7 @@ const BENCHES: [Entry; 19] = [
     ("geo-wan", geo_wan::geo_wan),
 ];
 
-/// Benchmarks that need no server: they build examples of their own.
+/// Benchmarks that need no server: they build their own examples.
 const OWN_BUILDS: [&str; 12] = [
     "build",
     "recover",
@@ -184,9 +185,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 impl Bench {
-    /// The same with the programs of another release build.
+    /// Returns a copy that uses the programs of another release build.
     fn of(&self, release: &Path) -> Result<Self> {
-        // The server is started in a folder of its own.
+        // An absolute path, because the server starts in another directory.
         let release = release.canonicalize().with_context(|| format!("no build {release:?}"))?;
         let binary = release.join("fulgurite");
         if !binary.is_file() {
@@ -197,13 +198,14 @@ impl Bench {
     }
 }
 
-/// A benchmark in an empty folder.
+/// Runs a benchmark in an empty folder.
 fn fresh(bench: &Bench, work: fn(&Bench) -> Result<Vec<Measured>>) -> Result<Vec<Measured>> {
     empty(&bench.folder)?;
     work(bench)
 }
 
-/// A benchmark of two builds in turn, each as often; the other stands where the plain tool did.
+/// Runs a benchmark of two builds alternately, equally often; the other build takes the peer's
+/// place.
 fn alternating(
     bench: &Bench,
     other: &Bench,
@@ -224,7 +226,7 @@ fn alternating(
 }
 
 impl Measured {
-    /// The same row, of which nothing was measured yet.
+    /// Returns a copy without runs.
     fn without_runs(&self) -> Self {
         let Self { row, unit, target, ref input, .. } = *self;
         let peer = Some((OTHER_BUILD, Vec::new()));
@@ -239,7 +241,7 @@ impl Measured {
     }
 }
 
-/// The folders and programs of benchmarks; those of `OWN_BUILDS` need no server.
+/// Prepares folders and programs of benchmarks; those of `OWN_BUILDS` need no server.
 fn prepare(needs_server: bool) -> Result<Bench> {
     let mut command = shell::cargo();
     command.args([
@@ -303,7 +305,7 @@ fn print(row: &Row, is_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Where rows are recorded.
+/// The file of recorded rows.
 fn history() -> PathBuf {
     shell::root().join("bench/history.ndjson")
 }
@@ -314,7 +316,7 @@ fn record(row: &Row) -> Result<()> {
     Ok(())
 }
 
-/// The middle run, or the mean of the two in the middle.
+/// Returns the median: the middle run, or the mean of the two in the middle.
 fn median(mut runs: Vec<f64>) -> f64 {
     assert!(!runs.is_empty(), "a row has at least one run");
     runs.sort_by(f64::total_cmp);
@@ -326,7 +328,7 @@ fn median(mut runs: Vec<f64>) -> f64 {
     }
 }
 
-/// Bytes in a time, as MB/s (10^6 bytes).
+/// Converts bytes and a duration to MB/s (10^6 bytes).
 fn megabytes_per_second(bytes: u64, took: std::time::Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a rate is printed with four digits")]
     let megabytes = bytes as f64 / 1e6;
@@ -341,7 +343,7 @@ fn machine() -> Result<String> {
     Ok(format!("{model}, {cores} cores"))
 }
 
-/// Refuses a machine that has other work; one that does not say is believed to have none.
+/// Refuses a loaded machine. If the load average cannot be read, the machine counts as idle.
 fn check_load(loadavg: &str) -> Result<()> {
     let load = loadavg.split(' ').next().and_then(|minute| minute.parse::<f64>().ok());
     match load {
@@ -352,7 +354,7 @@ fn check_load(loadavg: &str) -> Result<()> {
     }
 }
 
-/// The caches of a processor, by what the kernel says of them.
+/// Describes a processor's caches, as the kernel reports them.
 fn caches(folder: &Path) -> String {
     let caches = (0..8).filter_map(|index| {
         let read = |what: &str| {
@@ -365,7 +367,7 @@ fn caches(folder: &Path) -> String {
     caches.collect::<Vec<_>>().join(", ")
 }
 
-/// The vector instructions among what a processor says it has.
+/// Returns the vector instructions among the processor's flags.
 fn instructions(cpuinfo: &str) -> String {
     const KNOWN: [&str; 7] =
         ["avx2", "gfni", "vpclmulqdq", "avx512f", "avx512bw", "avx512_vbmi", "asimd"];

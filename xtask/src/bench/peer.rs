@@ -1,4 +1,4 @@
-//! What the same disk does under a plain tool, for comparison.
+//! The performance of the same disk with a plain tool, for comparison.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ pub(super) const COPY_AND_CHECK: &str = "cp+sync+cksum";
 /// Name of [`copy`].
 pub(super) const COPY: &str = "cp+sync";
 
-/// Writes each body as a file made durable before it gets its name, on as many threads.
+/// Writes each body as a file that is durable before it gets its name, on `threads` threads.
 pub(super) fn write_files(folder: &Path, threads: usize, bodies: &[&[u8]]) -> Result<Duration> {
     super::empty(folder)?;
     let next = AtomicUsize::new(0);
@@ -59,7 +59,7 @@ pub(super) fn copy_and_check(from: &Path, to: &Path) -> Result<Duration> {
     Ok(copied + checked)
 }
 
-/// Wall time of a program that must succeed.
+/// Runs a program that must succeed; returns its wall time.
 pub(super) fn timed(command: &mut Command) -> Result<Duration> {
     let begin = Instant::now();
     shell::run(command)?;

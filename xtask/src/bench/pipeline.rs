@@ -1,7 +1,7 @@
-//! From staging into glass and back, and the memory it takes.
+//! From staging to glass and back, and the memory it takes.
 //!
-//! Sets are full or nearly so: a short set pays for redundancy platters it does not fill, which is
-//! what a small archive costs, not how fast sealing is.
+//! Sets are full or nearly so. A short set pays for redundancy platters that it does not fill: that
+//! is the cost of a small archive, not the speed of sealing.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ const RESTORE_BODY: &[u8] =
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
 const RESTORE_POLL: Duration = Duration::from_millis(10);
 
-/// Plan, encode, write the sets with their redundancy, read back, release.
+/// Measures a seal: plan, encode, write the sets with their redundancy, read back, release.
 pub(super) fn seal(bench: &Bench) -> Result<Vec<Measured>> {
     let (from, to) = peer_file(bench)?;
     let server = Server::start_with_bucket(bench, &bench.folder.join("data"))?;
@@ -49,7 +49,8 @@ pub(super) fn seal(bench: &Bench) -> Result<Vec<Measured>> {
     }])
 }
 
-/// From the first restore request until every copy can be read; no mechanics emulated.
+/// Measures the time from the first restore request until every copy can be read; mechanical delays
+/// are off.
 pub(super) fn restore(bench: &Bench) -> Result<Vec<Measured>> {
     let (from, to) = peer_file(bench)?;
     let server = Server::start_with_bucket(bench, &bench.folder.join("data"))?;
@@ -70,7 +71,7 @@ pub(super) fn restore(bench: &Bench) -> Result<Vec<Measured>> {
     }])
 }
 
-/// Most memory the server ever held while it took, sealed and restored all of it.
+/// Measures the server's peak memory while it ingests, seals and restores everything.
 pub(super) fn memory(bench: &Bench) -> Result<Vec<Measured>> {
     let server = Server::start_with_bucket(bench, &bench.folder.join("data"))?;
     put(&server, 0)?;
@@ -134,7 +135,7 @@ fn restore_all(server: &Server, repeat: usize) -> Result<Duration> {
     Ok(begin.elapsed())
 }
 
-/// As many bytes as one round puts, in one file, and the name of its copy.
+/// Creates a file with as many bytes as one round puts; returns it and the path of its copy.
 fn peer_file(bench: &Bench) -> Result<(PathBuf, PathBuf)> {
     let from = bench.folder.join("peer-from");
     let body = noise(OBJECT_BYTES);

@@ -1,11 +1,11 @@
-//! The rack: blobs on one disk beside plain files, what a stream takes of memory, the index, the
+//! The rack: blobs on one disk compared with plain files, memory of a stream, the index, the
 //! controller, and the twin.
 //!
 //! Ours are the examples `rack_speed` of the crate `stacks`, `events` of `rack` and `speed` of
-//! `twin`. Plain files are written and read by the same program, in turn with ours. The disks of
-//! the rack are simulated and take no time; the one below their directories is real. What is cold
-//! was put out of the memory of this system; what is below it, as the host of a virtual machine,
-//! may have it.
+//! `twin`. Plain files are written and read by the same program, alternating with ours. The disks
+//! of the rack are simulated and take no time; the one below their directories is real. Cold means
+//! evicted from this system's page cache; a layer below it, such as the host of a virtual machine,
+//! may still cache the data.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,14 @@ use serde_json::Value;
 use super::{Bench, Measured};
 use crate::shell;
 
-/// Rounds of a blob and plain files.
+/// Rounds for a blob and plain files.
 const ROUNDS: usize = 5;
-/// MiB of the blob.
+/// Size of the blob in MiB.
 const MIB: &str = "1024";
-/// Objects in the index, unless somebody says otherwise.
+/// Objects in the index, unless the command says how many.
 const OBJECTS: [u32; 2] = [100_000, 1_000_000];
 
-/// Measures everything.
+/// Runs all measurements.
 pub(super) fn rack(bench: &Bench) -> Result<Vec<Measured>> {
     let [bytes, events, twin] = [
         example("fulgurite-stacks", "rack_speed")?,
@@ -45,9 +45,9 @@ pub(super) fn rack(bench: &Bench) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// What a processor does for a blob.
+/// Measures the CPU's work for a blob.
 fn coding(ours: &Path) -> Result<Vec<Measured>> {
-    /// The name of a figure and of its row, its target, and what it is of.
+    /// Names of the figure and of its row, target, and description.
     const ROWS: [[&str; 4]; 4] = [
         ["encode_cold", "15+3 encode", ">= 5", "from memory, GB/s of information"],
         ["sums", "sums of fragments", "none", "CRC-64/NVME, GB/s of all fragments"],
@@ -68,9 +68,9 @@ fn coding(ours: &Path) -> Result<Vec<Measured>> {
     Ok(rows.collect())
 }
 
-/// A blob put and got, and plain files.
+/// Measures a blob put and got, compared with plain files.
 fn blobs(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
-    /// Row, target, ours and the peer's figure, how the peer is called, and what is compared.
+    /// Row, target, our figure, the peer's figure, the peer's name, and description.
     const ROWS: [[&str; 6]; 5] = [
         ["put", ">= 0.85 x", "put", "write", "18 plain files, synced", "read back and told"],
         ["written and synced", "none", "lay", "write", "18 plain files, synced", "not read back"],
@@ -104,7 +104,7 @@ fn blobs(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// What a stream takes of memory.
+/// Measures the memory of a stream.
 fn memory(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     let folder = folder.display().to_string();
     let line = lines(ours, &["memory", &folder, MIB])?.pop().context("rack_speed says nothing")?;
@@ -122,7 +122,7 @@ fn memory(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     rows.into_iter().map(row).collect()
 }
 
-/// Bytes of an object in the index, and looks at it.
+/// Measures the bytes per object in the index, and lookups.
 fn index(ours: &Path, folder: &Path, count: u32) -> Result<Vec<Measured>> {
     let text = count.to_string();
     let folder = folder.display().to_string();
@@ -148,7 +148,7 @@ fn index(ours: &Path, folder: &Path, count: u32) -> Result<Vec<Measured>> {
     ])
 }
 
-/// Events a second of the controller, a day of reads.
+/// Measures events a second of the controller, with a day of reads.
 fn controller(ours: &Path) -> Result<Vec<Measured>> {
     let mut runs = Vec::new();
     for _ in 0..ROUNDS {
@@ -168,9 +168,9 @@ fn controller(ours: &Path) -> Result<Vec<Measured>> {
     rows.into_iter().map(row).collect()
 }
 
-/// The twin of the rack, a day, a year, and the paper.
+/// Measures the twin of the rack: a day, a year, and the paper.
 fn simulated(ours: &Path) -> Result<Vec<Measured>> {
-    /// The row, the one of its wall time, target, and what the example is told.
+    /// The row, the row of its wall time, target, and arguments of the example.
     type Run<'a> = (&'static str, &'static str, &'static str, &'a [&'a str]);
     let folder = shell::root().join("experiments/pelican").display().to_string();
     let runs: [Run<'_>; 3] = [

@@ -1,8 +1,8 @@
-//! How fast a lost catalog comes back out of logs and keys.
+//! How fast a lost catalog is rebuilt from logs and keys.
 //!
 //! The example `recover_staged` of the crate `archive` stages the objects, loses the catalog and
-//! recovers, all in one process. Rates are by the clock, with both by processor time: on a shared
-//! machine the clock measures the others.
+//! recovers, all in one process. Rates are by wall time, with both by CPU time: on a shared machine
+//! wall time includes the others' work.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::shell;
 const OBJECTS: u32 = 1_000_000;
 const OBJECT_BYTES: u32 = 200;
 
-/// The steps of a recovery that take time: name of the row, and in the report.
+/// The slow steps of a recovery: name of the row, and name in the report.
 const STEPS: [(&str, &str); 4] = [
     ("keys", "keys"),
     ("logs, entries opened", "logs"),
@@ -22,7 +22,7 @@ const STEPS: [(&str, &str); 4] = [
     ("rows written", "rows"),
 ];
 
-/// Recovers an archive of nothing but small staged objects.
+/// Recovers an archive with nothing but small staged objects.
 pub(super) fn recover(bench: &Bench) -> Result<Vec<Measured>> {
     let objects = bench.objects.unwrap_or(OBJECTS);
     let mut build = shell::cargo();

@@ -1,5 +1,6 @@
-//! The archive beside other S3 servers: the same requests over the same connections, on the same
-//! disk, in turn. MinIO syncs what it acknowledges, as we do; versitygw leaves that to the kernel.
+//! Compares the archive with other S3 servers: the same requests over the same connections, on the
+//! same disk, alternating. MinIO syncs before it acknowledges, as we do; versitygw leaves that to
+//! the kernel.
 //!
 //! Both are built from their Go modules, the first time; without Go the rows have no peer.
 
@@ -15,13 +16,13 @@ use super::server::{BUCKET, Server, stop};
 use super::{Bench, Measured, megabytes_per_second};
 use crate::shell;
 
-/// Times that each server is measured.
+/// How often each server is measured.
 const ROUNDS: usize = 5;
-/// Longest wait for a peer to answer.
+/// Longest wait for a peer to be ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const READY_POLL: Duration = Duration::from_millis(20);
 
-/// What is measured: bytes and number of objects, connections, and the names of its two rows.
+/// A workload: size and number of objects, connections, and the names of its two rows.
 struct Load {
     bytes: usize,
     count: usize,
@@ -54,13 +55,13 @@ const LOADS: [Load; 3] = [
     },
 ];
 
-/// A server to be compared with.
+/// A server for comparison.
 struct Peer {
     name: &'static str,
-    /// The program and its module, with the version that is known to build.
+    /// The program, and its module with a version that is known to build.
     program: &'static str,
     module: &'static str,
-    /// Its command line, for a folder and an address.
+    /// Returns its command line, for a folder and an address.
     arguments: fn(&Path, SocketAddr) -> Vec<String>,
 }
 
@@ -86,7 +87,7 @@ const PEERS: [Peer; 2] = [
     },
 ];
 
-/// Variables by which each takes the benchmark's keys.
+/// Environment variables with the benchmark's keys for each server.
 const KEYS: [(&str, &str); 4] = [
     ("MINIO_ROOT_USER", ACCESS_KEY),
     ("MINIO_ROOT_PASSWORD", SECRET_KEY),
@@ -94,7 +95,7 @@ const KEYS: [(&str, &str); 4] = [
     ("ROOT_SECRET_KEY", SECRET_KEY),
 ];
 
-/// PUT and GET of small and large objects.
+/// Measures PUT and GET of small and large objects.
 pub(super) fn s3(bench: &Bench) -> Result<Vec<Measured>> {
     let peers: Vec<(&Peer, PathBuf)> = PEERS
         .iter()
@@ -106,7 +107,7 @@ pub(super) fn s3(bench: &Bench) -> Result<Vec<Measured>> {
             }
         })
         .collect();
-    // By server, of each row the runs.
+    // The runs of each row, by server.
     let mut runs = vec![vec![Vec::new(); 2 * LOADS.len()]; 1 + peers.len()];
     for round in 0..ROUNDS {
         eprintln!("round {} of {ROUNDS}", round + 1);
@@ -152,7 +153,7 @@ fn add(runs: &mut [Vec<f64>], measured: Vec<f64>) {
     }
 }
 
-/// Puts and gets every load of one server.
+/// Puts and gets every load on one server.
 fn measure(server: SocketAddr) -> Result<Vec<f64>> {
     let mut found = Vec::new();
     for load in &LOADS {
@@ -177,14 +178,14 @@ fn measure(server: SocketAddr) -> Result<Vec<f64>> {
     Ok(found)
 }
 
-/// A peer that runs, stopped when it is dropped.
+/// A running peer, stopped when it is dropped.
 struct Running {
     child: Child,
     address: SocketAddr,
 }
 
 impl Peer {
-    /// Builds the program, unless it is there.
+    /// Builds the program, unless it exists.
     fn build(&self) -> Result<PathBuf> {
         let folder = shell::target().join("peers");
         let path = folder.join(self.program);

@@ -13,7 +13,7 @@ use crate::shell;
 
 /// Longest wait for a server to be ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a server that starts is asked.
+/// How often a starting server is polled.
 const READY_POLL: Duration = Duration::from_millis(5);
 /// Credentials, for server and administrator.
 const KEYS: [(&str, &str); 2] =
@@ -27,7 +27,7 @@ pub(super) struct Server {
     child: Child,
     binary: PathBuf,
     data: PathBuf,
-    /// Where it listens.
+    /// The address that it listens on.
     pub(super) address: SocketAddr,
     /// From starting the process to the first `200` of `/readyz`.
     pub(super) ready_after: Duration,
@@ -40,7 +40,7 @@ impl Server {
         let mut command = Command::new(&bench.binary);
         command.arg("serve").arg("--data").arg(data);
         command.args(["--listen", &address.to_string(), "--profile", "demo"]).envs(KEYS);
-        // Nothing is sealed before it is asked for, so that each row measures one thing.
+        // Nothing is sealed before the benchmark asks for it, so that each row measures one thing.
         command.env("FULGURITE_SEAL_STAGED_BYTES", "64GiB");
         let log = std::fs::File::create(bench.folder.join("serve.log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
@@ -61,7 +61,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The same, with the benchmarks' bucket.
+    /// Starts an archive, and creates the benchmarks' bucket.
     pub(super) fn start_with_bucket(bench: &Bench, data: &Path) -> Result<Self> {
         let server = Self::start(bench, data)?;
         let make = Request::sign(server.address, "PUT", BUCKET, &[], 0)?;
@@ -79,19 +79,19 @@ impl Server {
         Ok(())
     }
 
-    /// A signed PUT of a `DEEP_ARCHIVE` object.
+    /// Returns a signed PUT of a `DEEP_ARCHIVE` object.
     pub(super) fn put(&self, key: &str, bytes: usize) -> Result<Request> {
         let class = [("x-amz-storage-class", "DEEP_ARCHIVE")];
         Request::sign(self.address, "PUT", &format!("{BUCKET}/{key}"), &class, bytes)
     }
 
-    /// A signed RestoreObject with this body length.
+    /// Returns a signed RestoreObject with this body length.
     pub(super) fn restore(&self, key: &str, bytes: usize) -> Result<Request> {
         let path = format!("{BUCKET}/{key}?restore=");
         Request::sign(self.address, "POST", &path, &[], bytes)
     }
 
-    /// A signed HEAD.
+    /// Returns a signed HEAD.
     pub(super) fn head(&self, key: &str) -> Result<Request> {
         Request::sign(self.address, "HEAD", &format!("{BUCKET}/{key}"), &[], 0)
     }
@@ -104,7 +104,7 @@ impl Server {
         peer::timed(&mut command)
     }
 
-    /// Most memory the process held so far, in MiB.
+    /// Returns the peak memory of the process so far, in MiB.
     pub(super) fn memory_mib_max(&self) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -131,7 +131,7 @@ pub(super) fn stop(child: &mut Child) {
         }
         std::thread::sleep(READY_POLL);
     }
-    // It would not stop when asked; nothing of this run is kept.
+    // It did not stop; nothing of this run is kept.
     drop(child.kill());
     drop(child.wait());
 }

@@ -1,4 +1,4 @@
-//! How soon a server with a full catalog answers.
+//! How soon a server with a full catalog is ready.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::shell;
 
 const ROW_COUNT: u64 = 1_000_000;
 
-/// From the start of the process to `/readyz`.
+/// Measures the time from the start of the process to `/readyz`.
 pub(super) fn start(bench: &Bench) -> Result<Vec<Measured>> {
     let data = bench.folder.join("data");
     let mut fill = shell::program(&bench.fill_catalog);

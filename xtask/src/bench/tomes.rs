@@ -1,10 +1,10 @@
-//! The tomes: what a processor does for a block, checks, memory, a live set beside plain files on
+//! The tomes: the CPU's work for a block, checks, memory, a live set compared with plain files on
 //! one disk, and the twin.
 //!
 //! Ours are the examples `core_speed` of the crate `tome`, `tome_speed` of `tomes`, `bench_erasure`
-//! of `codes` and `speed` of `twin`. Plain files are written and read by the same program, in turn
-//! with ours. The disks of the tomes are simulated and take no time; the one below their
-//! directories is real. Waits of the protocol are not waited for, but in the row that says so.
+//! of `codes` and `speed` of `twin`. Plain files are written and read by the same program,
+//! alternating with ours. The disks of the tomes are simulated and take no time; the one below
+//! their directories is real. The protocol's delays are skipped, except in the rows that say so.
 
 use std::path::{Path, PathBuf};
 
@@ -14,23 +14,23 @@ use serde_json::Value;
 use super::{Bench, Measured};
 use crate::shell;
 
-/// Rounds of whatever is short, and of plain files in turn.
+/// Rounds of short measurements, and of those that alternate with plain files.
 const ROUNDS: usize = 5;
-/// MiB of users that are put at once, and that are read.
+/// MiB of user data that are put at once, and that are read.
 const PUT_MIB: &str = "64";
 const READ_MIB: &str = "256";
 /// Blocks of each tome whose group is checked.
 const CHECKED: &str = "1000000";
-/// Blocks of the tomes whose memory is looked at, unless somebody says otherwise.
+/// Blocks of the tomes whose memory is measured, unless the command says how many.
 const BLOCKS: [u32; 2] = [1_000_000, 10_000_000];
 /// Simulated cycles of a group.
 const CYCLES: &str = "200000";
-/// How long a group lives, by another solver of the chain's equations: 1.402e10 h.
+/// Mean time to data loss of a group, from another solver of the Markov chain: 1.402e10 h.
 const TARGET_H: &str = "14,020 within 1 %";
-/// Puts of a block.
+/// Number of puts of a block.
 const PUTS: &str = "200";
 
-/// Measures everything.
+/// Runs all measurements.
 pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measured>> {
     let core = example("fulgurite-tome", "core_speed")?;
     let codes = example("fulgurite-codes", "bench_erasure")?;
@@ -56,9 +56,9 @@ pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// What a processor does for a block.
+/// Measures the CPU's work for a block.
 fn coding(ours: &Path) -> Result<Vec<Measured>> {
-    /// The name of a figure and of its row, its target, and what it is of.
+    /// Names of the figure and of its row, target, and description.
     const ROWS: [[&str; 4]; 8] = [
         ["signature_hot", "signature, in cache", ">= 5", "a block signed"],
         ["signature_cold", "signature, from memory", ">= 5", "a block signed"],
@@ -84,7 +84,7 @@ fn coding(ours: &Path) -> Result<Vec<Measured>> {
     Ok(rows.collect())
 }
 
-/// All parity of a segment and of a group at once.
+/// Measures encoding all parity of a segment and of a group at once.
 fn parity(ours: &Path) -> Result<Vec<Measured>> {
     const ROWS: [[&str; 2]; 4] = [
         ["62+2:131072:2:hot", "62+2 encode, one stripe again and again"],
@@ -106,7 +106,8 @@ fn parity(ours: &Path) -> Result<Vec<Measured>> {
     Ok(rows.collect())
 }
 
-/// Objects put and protected, beside plain files of as many bytes as that wrote.
+/// Measures objects put and protected, compared with plain files of the same number of written
+/// bytes.
 fn written(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     let (rounds, folder) = (ROUNDS.to_string(), folder.display().to_string());
     let found = lines(ours, &["written", &folder, PUT_MIB, &rounds])?;
@@ -140,7 +141,7 @@ fn written(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     ])
 }
 
-/// The same once by a clock that goes by itself.
+/// Measures the same once in real time, with all delays.
 fn rests(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     let line = last(ours, &["rests", &folder.display().to_string(), PUT_MIB])?;
     let input = format!(
@@ -153,7 +154,7 @@ fn rests(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     rows.into_iter().map(row).collect()
 }
 
-/// Objects got, and plain files read.
+/// Measures objects got, compared with plain files.
 fn read(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     let (rounds, folder) = (ROUNDS.to_string(), folder.display().to_string());
     let found = lines(ours, &["read", &folder, READ_MIB, &rounds])?;
@@ -179,7 +180,7 @@ fn read(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// What a synced row more costs a put.
+/// Measures how much an additional synced row would cost a put.
 fn synced(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     let line = last(ours, &["rows", &folder.display().to_string(), PUTS])?;
     let input = |of: &str, most: f64| {
@@ -199,9 +200,9 @@ fn synced(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     ])
 }
 
-/// 16 tomes compare their group.
+/// Measures a check of a group by 16 tomes.
 fn checks(ours: &Path) -> Result<Vec<Measured>> {
-    /// Rows of each number of damaged blocks: of time and of bytes.
+    /// Rows for each number of damaged blocks: time and bytes.
     const ROWS: [[&str; 2]; 3] = [
         ["check, all agree", "check, all agree, exchanged"],
         ["check, 1 block damaged", "check, 1 block damaged, exchanged"],
@@ -224,7 +225,7 @@ fn checks(ours: &Path) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// How long a group lives.
+/// Measures the mean time to data loss of a group.
 fn lives(ours: &Path) -> Result<Vec<Measured>> {
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
@@ -253,7 +254,7 @@ fn lives(ours: &Path) -> Result<Vec<Measured>> {
     ])
 }
 
-/// A year of 1,000 tomes.
+/// Simulates a year of 1,000 tomes.
 fn year(ours: &Path) -> Result<Measured> {
     let mut runs = Vec::new();
     let mut input = String::new();
@@ -272,7 +273,7 @@ fn year(ours: &Path) -> Result<Measured> {
     Ok(plain("a year of 1,000 tomes", runs, "ms", "<= 60 s", input))
 }
 
-/// Bytes that a tome takes for a block.
+/// Measures a tome's memory per block.
 fn memory(ours: &Path, blocks: u32) -> Result<Vec<Measured>> {
     let line = last(ours, &["memory", &blocks.to_string()])?;
     let input = format!(
@@ -304,7 +305,7 @@ fn lines(program: &Path, words: &[&str]) -> Result<Vec<Value>> {
     text.lines().map(line).collect()
 }
 
-/// The only line of a run, or its last one.
+/// Returns the last line of a run.
 fn last(program: &Path, words: &[&str]) -> Result<Value> {
     lines(program, words)?.pop().with_context(|| format!("{} says nothing", program.display()))
 }

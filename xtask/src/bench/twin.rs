@@ -1,9 +1,9 @@
-//! The speed of the digital twin: engine, controller, fleets, and SimPy beside them.
+//! The speed of the digital twin: engine, controller, fleets, and SimPy for comparison.
 //!
-//! Ours is the example `speed` of the crate `twin`, one measurement a process. Times are processor
-//! times unless the row says so: on a shared machine the clock measures the others. SimPy runs in
-//! an environment made here from `bench/peers/simpy/requirements.txt`; without Python or a package
-//! index it is left out with a line that says so.
+//! Ours is the example `speed` of the crate `twin`, one measurement per process. Times are CPU
+//! times unless the row says so: on a shared machine wall time includes the others' work. SimPy
+//! runs in an environment created here from `bench/peers/simpy/requirements.txt`; without Python or
+//! a package index it is left out with a line that says so.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,14 +14,14 @@ use serde_json::Value;
 use super::{Bench, Measured};
 use crate::shell;
 
-/// Runs of the short measurements.
+/// Rounds of the short measurements.
 const ROUNDS: usize = 5;
-/// The unit of rates; the input says what an event is.
+/// The unit of rates; the input defines what an event is.
 const EVENTS: &str = "M events/s";
 /// Customers of the queue, ours and SimPy's.
 const CUSTOMERS: [&str; 2] = ["2000000", "100000"];
 
-/// Measures everything.
+/// Runs all measurements.
 pub(super) fn twin(bench: &Bench) -> Result<Vec<Measured>> {
     let ours = example()?;
     let mut rows = intervals(&ours)?;
@@ -33,7 +33,7 @@ pub(super) fn twin(bench: &Bench) -> Result<Vec<Measured>> {
     Ok(rows)
 }
 
-/// Every statement of the paper, as `fulgurite twin paper` looks at them.
+/// Measures `fulgurite twin paper`, which checks every statement of the paper.
 fn paper() -> Result<Measured> {
     let mut build = shell::cargo();
     shell::run(build.args(["build", "--release", "--package", "fulgurite"]))?;
@@ -47,7 +47,7 @@ fn paper() -> Result<Measured> {
     Ok(plain("paper, wall time", vec![wall], "s", "<= 150", input))
 }
 
-/// Events a second on one core.
+/// Measures events a second on one core.
 fn intervals(ours: &Path) -> Result<Vec<Measured>> {
     let rows = [
         ("events, IOPS", "events by the clock, IOPS", "silica", ">= 6"),
@@ -80,7 +80,7 @@ fn intervals(ours: &Path) -> Result<Vec<Measured>> {
     Ok(measured)
 }
 
-/// Half a year of one library; a month of a hundred.
+/// Measures half a year of one library, and a month of a hundred.
 fn long(ours: &Path) -> Result<Vec<Measured>> {
     let half = run(ours, &["six-months"])?;
     let fleet = run(ours, &["fleet", "100", "30"])?;
@@ -117,7 +117,7 @@ fn long(ours: &Path) -> Result<Vec<Measured>> {
     ])
 }
 
-/// One step of the controller while 100,000 requests wait.
+/// Measures one step of the controller while 100,000 requests wait.
 fn decisions(ours: &Path) -> Result<Vec<Measured>> {
     const ROWS: [(&str, &str); 3] = [
         ("silica", "decision p99, silica"),
@@ -140,7 +140,7 @@ fn decisions(ours: &Path) -> Result<Vec<Measured>> {
     Ok(measured.collect())
 }
 
-/// The mean cost of an event against the length of the queue.
+/// Measures the mean cost of an event against the length of the queue.
 fn curve(ours: &Path) -> Result<Vec<Measured>> {
     const ROWS: [(&str, &str); 4] = [
         ("1000", "event, 1e3 waiting"),
@@ -163,7 +163,7 @@ fn curve(ours: &Path) -> Result<Vec<Measured>> {
     Ok(measured)
 }
 
-/// M/M/20 on the engine's agenda, and in SimPy.
+/// Measures M/M/20 on the engine's agenda, and in SimPy.
 fn queue(ours: &Path, bench: &Bench) -> Result<Measured> {
     let simpy = simpy(bench).inspect_err(|error| eprintln!("skipped: peer SimPy: {error:#}")).ok();
     let (mut own, mut peer) = (Vec::new(), Vec::new());
@@ -193,7 +193,7 @@ fn queue(ours: &Path, bench: &Bench) -> Result<Measured> {
     })
 }
 
-/// A Python with SimPy.
+/// Returns a Python with SimPy.
 fn simpy(bench: &Bench) -> Result<PathBuf> {
     let folder = bench.folder.join("simpy");
     shell::read(shell::program("python3").args(["-m", "venv"]).arg(&folder))

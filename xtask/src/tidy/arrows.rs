@@ -1,32 +1,32 @@
-//! Which crate may use which: arrows point down only.
+//! Which crate may depend on which: arrows point down only.
 //!
-//! ARCHITECTURE.md's code map says it, and is read here: there is one copy of it. A new arrow is a
-//! design note first, then a word there.
+//! They are read from the code map in ARCHITECTURE.md, so there is only one copy. A new arrow needs
+//! a design note first, then an entry in the map.
 
 use std::collections::BTreeMap;
 
 use super::{Finding, Source};
 
-/// Where the map is.
+/// The file with the map.
 pub(super) const MAP: &str = "ARCHITECTURE.md";
-/// The project's own tool, which builds all of them and uses none.
+/// The project's own tool, which builds all crates and depends on none.
 const TOOL: &str = "xtask";
-/// Tables of a manifest that make arrows, and whether they are those of its tests.
+/// Manifest tables with dependencies, and whether they are for tests only.
 const TABLES: [(&str, bool); 3] =
     [("dependencies", false), ("dev-dependencies", true), ("build-dependencies", false)];
 
-/// What every crate may use of the others; a crate that is not on it may not exist.
+/// The allowed dependencies of every crate; a crate that is not in the map may not exist.
 type Map<'a> = BTreeMap<&'a str, Allowed<'a>>;
 
-/// What a crate may use.
+/// The allowed dependencies of a crate.
 #[derive(Default)]
 struct Allowed<'a> {
     used: Vec<&'a str>,
-    /// Its tests may, too.
+    /// Additional ones for its tests.
     by_tests: Vec<&'a str>,
 }
 
-/// Rows of the map that make no sense, and arrows of manifests that it does not have.
+/// Returns invalid rows of the map, and dependencies in manifests that the map does not allow.
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let map = sources.iter().find(|source| source.path == MAP);
@@ -37,8 +37,8 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
 }
 
 /// Reads rows of the form `` | `crate` | what it is | what it may use | ``. The last cell names
-/// crates above it, or says "-", "all above", "all above but" some, or "all"; behind "; tests: " it
-/// names those that its tests may use beside them.
+/// crates above it, or is "-", "all above", "all above but" some, or "all"; after "; tests: " it
+/// names additional ones for its tests.
 fn read<'a>(source: &'a Source, findings: &mut Vec<Finding>) -> Map<'a> {
     let mut map = Map::new();
     let mut above: Vec<&str> = Vec::new();
@@ -68,7 +68,7 @@ fn read<'a>(source: &'a Source, findings: &mut Vec<Finding>) -> Map<'a> {
     map
 }
 
-/// Arrows of one manifest that the map does not have.
+/// Returns dependencies of one manifest that the map does not allow.
 fn arrows(map: &Map<'_>, manifest: &Source) -> Vec<Finding> {
     let crate_name = match manifest.path.split('/').collect::<Vec<_>>()[..] {
         ["crates", name, "Cargo.toml"] => name,

@@ -1,30 +1,29 @@
-//! No circle of files inside a crate: what a file needs must not need the file.
+//! No dependency cycles between files of a crate.
 //!
-//! A file needs another if it names something of it by a path from the root of the crate,
-//! `crate::...`, in a `use` or anywhere. A name that a module passes on (`pub use`) is the file's
-//! that has it, so that a list of what a crate offers is in no circle. Between a folder's module
-//! and the files of the folder names go by `self` and `super`: that is the folder's own affair.
-//! Tests are not looked at.
+//! A file depends on another if it names an item of it by a path from the root of the crate,
+//! `crate::...`, in a `use` or anywhere. A re-exported name (`pub use`) counts for the file that
+//! defines it, so a list of a crate's exports is in no cycle. Between a folder's module and the
+//! files of the folder, names use `self` and `super`: those do not count. Tests are ignored.
 //!
 //! ```text
 //!   a.rs: use crate::B;      lib.rs: pub use b::B;      b.rs: crate::a::read()
-//!   a.rs --> b.rs --> a.rs   is a circle: some of what a.rs has belongs into a file of its own
+//!   a.rs --> b.rs --> a.rs   is a cycle: some of the items of a.rs belong in their own file
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Source};
 
-/// An arrow that closes a circle and stays for now.
+/// A dependency that closes a cycle and is tolerated for now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exception {
-    /// The file that needs the other.
+    /// The dependent file.
     pub(super) from: &'static str,
     pub(super) to: &'static str,
     pub(super) reason: &'static str,
 }
 
-/// Arrows that close circles today, each with what it would take to turn it round.
+/// Dependencies that close cycles today, each with what it would take to reverse it.
 pub(super) const EXCEPTIONS: &[Exception] = &[Exception {
     from: "crates/archive/src/ground.rs",
     to: "crates/archive/src/jobs/workers.rs",
@@ -32,13 +31,13 @@ pub(super) const EXCEPTIONS: &[Exception] = &[Exception {
              takes bells apart from the mail",
 }];
 
-/// The modules of a crate by their paths, without `crate`, and where each is.
+/// The modules of a crate by their paths, without `crate`, and their files.
 type Modules<'a> = BTreeMap<Path, &'a Source>;
 type Path = Vec<String>;
-/// What each file needs of the same crate.
+/// The dependencies of each file within its crate.
 type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Circles that no exception opens, and exceptions that open none.
+/// Returns cycles that no exception breaks, and exceptions that break none.
 pub(super) fn check(sources: &[Source], exceptions: &[Exception]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Modules<'_>> = BTreeMap::new();
     for source in sources {
@@ -69,7 +68,7 @@ fn surplus(exception: &Exception, why: &str) -> Finding {
     Finding { path: exception.from.to_owned(), line: 0, message }
 }
 
-/// One circle of each knot, a short one.
+/// Returns one short cycle of each strongly connected component.
 fn circles(arrows: &Arrows<'_>) -> Vec<Finding> {
     let (mut findings, mut known) = (Vec::new(), BTreeSet::new());
     for (from, needed) in arrows {
@@ -89,7 +88,7 @@ fn circles(arrows: &Arrows<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The shortest way from one file to another along arrows, both included.
+/// Returns the shortest path from one file to another, both included.
 fn way<'a>(arrows: &Arrows<'a>, from: &str, to: &str) -> Option<Vec<&'a str>> {
     let (from, _) = arrows.get_key_value(from)?;
     let mut ways = vec![vec![*from]];
@@ -110,11 +109,11 @@ fn way<'a>(arrows: &Arrows<'a>, from: &str, to: &str) -> Option<Vec<&'a str>> {
     None
 }
 
-/// The crate and the path of a module, if the file is one that is not all tests.
+/// Returns the crate and the path of a module, unless the file contains only tests.
 fn module(source: &Source) -> Option<(&str, Path)> {
     let (name, file) = source.path.strip_prefix("crates/")?.split_once("/src/")?;
     let file = file.strip_suffix(".rs").filter(|_| !source.is_test())?;
-    // A program has its own modules, and names those of its library like any other crate.
+    // A program has its own modules, and names those of its library like those of any other crate.
     if file == "main" || file.starts_with("bin/") {
         return None;
     }
@@ -127,7 +126,7 @@ fn words(text: &str, between: &str) -> Path {
     text.split(between).map(str::to_owned).collect()
 }
 
-/// What each file of a crate needs.
+/// Returns the dependencies of each file of a crate.
 fn arrows_of<'a>(modules: &Modules<'a>) -> Vec<(&'a str, BTreeSet<&'a str>)> {
     let texts: BTreeMap<&Path, String> =
         modules.iter().map(|(path, source)| (path, code(&source.text))).collect();
@@ -145,10 +144,10 @@ fn arrows_of<'a>(modules: &Modules<'a>) -> Vec<(&'a str, BTreeSet<&'a str>)> {
     modules.iter().map(needs).collect()
 }
 
-/// A name is passed on from hand to hand no more often than this.
+/// Longest chain of re-exports that is followed.
 const OFFERS_DEEP: usize = 8;
 
-/// The module that has a name: as far as the path goes, and from there to whom it is passed on.
+/// Returns the module that defines a name: follows the path through modules, and then re-exports.
 fn owner(
     modules: &Modules<'_>,
     offers: &BTreeMap<Path, BTreeMap<String, Path>>,
@@ -174,14 +173,14 @@ fn owner(
     at
 }
 
-/// The text without comments and without a module of tests at its end.
+/// Returns the text without comments and without a test module at its end.
 fn code(text: &str) -> String {
     let lines = text.lines().take_while(|line| !line.starts_with("mod tests {"));
     let lines = lines.map(|line| line.split_once("//").map_or(line, |(code, _)| code));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The statements of a text that pass names on.
+/// Returns the re-exporting statements of a text.
 fn passing_on(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(';').filter_map(|statement| {
         let at = statement.rfind("pub use ").or_else(|| {
@@ -196,7 +195,7 @@ fn without_passing_on(text: &str) -> String {
     passing_on(text).fold(text.to_owned(), |text, statement| text.replace(statement, ""))
 }
 
-/// Names that a module passes on, and where from, from the root of the crate.
+/// Returns the names that a module re-exports, with their paths from the root of the crate.
 fn passed_on(path: &[String], text: &str) -> BTreeMap<String, Path> {
     let mut offers = BTreeMap::new();
     for statement in passing_on(text) {
@@ -219,7 +218,7 @@ fn passed_on(path: &[String], text: &str) -> BTreeMap<String, Path> {
     offers
 }
 
-/// All paths of a text that begin at the root of its crate, from there on.
+/// Returns all paths in a text that begin at the root of the crate, without `crate`.
 fn names(text: &str) -> Vec<Path> {
     let mut paths = Vec::new();
     for (at, root) in text.match_indices("crate::") {
@@ -231,8 +230,8 @@ fn names(text: &str) -> Vec<Path> {
     paths.into_iter().map(|(path, _)| path).collect()
 }
 
-/// Reads one tree, `a::{b, c::d as e}`, behind `stem`: its paths, each with the name it goes by.
-/// What is left of the text.
+/// Parses one use tree, `a::{b, c::d as e}`, below `stem`; appends its paths, each with the name it
+/// is bound to, and returns the rest of the text.
 fn grow<'a>(text: &'a str, stem: &[String], paths: &mut Vec<(Path, String)>) -> &'a str {
     let mut stem = stem.to_vec();
     let mut rest = text.trim_start();
@@ -247,7 +246,7 @@ fn grow<'a>(text: &'a str, stem: &[String], paths: &mut Vec<(Path, String)>) -> 
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let (word, behind) = rest.split_at(end);
         if word.is_empty() {
-            // A star, or what is no path: nothing more is known than the stem.
+            // A glob, or something that is no path: only the stem is known.
             paths.push((stem, String::new()));
             return behind.strip_prefix('*').unwrap_or_else(|| skip(behind));
         }
@@ -265,14 +264,14 @@ fn grow<'a>(text: &'a str, stem: &[String], paths: &mut Vec<(Path, String)>) -> 
     }
 }
 
-/// The name behind `as`, and what is behind that.
+/// Parses the name after `as`; returns it and the text after it.
 fn alias(text: &str) -> Option<(&str, &str)> {
     let name = text.trim_start().strip_prefix("as ")?.trim_start();
     let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
     Some(name.split_at(end))
 }
 
-/// The text behind its first character, so that reading always goes on.
+/// Returns the text after its first character, so that parsing always advances.
 fn skip(text: &str) -> &str {
     let mut chars = text.chars();
     chars.next();

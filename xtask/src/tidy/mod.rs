@@ -18,11 +18,11 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::shell;
 
-/// A place that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     path: String,
-    /// From 1; 0 is the whole file.
+    /// Counted from 1; 0 means the whole file.
     line: usize,
     message: String,
 }
@@ -39,7 +39,7 @@ impl fmt::Display for Finding {
 /// A text file of the project.
 #[derive(Clone, Debug)]
 struct Source {
-    /// From the root, with `/`.
+    /// Relative to the root, with `/`.
     path: String,
     text: String,
 }
@@ -49,7 +49,7 @@ impl Source {
         self.path.rsplit_once('.').is_some_and(|(_, last)| last == extension)
     }
 
-    /// Whether the file holds nothing but tests.
+    /// Returns whether the file contains only tests.
     fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self.path.starts_with("tests/")
@@ -75,7 +75,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Every finding of every rule.
+/// Returns the findings of all rules.
 fn check(sources: &[Source]) -> Vec<Finding> {
     let each = sources.iter().flat_map(|s| rules::ALL.iter().flat_map(|rule| rule(s)));
     let mut findings: Vec<Finding> = each.collect();
@@ -106,7 +106,8 @@ fn walk(root: &Path) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Folders that hold no source: build output, the version store, environments, archives.
+/// Returns whether an entry belongs to the source; excludes build output, the version store,
+/// environments and archives.
 fn is_ours(entry: &DirEntry) -> bool {
     let name = entry.file_name().to_string_lossy();
     let is_skipped = ["target", "__pycache__", "fulgurite-data"].contains(&name.as_ref())

@@ -1,18 +1,18 @@
-//! Rules over single files, and two that hold documents against manifests.
+//! Rules for single files, and two that compare documents with manifests.
 //!
-//! A rule looks at text, not at syntax: it must be short enough to be believed at a glance.
+//! A rule looks at text, not at syntax: it must be short enough to be verified at a glance.
 
 use super::{Finding, Source};
 
-/// Longest source file that is not all tests.
+/// Longest source file, unless it contains only tests.
 const FILE_LINES_MAX: usize = 800;
 /// Longest line of a source file.
 const LINE_CHARS_MAX: usize = 100;
 
-/// Where every dependency has its sentence of reason, and every note its line.
+/// The index that gives a reason for every dependency and lists every design note.
 pub(super) const DESIGN_INDEX: &str = "docs/design/README.md";
 
-/// Rules that see one file at a time.
+/// Rules for one file at a time.
 pub(super) const ALL: [fn(&Source) -> Vec<Finding>; 6] =
     [file_length, line_length, ascii, module_docs, unfinished_work, debugging_macros];
 
@@ -25,7 +25,7 @@ pub(super) fn file_length(source: &Source) -> Vec<Finding> {
     vec![source.finding(0, format!("{lines} lines; at most {FILE_LINES_MAX}"))]
 }
 
-/// Lines fit two windows side by side. Tables of documents and manifests cannot be broken.
+/// Lines fit two windows side by side. Tables in documents and manifests cannot be wrapped.
 pub(super) fn line_length(source: &Source) -> Vec<Finding> {
     if source.is("md") || source.is("toml") {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn line_length(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// What cannot be typed on every keyboard cannot be searched for.
+/// Only characters that can be typed on every keyboard can be searched for.
 pub(super) fn ascii(source: &Source) -> Vec<Finding> {
     each_line(source, |line| {
         let strange = line.chars().find(|c| !c.is_ascii())?;
@@ -44,7 +44,7 @@ pub(super) fn ascii(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// Every module says what it is, why, and what it is not.
+/// Every module documents what it is, why, and what it is not.
 pub(super) fn module_docs(source: &Source) -> Vec<Finding> {
     let opening = if source.is("rs") {
         "//! "
@@ -59,9 +59,9 @@ pub(super) fn module_docs(source: &Source) -> Vec<Finding> {
     vec![source.finding(1, format!("a module begins with its documentation, `{opening}`"))]
 }
 
-/// Work that is left undone has an issue, or is done.
+/// Unfinished work has an issue, or is finished.
 pub(super) fn unfinished_work(source: &Source) -> Vec<Finding> {
-    // Spelled apart, so that this file keeps its own rule.
+    // Split, so that this file obeys its own rule.
     let never = [concat!("FIX", "ME"), concat!("XX", "X")];
     let numbered = concat!("TO", "DO");
     if source.is("md") {
@@ -77,7 +77,7 @@ pub(super) fn unfinished_work(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// Macros of a working day that must not be committed.
+/// Debugging macros must not be committed.
 pub(super) fn debugging_macros(source: &Source) -> Vec<Finding> {
     let never = [concat!("dbg", "!("), concat!("todo", "!("), concat!("unimplemented", "!(")];
     if !source.is("rs") {
@@ -128,7 +128,7 @@ fn each_line(source: &Source, rule: impl Fn(&str) -> Option<String>) -> Vec<Find
     lines.filter_map(|(at, line)| Some(source.finding(at + 1, rule(line)?))).collect()
 }
 
-/// Whether `word` stands in `line` on its own, not as a part of a longer word.
+/// Returns whether `word` occurs in `line` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');

@@ -1,4 +1,4 @@
-//! Every rule against a sample it must refuse and one it must let pass.
+//! Every rule against a sample that it must refuse and one that it must accept.
 
 use super::circles::Exception;
 use super::{Finding, Source, arrows, circles, rules};
@@ -7,7 +7,7 @@ fn source(path: &str, text: &str) -> Source {
     Source { path: path.to_owned(), text: text.to_owned() }
 }
 
-/// `rule` finds something in exactly these lines of `text` at `path`.
+/// Asserts that `rule` finds something in exactly these lines of `text` at `path`.
 fn check(rule: fn(&Source) -> Vec<Finding>, path: &str, text: &str, lines: &[usize]) {
     let found = rule(&source(path, text)).into_iter().map(|finding| finding.line);
     assert_eq!(found.collect::<Vec<_>>(), lines);
@@ -69,7 +69,7 @@ const MAP: &str = "| crate | what | may use |
 | `fulgurite` | the program | all |
 ";
 
-/// What is said of a manifest at `path`, on this map.
+/// Asserts the findings about a manifest at `path`, with this map.
 #[track_caller]
 fn check_arrows(map: &str, path: &str, manifest: &str, expected: &[&str]) {
     let found = arrows::check(&[source(arrows::MAP, map), source(path, manifest)]);
@@ -127,7 +127,7 @@ fn a_map_that_points_up_is_refused() {
     assert_eq!((found[0].line, found[0].message.as_str()), (1, "units is not above glass"));
 }
 
-/// What is said of the files of a crate, by name and text, with these exceptions.
+/// Asserts the findings about the files of a crate, by name and text, with these exceptions.
 #[track_caller]
 fn check_circles(files: &[(&str, &str)], exceptions: &[Exception], expected: &[&str]) {
     let source = |(name, text): &(&str, &str)| source(&format!("crates/rack/src/{name}.rs"), text);

@@ -1,4 +1,4 @@
-//! Slots are counted, idle connections give way in their order, busy ones never do.
+//! Slots are counted, idle connections are evicted longest-idle first, busy ones never are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,8 @@ async fn slots_are_freed_by_their_last_holder() {
 async fn the_longest_idle_gives_way() {
     let connections = Connections::new(3, PROTECTED);
     let slots = [connections.slot().await, connections.slot().await, connections.slot().await];
-    // The first has asked and is idle again: it is the youngest. The second is at work.
+    // The first has served a request and is idle again, so it is the most recently idle. The second
+    // is busy.
     drop(slots[0].begin());
     let busy = slots[1].begin();
     connections.end_oldest(Instant::now());

@@ -1,4 +1,4 @@
-//! Handshakes beside a thousand strangers, on real sockets.
+//! Handshakes next to a thousand unauthenticated connections, on real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -20,10 +20,10 @@ const LIMITS: HandshakeLimits = HandshakeLimits {
     within: Duration::from_secs(10),
     peers: 3,
 };
-/// How a peer shows who it is.
+/// The bytes by which a peer authenticates.
 const WORD: &[u8; 4] = b"peer";
 
-/// A listener, those whom it lets in, and what stops it.
+/// A listener, the peers that it accepts, and its stop switch.
 struct Door {
     address: SocketAddr,
     peers: mpsc::Receiver<Peer<TcpStream>>,
@@ -48,7 +48,7 @@ impl Door {
         Self { address, peers, stop, accepting }
     }
 
-    /// A peer that comes, and what it is to the listener.
+    /// Connects and authenticates a peer; returns its socket and the listener's side of it.
     async fn join(&mut self) -> (TcpStream, Peer<TcpStream>) {
         let mut socket = TcpStream::connect(self.address).await.unwrap();
         socket.write_all(WORD).await.unwrap();

@@ -1,5 +1,5 @@
-//! Many who connect, never say who they are, and come again when they are closed: silent, slow, or
-//! with half of a connection ended.
+//! Many clients that connect, never authenticate, and reconnect when they are closed: silent, slow,
+//! or half-closed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 const STRANGERS: usize = 1000;
 /// Descriptors that the test needs for everything else: both ends are in one process.
 const RESERVE: u64 = 1000;
-/// What a client of TLS begins with: half a kilobyte is to follow.
+/// The beginning of a TLS ClientHello; half a kilobyte would follow.
 pub(crate) const HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
-/// As many as there are descriptors for, from now until this is dropped. All have connected once.
-/// Those that say something say no more than this.
+/// Keeps as many strangers connecting as descriptors allow until the returned set is dropped.
+/// Returns once each has connected. Those that send anything begin with `opening`.
 pub(crate) async fn besiege(address: SocketAddr, opening: &'static [u8]) -> JoinSet<()> {
     let count = count();
     let connected = Arc::new(AtomicUsize::new(0));
@@ -66,14 +66,14 @@ async fn annoy(mut socket: TcpStream, number: usize, opening: &[u8]) {
         _ => {
             let _ = socket.write_all(opening).await;
             let _ = socket.shutdown().await;
-            // Who has gone so does not come again at once.
+            // Delays the reconnect after a half-close.
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
     while let Ok(1..) = socket.read(&mut heard).await {}
 }
 
-/// A thousand, or as many as this process may have sockets for.
+/// Returns a thousand, or as many as this process may have sockets for.
 #[allow(clippy::print_stderr, reason = "a test says what it could not do")]
 fn count() -> usize {
     let limit = getrlimit(Resource::Nofile);

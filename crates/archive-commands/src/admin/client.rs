@@ -1,4 +1,4 @@
-//! A client of the admin API: one method a call, each signed under the operator's key.
+//! A client of the admin API: one method per call, each call signed under the operator's key.
 
 use std::path::PathBuf;
 
@@ -45,16 +45,17 @@ enum Line {
 struct Progress {
     #[serde(default)]
     pipeline: String,
-    /// Bytes of tracks that were written or read.
+    /// Bytes of tracks written or read so far.
     #[serde(default)]
     bytes_done: u64,
-    /// Of so many, as far as is known; none before that.
+    /// Total bytes, as far as known; 0 before that.
     #[serde(default)]
     bytes_total: u64,
 }
 
 impl Progress {
-    /// Shows how far a call is. What a seal does besides is told only when it is not sealing.
+    /// Shows the progress of a call. For a seal that is not sealing, also what the pipeline does
+    /// instead.
     fn show(self, bar: &ProgressBar, is_seal: bool) {
         bar.set_length(self.bytes_total);
         bar.set_position(self.bytes_done);
@@ -89,7 +90,8 @@ impl AdminFailure {
 }
 
 impl AdminClient {
-    /// The server that is meant, or that of the data directory, if it answers.
+    /// Returns a client of the given server, or of the server of the data directory if that
+    /// answers.
     pub async fn serving(
         remote: &RemoteArgs,
         data: impl FnOnce() -> anyhow::Result<PathBuf>,
@@ -101,11 +103,11 @@ impl AdminClient {
             return Ok(None);
         }
         let client = Self::new(&remote.resolve_operator()?)?;
-        // A server that was killed leaves its file behind.
+        // A killed server leaves its file behind.
         Ok(client.answers().await.then_some(client))
     }
 
-    /// A client of the server `remote`.
+    /// Creates a client of the server `remote`.
     pub fn new(remote: &Remote) -> anyhow::Result<Self> {
         let http = http_builder(&remote.trust)
             .map_err(|reason| Coded::new(Exit::Config, reason))?
@@ -116,13 +118,13 @@ impl AdminClient {
         Ok(Self { http, endpoint, keys })
     }
 
-    /// Seals everything staged; `waits` for what goes to tiers of objects as well.
+    /// Seals everything staged; with `waits`, also waits for moves to tiers of objects.
     pub async fn seal(&self, waits: bool, is_quiet: bool) -> anyhow::Result<SealReport> {
         let query: &[_] = if waits { &[("wait", "true".to_owned())] } else { &[] };
         self.follow("seal", "seal", query, is_quiet).await
     }
 
-    /// Reads platters whole: one, or all.
+    /// Reads one platter whole, or all.
     pub async fn verify(
         &self,
         platter: Option<PlatterId>,
@@ -132,7 +134,7 @@ impl AdminClient {
         self.follow("verify", "verify", &query, is_quiet).await
     }
 
-    /// Gives an object, or all below it, another class.
+    /// Moves an object, or all below a prefix, to another storage class.
     pub async fn reclassify(
         &self,
         url: &S3Url,
@@ -149,50 +151,50 @@ impl AdminClient {
         self.follow("move", "move", &query, is_quiet).await
     }
 
-    /// What the last verification of a platter found.
+    /// Returns the result of the last verification of a platter.
     pub async fn margins(&self, platter: PlatterId) -> anyhow::Result<Verification> {
         self.get("margins", &[("platter", platter.to_string())]).await
     }
 
-    /// Counters and states of the archive.
+    /// Returns counters and states of the archive.
     pub async fn status(&self) -> anyhow::Result<Status> {
         Ok(self.whole_status().await?.archive)
     }
 
-    /// The same, and the server's beside them.
+    /// Returns the status of the archive and of the server.
     pub async fn whole_status(&self) -> anyhow::Result<WholeStatus> {
         self.get("status", &[]).await
     }
 
-    /// Segments that the catalog does not name.
+    /// Returns the orphans: segments that the catalog does not reference.
     pub async fn orphans(&self) -> anyhow::Result<Vec<OrphanedSegment>> {
         self.get("orphans", &[]).await
     }
 
-    /// Removes one of them.
+    /// Removes an orphan.
     pub async fn discard_orphan(&self, file: &str) -> anyhow::Result<()> {
         let query = [("file", file.to_owned())];
         let request = self.request(Method::POST, "discard-orphan", &query)?;
         self.checked(request).await.map(drop)
     }
 
-    /// Where one object's bytes are.
+    /// Returns where the bytes of an object are.
     pub async fn locate(&self, bucket: &str, key: &str) -> anyhow::Result<Vec<ShardPlace>> {
         let query = [("bucket", bucket.to_owned()), ("key", key.to_owned())];
         self.get("locate", &query).await
     }
 
-    /// The rack of cold disks at one moment.
+    /// Returns a snapshot of the rack of cold disks.
     pub async fn rack(&self) -> anyhow::Result<Snapshot> {
         self.get("rack", &[]).await
     }
 
-    /// Its last wakes, the latest first.
+    /// Returns the rack's last spin-ups, the latest first.
     pub async fn rack_ledger(&self) -> anyhow::Result<Vec<Wake>> {
         self.get("rack-ledger", &[]).await
     }
 
-    /// A long call of the rack: `rack-verify` and the like.
+    /// Runs a long call of the rack: `rack-verify` and the like.
     pub async fn rack_work<T: DeserializeOwned>(
         &self,
         call: &'static str,
@@ -203,22 +205,22 @@ impl AdminClient {
         self.follow(call, call, &query, is_quiet).await
     }
 
-    /// The set of tomes at one moment.
+    /// Returns a snapshot of the set of tomes.
     pub async fn tomes(&self) -> anyhow::Result<fulgurite_tome_store::Snapshot> {
         self.get("tomes", &[]).await
     }
 
-    /// The namespace over several sites at one moment.
+    /// Returns a snapshot of the namespace over several sites.
     pub async fn geo(&self) -> anyhow::Result<fulgurite_geo_store::Snapshot> {
         self.get("geo", &[]).await
     }
 
-    /// Their last wakes, the latest first.
+    /// Returns the tomes' last spin-ups, the latest first.
     pub async fn tomes_ledger(&self) -> anyhow::Result<Vec<Wake>> {
         self.get("tomes-ledger", &[]).await
     }
 
-    /// A long call of the tomes: `tomes-verify` and the like.
+    /// Runs a long call of the tomes: `tomes-verify` and the like.
     pub async fn tomes_work<T: DeserializeOwned>(
         &self,
         call: &'static str,
@@ -229,7 +231,7 @@ impl AdminClient {
         self.follow(call, call, &query, is_quiet).await
     }
 
-    /// Whether a server answers at all.
+    /// Returns whether a server answers at all.
     pub async fn answers(&self) -> bool {
         self.http.get(format!("{}/livez", self.endpoint)).send().await.is_ok()
     }
@@ -249,7 +251,7 @@ impl AdminClient {
         response.bytes().await.map_err(|error| self.lost(error))
     }
 
-    /// Sends a long call and follows it to its report.
+    /// Sends a long call and shows its progress until the report.
     async fn follow<T: DeserializeOwned>(
         &self,
         call: &str,
@@ -298,7 +300,7 @@ impl AdminClient {
         Err(Coded::new(Exit::Unavailable, message).into())
     }
 
-    /// Sends `request`; an answer that is no success becomes the error it tells of.
+    /// Sends `request`; converts an unsuccessful response to the error it contains.
     async fn checked(&self, request: reqwest::RequestBuilder) -> anyhow::Result<reqwest::Response> {
         let response = request.send().await.map_err(|error| self.lost(error))?;
         let status = response.status();
@@ -321,7 +323,7 @@ impl AdminClient {
         anyhow::Error::from(error.without_url()).context(coded)
     }
 
-    /// A call without a body, signed for this moment.
+    /// Creates a call without a body, signed for now.
     fn request(
         &self,
         method: Method,
@@ -340,7 +342,7 @@ impl AdminClient {
     }
 }
 
-/// Path and query of a call.
+/// Returns path and query of a call.
 fn target(call: &str, query: &[(&str, String)]) -> String {
     let pairs: Vec<String> = query
         .iter()
@@ -350,7 +352,7 @@ fn target(call: &str, query: &[(&str, String)]) -> String {
     format!("/-/admin/{call}{mark}{}", pairs.join("&"))
 }
 
-/// What an answer in JSON says.
+/// Parses a response in JSON.
 fn read_json<T: DeserializeOwned>(json: &[u8]) -> anyhow::Result<T> {
     read_value(&serde_json::from_slice(json)?)
 }

@@ -1,4 +1,4 @@
-//! What is reported of an archive.
+//! Tests of the output about an archive.
 
 use fulgurite_archive::status::{FailedRestore, Status};
 

@@ -1,4 +1,4 @@
-//! The picture of error curves: rates on a logarithmic axis against the symbol error rate.
+//! Plots error curves: rates on a logarithmic axis against the symbol error rate.
 
 use plotters::coord::combinators::LogCoord;
 use plotters::coord::types::RangedCoordf64;
@@ -6,9 +6,9 @@ use plotters::prelude::*;
 
 use super::curve::Point;
 
-/// Pixels of the picture.
+/// Size of the picture in pixels.
 const SIZE: (u32, u32) = (860, 560);
-/// Lowest rate shown: below, a run of hours sees nothing.
+/// Lowest rate shown: a run of hours sees nothing below it.
 const FLOOR: f64 = 1e-8;
 
 const FRAMES: RGBColor = RGBColor(20, 80, 160);
@@ -61,7 +61,8 @@ pub(super) fn draw(title: &str, points: &[Point]) -> anyhow::Result<String> {
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, LogCoord<f64>>>;
 
-/// A point without a failure has no rate, only the upper end of its interval: an open triangle.
+/// Draws the curves. A point without failures has no rate, only the upper end of its interval: an
+/// open triangle.
 fn lines(chart: &mut Chart<'_, '_>, points: &[Point]) -> anyhow::Result<()> {
     let seen = || points.iter().filter(|point| point.failures > 0);
     let swatch = |color: RGBColor| {

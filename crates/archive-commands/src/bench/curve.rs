@@ -1,12 +1,12 @@
-//! A curve that grows by chunks: which are done, which is next, and what they come to.
+//! A curve that grows by chunks: which are done, which is next, and their sums.
 //!
 //! ```text
 //! chunk    = frames of one seed at one point; the seed follows from point and number
 //! NAME.ndjson   one line a finished chunk, appended as they finish, in any order
 //! ```
 //!
-//! A chunk is a pure function of its line, so a run that was stopped goes on where it was, and two
-//! runs of one point give the same counts whatever the count of threads.
+//! A chunk's counts are a pure function of its point and number, so a stopped run can resume where
+//! it was, and two runs of one point give the same counts whatever the number of threads.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// One finished chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Chunk {
-    /// Symbol error rate aimed at, in millionths.
+    /// Target symbol error rate, in millionths.
     pub(super) ser_ppm: u32,
     /// Number of the chunk at its point.
     pub(super) number: u64,
@@ -34,7 +34,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The line of a chunk.
+    /// Creates the line of a chunk.
     pub(super) fn new(ser_ppm: u32, number: u64, counts: &Counts) -> Self {
         Self {
             ser_ppm,
@@ -50,31 +50,31 @@ impl Chunk {
         }
     }
 
-    /// The seed of a chunk: no two chunks of any point share one.
+    /// Returns the seed of a chunk: no two chunks of any point share one.
     pub(super) fn seed(ser_ppm: u32, number: u64) -> u64 {
         u64::from(ser_ppm) << 40 | number
     }
 }
 
-/// A point of a curve, as it is written to the data file.
+/// A point of a curve, as written to the data file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Point {
-    /// Symbol error rate aimed at, in millionths.
+    /// Target symbol error rate, in millionths.
     pub(super) ser_ppm: u32,
-    /// Symbol error rate measured.
+    /// Measured symbol error rate.
     pub(super) ser: f64,
     pub(super) frames: u64,
     pub(super) failures: u64,
-    /// Failures that the decoder took for right.
+    /// Failures that the decoder did not detect.
     pub(super) undetected: u64,
     /// Frame error rate: low end, value, high end of the Wilson interval at 95 %.
     pub(super) fer: [f64; 3],
-    /// Bit error rate of the information. It has no interval: the wrong bits of a frame are not
-    /// independent, frames are.
+    /// Bit error rate of the information bits. It has no interval: frames are independent, but the
+    /// wrong bits of a frame are not.
     pub(super) ber: f64,
-    /// Mean iterations of a frame.
+    /// Mean iterations per frame.
     pub(super) iterations: f64,
-    /// Information decoded at this point by one thread, 10^6 bits a second.
+    /// Information decoded at this point by one thread, in Mbit/s.
     pub(super) mbit_per_second: f64,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct PointChunks {
 }
 
 impl PointChunks {
-    /// Adds a chunk; one that is there already counts once.
+    /// Adds a chunk; a duplicate is ignored.
     pub(super) fn add(&mut self, chunk: &Chunk) {
         if !self.done.insert(chunk.number) {
             return;
@@ -103,17 +103,17 @@ impl PointChunks {
         });
     }
 
-    /// What the chunks come to.
+    /// The sum of the chunks.
     pub(super) fn sum(&self) -> &Counts {
         &self.sum
     }
 
-    /// Whether a chunk is there.
+    /// Returns whether a chunk is done.
     pub(super) fn has(&self, number: u64) -> bool {
         self.done.contains(&number)
     }
 
-    /// The point of the curve.
+    /// Returns the point of the curve.
     #[expect(clippy::cast_precision_loss, reason = "rates are shown with few digits")]
     pub(super) fn point(&self, ser_ppm: u32, mbit_per_second: f64) -> Point {
         let sum = &self.sum;
@@ -132,7 +132,7 @@ impl PointChunks {
     }
 }
 
-/// Reads the chunks of an earlier run. A last line that is cut short, as by a crash, is left out.
+/// Reads the chunks of an earlier run. Ignores a truncated last line, as a crash leaves it.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Chunk>> {
     if !path.exists() {
         return Ok(Vec::new());
@@ -152,7 +152,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Chunk>> {
     Ok(chunks)
 }
 
-/// Writes chunks afresh, and gives the file to append to.
+/// Writes chunks to a new file, and returns it for appending.
 pub(super) fn rewrite(path: &Path, chunks: &[Chunk]) -> anyhow::Result<File> {
     let mut file =
         File::create(path).with_context(|| format!("cannot create {}", path.display()))?;

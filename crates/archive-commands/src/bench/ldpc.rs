@@ -1,8 +1,8 @@
 //! `bench ldpc`: the error curve of a standard code, on all cores, as data and as a picture.
 //!
 //! From the threshold of density evolution the symbol error rate goes down in steps; each point is
-//! simulated until it has seen enough failures, and the curve ends at the first point that is
-//! below the frame error rate asked for, or when the time is up.
+//! simulated until it has seen enough failures. The curve ends at the first point below the target
+//! frame error rate, or when the time is up.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -23,13 +23,13 @@ use serde_json::json;
 use super::chart;
 use super::curve::{self, Chunk, Point, PointChunks};
 
-/// Frames of a chunk: about a tenth of a second.
+/// Frames per chunk: about a tenth of a second.
 const CHUNK_FRAMES: u64 = 500;
-/// Each point's symbol error rate is this share of the one before.
+/// Ratio of each point's symbol error rate to the one before.
 const STEP: f64 = 0.985;
 /// Most points of a curve: 0.985^40 is 0.55, far below any waterfall.
 const POINTS_MAX: i32 = 40;
-/// Frames that the decoder's speed at a point is measured on.
+/// Frames used to measure the decoder's speed at a point.
 const TIMED_FRAMES: usize = 64;
 
 /// Flags of `bench ldpc`.
@@ -41,19 +41,19 @@ pub(super) struct LdpcArgs {
     /// Length of the code: 16k or 64k bits
     #[arg(long, value_enum, default_value = "64k", value_name = "LENGTH")]
     block: BlockName,
-    /// Bits of a voxel
+    /// Bits per voxel
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=4))]
     bits: u8,
     /// Most iterations of the decoder
     #[arg(long, default_value_t = 30, value_name = "COUNT")]
     iterations: u16,
-    /// Frame error rate to go down to
+    /// Target frame error rate
     #[arg(long, default_value_t = 1e-5, value_name = "RATE")]
     fer: f64,
-    /// Failed frames that make a point
+    /// Failed frames needed for a point
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     failures: u64,
-    /// Stop after this many minutes; `--resume` goes on
+    /// Stop after this many minutes; `--resume` continues
     #[arg(long, default_value_t = 20, value_name = "MINUTES")]
     minutes: u64,
     /// Threads; all cores if not given
@@ -62,7 +62,7 @@ pub(super) struct LdpcArgs {
     /// Folder for data, picture and finished chunks
     #[arg(long, default_value = "bench", value_name = "DIR")]
     out: PathBuf,
-    /// Go on with the chunks that an earlier run finished
+    /// Continue with the finished chunks of an earlier run
     #[arg(long)]
     resume: bool,
 }
@@ -81,7 +81,7 @@ fn parse_rate(text: &str) -> Result<Rate, String> {
     known.ok_or_else(|| format!("no standard code has rate {text}"))
 }
 
-/// What a run knows throughout.
+/// The state of a run.
 struct Bench<'a> {
     args: &'a LdpcArgs,
     code: Code,
@@ -152,7 +152,7 @@ impl Bench<'_> {
         Degrees::of(self.code.matrix()).threshold(0.3, |ser| self.channel(ser).density())
     }
 
-    /// Simulates a point on all threads until it has seen enough.
+    /// Simulates a point on all threads until it has seen enough failures or frames.
     fn point(&self, ser: f64, old: &[Chunk], file: &Mutex<std::fs::File>) -> anyhow::Result<Point> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -163,7 +163,7 @@ impl Bench<'_> {
         let channel = self.channel(f64::from(ser_ppm) / 1e6);
         let mut chunks = PointChunks::default();
         old.iter().filter(|chunk| chunk.ser_ppm == ser_ppm).for_each(|chunk| chunks.add(chunk));
-        // A rate of `fer` shows that many failures in this many frames.
+        // At a frame error rate of `fer`, this many frames show that many failures.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -217,7 +217,7 @@ impl Bench<'_> {
         self.args.threads.unwrap_or_else(cores).max(1)
     }
 
-    /// 10^6 information bits a second, by one thread.
+    /// Measures the speed of one thread, in Mbit/s of information.
     #[expect(clippy::cast_precision_loss, reason = "a rate is shown with few digits")]
     fn speed(&self, channel: &VoxelChannel) -> f64 {
         let frames = sample(&self.code, channel, 1, TIMED_FRAMES);

@@ -1,4 +1,4 @@
-//! `bench ...`: measurements of the codes that are too long for a test.
+//! `bench ...`: measurements of the codes that take too long for a test.
 
 mod chart;
 mod curve;
@@ -13,7 +13,7 @@ pub struct BenchCommand {
     command: BenchAction,
 }
 
-/// What is measured.
+/// The measurements.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum BenchAction {
     /// Frame and bit errors of an LDPC code against symbol errors

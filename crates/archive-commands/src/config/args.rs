@@ -1,11 +1,11 @@
-//! What the command line says of the configuration.
+//! Configuration flags of the command line.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::{Config, Overrides, TlsChoice, of_process};
 
-/// Where configuration comes from.
+/// Flags that select and override the configuration.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ConfigArgs {
     /// Configuration file (TOML)
@@ -30,7 +30,7 @@ pub struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// The configuration in effect.
+    /// Loads the effective configuration.
     pub fn load(&self) -> anyhow::Result<Config> {
         let overrides = Overrides {
             listen: self.listen,

@@ -1,17 +1,17 @@
-//! Values of the decode service: prices of hours, and the address of a queue.
+//! Settings of the decode service: hourly prices, and the address of a queue.
 
 use std::str::FromStr;
 
 use fulgurite_archive::config::HOURS;
 use serde::{Deserialize, Serialize};
 
-/// Price of energy in each hour of the day.
+/// Energy price for each hour of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
 pub(crate) struct Prices(pub [f64; HOURS]);
 
 impl Default for Prices {
-    /// Every hour the same.
+    /// The same price at every hour.
     fn default() -> Self {
         Self([1.0; HOURS])
     }
@@ -20,7 +20,7 @@ impl Default for Prices {
 impl TryFrom<Vec<f64>> for Prices {
     type Error = String;
 
-    /// One for all hours, or one for each.
+    /// Takes one price for all hours, or one for each.
     fn try_from(prices: Vec<f64>) -> Result<Self, String> {
         let hours: [f64; HOURS] = match prices[..] {
             [all] => [all; HOURS],
@@ -35,7 +35,7 @@ impl TryFrom<Vec<f64>> for Prices {
 
 impl From<Prices> for Vec<f64> {
     fn from(prices: Prices) -> Self {
-        // As short as it can be said.
+        // Shorten if all hours are the same.
         let [first, rest @ ..] = prices.0;
         #[expect(clippy::float_cmp, reason = "whether they were written alike")]
         let is_flat = rest.iter().all(|price| *price == first);
@@ -46,7 +46,7 @@ impl From<Prices> for Vec<f64> {
 impl FromStr for Prices {
     type Err = String;
 
-    /// Numbers with commas between, as in the file or without its brackets.
+    /// Parses comma-separated numbers, with or without the file's brackets.
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |word: &str| {
             word.trim().parse::<f64>().map_err(|_| format!("\"{word}\" is not a number"))

@@ -1,4 +1,4 @@
-//! `FULGURITE_*` variables: a setting's place in the file, in capitals, joined by `_`.
+//! `FULGURITE_*` variables: a setting's path in the file, in upper case, joined by `_`.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity, Rack};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`,
-/// `[rack.places]`, `[tomes]` and `[geo]` stand in files only.
+/// `[rack.places]`, `[tomes]` and `[geo]` can be set in files only.
 const SETTINGS: [(&str, Setter); 44] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
@@ -59,7 +59,7 @@ const SETTINGS: [(&str, Setter); 44] = [
     ("FULGURITE_RACK_VERIFY", |c, v| set(&mut rack(c).verify, v)),
 ];
 
-/// Variables with the prefix that other parts of the program read.
+/// Variables with this prefix that other parts of the program read.
 const ELSEWHERE: [&str; 13] = [
     "FULGURITE_DATA",
     "FULGURITE_CONFIG",
@@ -76,13 +76,14 @@ const ELSEWHERE: [&str; 13] = [
     fulgurite_codes::SECOND_CACHE_VARIABLE,
 ];
 
-/// The variables of this process that are text. Others belong to somebody else.
+/// Returns the variables of this process that are UTF-8. The others are not ours.
 pub fn of_process() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Applies every variable of `environment` that names a setting; a near miss is warned of.
+/// Applies every variable of `environment` that names a setting; warns of unknown ones with our
+/// prefix.
 pub(super) fn apply(
     config: &mut Config,
     environment: impl Iterator<Item = (String, String)>,
@@ -111,12 +112,12 @@ fn set_some<T: FromStr<Err: Display>>(field: &mut Option<T>, value: &str) -> Res
     Ok(())
 }
 
-/// Whoever sets something of the rack has one.
+/// Returns the rack; setting a variable of the rack creates one.
 fn rack(config: &mut Config) -> &mut Rack {
     config.rack.get_or_insert_with(Rack::default)
 }
 
-/// Paths with commas between, as in the file or without its brackets and quotes.
+/// Sets comma-separated paths, with or without the file's brackets and quotes.
 #[expect(clippy::unnecessary_wraps, reason = "a setter like the others")]
 fn set_paths(field: &mut Vec<std::path::PathBuf>, value: &str) -> Result<(), String> {
     let paths = value.trim_matches(['[', ']']).split(',');

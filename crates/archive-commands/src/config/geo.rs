@@ -1,7 +1,7 @@
-//! `[geo]`: a namespace over several sites, and the folder of it that is this archive's own.
+//! `[geo]`: a namespace over several sites, and this archive's own folder in it.
 //!
-//! Which sites there are stands in a file of its own, the map of sites (docs/geo.md), since the
-//! sites agree on it. Not here: how it is begun, opened and asked (`crate::geo`).
+//! The sites are listed in a file of its own, the map of sites (docs/geo.md), since the sites agree
+//! on it. Creating, opening and querying the namespace is in `crate::geo`.
 
 use std::path::PathBuf;
 
@@ -11,43 +11,43 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 
-/// Name of the tier that it is.
+/// Name of its tier.
 pub const TIER: &str = "geo";
 
-/// The folder of the namespace in which shared buckets are.
+/// The folder of the namespace that holds shared buckets.
 const SHARED: &str = "shared";
 
-/// Shared buckets, at most: each is looked for when a server starts.
+/// Most shared buckets: each is looked up when a server starts.
 const SHARED_MAX: usize = 100;
 
-/// Bytes of a cache, at least: fragments of the largest chunks have to be below its share.
+/// Smallest cache: fragments of the largest chunks must fit its share.
 const CACHE_BYTES_MIN: u64 = 64 << 20;
 
 /// `[geo]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Geo {
-    /// File of the map of sites, which is written when the sites have a later one.
+    /// File of the map of sites; rewritten when the sites have a later one.
     pub map: PathBuf,
-    /// The site of the map at which this program is, which is asked first.
+    /// The site of the map where this program runs, which is contacted first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<String>,
-    /// Folder of the namespace in which this archive's bodies are: one archive has it.
+    /// Folder of the namespace for this archive's bodies: only one archive may use it.
     pub folder: String,
-    /// Buckets that this archive shares with all others that have the namespace.
+    /// Buckets that this archive shares with all others in the namespace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<BucketName>,
-    /// File of the key that those archives have in common.
+    /// File of the key that those archives share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_key: Option<PathBuf>,
-    /// Folder in which fragments of other sites are kept that were read.
+    /// Cache folder for fragments that were read from other sites.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<PathBuf>,
-    /// How many bytes it may take.
+    /// Size of the cache.
     pub cache_size: ByteCount,
-    /// How often objects are healed that are known to be incomplete.
+    /// How often objects that are known to be incomplete are healed.
     pub heal_every: Duration,
-    /// How often bytes are removed that nobody can ask for any more.
+    /// How often obsolete versions are garbage collected.
     pub collect_every: Duration,
 }
 
@@ -68,7 +68,7 @@ impl Default for Geo {
 }
 
 impl Geo {
-    /// Refuses what cannot be, before anything is opened.
+    /// Rejects invalid settings, before anything is opened.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let refuse =
             |name, reason: &str| Err(ConfigError::Value { name, reason: reason.to_owned() });

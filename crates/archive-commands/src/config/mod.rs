@@ -1,7 +1,7 @@
 //! Configuration: one TOML file into plain structs, then environment, then flags.
 //!
-//! Unknown keys are refused, values carry their units, and `config show` prints what is in effect
-//! as a file that means the same. Not here: credentials, which never stand in a configuration.
+//! Unknown keys are refused, values carry their units, and `config show` prints the effective
+//! configuration as an equivalent file. Credentials are never part of a configuration.
 
 mod args;
 mod decode;
@@ -34,10 +34,10 @@ pub(crate) use tiers::tiers;
 pub use tls::TlsChoice;
 pub use tomes::Tomes;
 
-/// What `--rack` says for none.
+/// Value of `--rack` for no rack.
 const NO_RACK: &str = "none";
 
-/// Everything `serve` can be told, as it stands in the file.
+/// All settings of `serve`, as in the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -48,9 +48,9 @@ pub struct Config {
     pub domain: Option<String>,
     /// `off`, `auto` or `CERT,KEY`.
     pub tls: TlsChoice,
-    /// Platter profile: `demo`, `desk` or `silica`. `[geometry]` overrides it.
+    /// Platter profile: `sliver`, `demo`, `desk` or `silica`. `[geometry]` overrides it.
     pub profile: String,
-    /// When and how staged bodies are sealed without being asked.
+    /// When and how staged bodies are sealed automatically.
     pub seal: Seal,
     /// Space for staged, online and restored bodies.
     pub storage: Storage,
@@ -62,10 +62,10 @@ pub struct Config {
     pub medium: Medium,
     /// The simulated library.
     pub library: Library,
-    /// A platter geometry of one's own.
+    /// A custom platter geometry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub geometry: Option<Geometry>,
-    /// Which tier the objects of a class go to.
+    /// The tier of each storage class.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) classes: BTreeMap<String, tiers::Class>,
     /// Tiers of objects, by name.
@@ -86,17 +86,19 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Seal {
-    /// As soon as this much is staged; by default a full platter-set, or a quarter of the logs.
+    /// Seal as soon as this much is staged; by default a full platter-set, or a quarter of the
+    /// logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staged_bytes: Option<ByteCount>,
-    /// As soon as the oldest staged body is this old.
+    /// Seal as soon as the oldest staged body is this old.
     pub age: Duration,
-    /// A larger object is split over several platters, to be read by several drives at once.
+    /// Larger objects are split over several platters, so that several drives can read them at
+    /// once.
     pub shard_size: ByteCount,
     /// Tiers that are far libraries: they keep redundancy platters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub far_libraries: Vec<String>,
-    /// Redundancy platters of each set that go there; by default all but one.
+    /// Redundancy platters of each set that go to far libraries; by default all but one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub far_redundancy: Option<u16>,
 }
@@ -105,17 +107,17 @@ pub struct Seal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Storage {
-    /// Most bytes the staging, online and restored logs hold together.
+    /// Most bytes in the staging, online and restored logs together.
     pub log_capacity: ByteCount,
-    /// Free bytes of the disk that no body may take; by default a sixteenth of it, at most 1 GiB.
+    /// Disk space that bodies may not use; by default a sixteenth of the disk, at most 1 GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_min: Option<ByteCount>,
-    /// Bytes held in reserve for a full disk; by default a sixteenth of it, at most 64 MiB.
+    /// Bytes held in reserve for a full disk; by default a sixteenth of the disk, at most 64 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserve: Option<ByteCount>,
-    /// Time in which names and metadata of what was deleted leave every file.
+    /// Time within which names and metadata of deleted objects are purged from every file.
     pub forget_within: Duration,
-    /// The tier in which what is staged lies as well before its put is acknowledged.
+    /// The tier that must also hold a staged body before its put is acknowledged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledged_at: Option<String>,
 }
@@ -124,16 +126,16 @@ pub struct Storage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Restore {
-    /// Expedited on `DEEP_ARCHIVE`.
+    /// How Expedited restores of `DEEP_ARCHIVE` are handled.
     pub expedited: Expedited,
     /// Length of a restore day; shorter only for tests.
     pub day: Duration,
-    /// Where what the controller of restores is told and decides is written down.
+    /// File in which inputs and decisions of the restore controller are logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
 }
 
-/// What Expedited means for `DEEP_ARCHIVE`.
+/// How Expedited restores of `DEEP_ARCHIVE` are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Expedited {
@@ -150,7 +152,7 @@ pub struct Keys {
     /// Master key file; by default `DATA/keys/master.key`, made on first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub master_key: Option<PathBuf>,
-    /// Files of the key table, each with the whole of it; by default `DATA/keys/table` and
+    /// Files of the key table, each a full copy; by default `DATA/keys/table` and
     /// `DATA/keys/table.copy`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<PathBuf>,
@@ -160,70 +162,70 @@ pub struct Keys {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Medium {
-    /// How it is simulated.
+    /// Fidelity of the simulation.
     pub fidelity: Fidelity,
-    /// Seed from which every failing sector, or the glass itself, follows.
+    /// Seed of the simulation: it determines which sectors fail, or the glass itself.
     pub seed: u64,
-    /// `sector`: chance that a sector cannot be decoded.
+    /// `sector`: probability that a sector cannot be decoded.
     pub sector_failure_rate: Ratio,
-    /// `sector`: chance that a whole track cannot be decoded.
+    /// `sector`: probability that a whole track cannot be decoded.
     pub track_failure_rate: Ratio,
     /// `analog`: preset of the voxel channel.
     pub channel: String,
-    /// `soft`: what `fulgurite glass calibrate` wrote.
+    /// `soft`: file written by `fulgurite glass calibrate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statistics: Option<PathBuf>,
-    /// `analog`: file of the learned decoder; by default the one that comes with the program.
+    /// `analog`: file of the learned decoder; by default the built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<PathBuf>,
-    /// `analog`: what runs the learned decoder.
+    /// `analog`: engine of the learned decoder.
     pub engine: Engine,
-    /// `soft`, `analog`: times that a sector is read, at most.
+    /// `soft`, `analog`: most times that a sector is read.
     pub reads_max: u8,
-    /// `analog`: file of damage to platters and drives, for trials.
+    /// `analog`: file of damage to platters and drives, for experiments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<PathBuf>,
-    /// `analog`: threads that decode, at most; 0 is one for each processor.
+    /// `analog`: most decoding threads; 0 means one per processor.
     pub decode_workers: usize,
     /// `analog`: the NATS server from which `fulgurite decode-worker` takes its work; without it
     /// this process decodes.
     #[serde(skip_serializing_if = "Option::is_none", with = "decode::queue")]
     pub decode_queue: Option<QueueAddress>,
-    /// `analog`: how long decoding for verification may wait for a cheaper hour.
+    /// `analog`: how long decoding for verification may be deferred to a cheaper hour.
     pub decode_within: Duration,
-    /// `analog`: price of energy in each hour of the day (UTC), in any unit.
+    /// `analog`: energy price for each hour of the day (UTC), in any unit.
     pub(crate) decode_prices: Prices,
-    /// `analog`: watts of a busy worker, for what status says of energy.
+    /// `analog`: watts of a busy worker, for the energy in the status.
     pub decode_watts: f64,
 }
 
-/// How the medium is simulated.
+/// Fidelity of the simulated medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Fidelity {
     /// Whole sectors fail at given rates
     #[default]
     Sector,
-    /// Decoders' doubts drawn from statistics, and the real code
+    /// Soft bits drawn from decoder statistics, and the real code
     Soft,
     /// Voxels, camera images and decoders
     Analog,
 }
 
-/// What runs a learned decoder.
+/// Engine of a learned decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 #[value(rename_all = "lower")]
 pub enum Engine {
-    /// Our own for networks of 8 bits; tract for those of float32, if built with `--features tract`
+    /// Our own for int8 networks; tract for float32 ones, if built with `--features tract`
     #[default]
     BuiltIn,
-    /// ONNX Runtime, a library of the machine that the variable FULGURITE_ONNXRUNTIME names
+    /// ONNX Runtime, a shared library that the variable FULGURITE_ONNXRUNTIME names
     OnnxRuntime,
 }
 
 impl Engine {
-    /// As decoders want it.
+    /// Converts it to the decoders' type.
     pub const fn choice(self) -> EngineChoice {
         match self {
             Self::BuiltIn => EngineChoice::BuiltIn,
@@ -258,21 +260,21 @@ impl Default for Medium {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Library {
-    /// Real seconds per mechanical second; 0 is as fast as the bytes come.
+    /// Real seconds per mechanical second; 0 means no delays.
     pub time_scale: f64,
     /// Seed of the sampled mechanical times.
     pub seed: u64,
-    /// Where what the library is told and decides is written down.
+    /// File in which inputs and decisions of the library controller are logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
-    /// How the controller decides, by name or field by field.
+    /// Policy of the controller, by name or field by field.
     #[serde(with = "policy")]
     pub policy: Policy,
     /// Panels, racks, shelves, slots, drives, shuttles.
     pub shape: LibraryShape,
 }
 
-/// A configuration is wrong.
+/// Errors of the configuration.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each message says what the fields are")]
 #[non_exhaustive]
@@ -342,7 +344,7 @@ impl Default for Restore {
     }
 }
 
-/// Flags of the command line that outrank file and environment.
+/// Command line flags that override file and environment.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// `--listen`
@@ -358,7 +360,8 @@ pub struct Overrides {
 }
 
 impl Config {
-    /// File, then `FULGURITE_*` of `environment`, then flags; checked, with defaults filled in.
+    /// Loads the file, then `FULGURITE_*` of `environment`, then flags; validates, and fills in
+    /// defaults.
     pub fn load(
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
@@ -388,12 +391,12 @@ impl Config {
         settings::from_toml(text)
     }
 
-    /// The configuration as a file.
+    /// Formats the configuration as a file.
     pub fn show(&self) -> Result<String, ConfigError> {
         toml::to_string(self).map_err(|source| ConfigError::Unshowable { source })
     }
 
-    /// The geometry in effect.
+    /// Returns the effective geometry.
     pub fn effective_geometry(&self) -> Result<Geometry, ConfigError> {
         match &self.geometry {
             Some(geometry) => Ok(geometry.clone()),
@@ -425,7 +428,8 @@ impl Config {
         }
     }
 
-    /// A set too large for the logs is sealed short, before the logs are full of it.
+    /// Sets the default of `staged_bytes`: a set too large for the logs is sealed before they are
+    /// full.
     fn fill_in(&mut self) -> Result<(), ConfigError> {
         let set = self.effective_geometry()?.set_user_bytes();
         let room = self.storage.log_capacity.get() / 4;
@@ -433,14 +437,14 @@ impl Config {
         Ok(())
     }
 
-    /// The table of classes in effect.
+    /// Returns the effective table of classes.
     pub fn effective_classes(&self) -> Result<Classes, ConfigError> {
         let reason = |reason| ConfigError::Value { name: "classes", reason };
         let has = (self.rack.is_some(), self.tomes.is_some(), self.geo.is_some());
         tiers::classes(&self.classes, has).map_err(reason)
     }
 
-    /// The tier at which puts are acknowledged; none where it is the log.
+    /// Returns the tier at which puts are acknowledged; `None` if it is the log.
     pub fn acknowledged_at(&self) -> Result<Option<TierName>, String> {
         let Some(name) = &self.storage.acknowledged_at else { return Ok(None) };
         match name.as_str() {
@@ -457,7 +461,7 @@ impl Config {
         }
     }
 
-    /// The tiers that keep redundancy platters, and how many of each set.
+    /// Returns the tiers that keep redundancy platters, and how many of each set.
     pub fn far_libraries(&self) -> Result<(Vec<TierName>, u16), ConfigError> {
         let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
         let has = self.effective_geometry()?.set_redundancy_platters;

@@ -1,4 +1,4 @@
-//! A policy in a file: the name of one, or all its fields as a table.
+//! A policy in a file: its name, or all its fields as a table.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-/// The name, if it has one.
+/// Serializes the name, if it has one.
 pub(super) fn serialize<S: Serializer>(policy: &Policy, to: S) -> Result<S::Ok, S::Error> {
     let is_named = |name: &&&str| Policy::named(name).is_ok_and(|named| named == *policy);
     match POLICY_NAMES.iter().find(is_named) {

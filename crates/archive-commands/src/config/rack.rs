@@ -1,6 +1,6 @@
-//! `[rack]`: a rack of cold disks, what it is made of and where each of its disks is.
+//! `[rack]`: a rack of cold disks, its shape, and the location of each of its disks.
 //!
-//! Not here: how it is made, opened and asked (`crate::rack`).
+//! Creating, opening and querying it is in `crate::rack`.
 
 mod or_never;
 mod places;
@@ -18,65 +18,65 @@ pub use self::or_never::OrNever;
 pub(crate) use self::places::Place;
 use super::ConfigError;
 
-/// Name of the tier that the rack is.
+/// Name of its tier.
 pub const TIER: &str = "rack";
-/// The shortest time in which all of a rack is verified.
+/// Shortest interval for verifying a whole rack.
 const VERIFY_MIN: Duration = Duration::from_secs(3600);
 
 /// `[rack]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rack {
-    /// Where its index, its ledger and what is staged are; by default DATA/rack.
+    /// Directory of index, ledger and staging; by default DATA/rack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// `laptop`, `shelf` or `pelican`, or a file (TOML) with a shape of one's own.
+    /// `laptop`, `shelf` or `pelican`, or a file (TOML) with a custom shape.
     pub shape: String,
-    /// Where the disk of each place has its files, `{place}` being its number; by default, of
-    /// simulated disks, `disks/{place}` in the directory.
+    /// Directory of each place's disk, with `{place}` for its number; for simulated disks the
+    /// default is `disks/{place}` in the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disks: Option<String>,
-    /// What turns the disks.
+    /// The kind of disks.
     pub backend: Backend,
-    /// `simulated`: real seconds for each second that a disk takes to turn up or down, to 1.
+    /// `simulated`: real seconds per second of spinning up or down, at most 1.
     pub time_scale: Ratio,
     /// `simulated`: seed of those times.
     pub seed: u64,
-    /// `simulated`: made at the first start of `serve`, if nothing is there.
+    /// `simulated`: created at the first start of `serve`, if nothing is there.
     pub make: bool,
-    /// `linux`: the device of each place, `{place}` being its number.
+    /// `linux`: the device of each place, with `{place}` for its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// `linux`: what smartctl calls their kind (`-d`).
+    /// `linux`: device type for smartctl (`-d`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smartctl: Option<String>,
-    /// `linux`: whether disks are mounted and unmounted, where `/etc/fstab` says.
+    /// `linux`: whether disks are mounted and unmounted as in `/etc/fstab`.
     pub mount: bool,
-    /// When a group that nobody wants is put down, or `never`.
+    /// When an idle group is spun down, or `never`.
     pub idle: OrNever,
-    /// In what time all blobs of each group are read from all of their stacks, or `never`.
+    /// Interval in which all blobs of each group are read from all of their stacks, or `never`.
     pub verify: OrNever,
-    /// Spin-ups that its disks are rated for over their lives, as data sheets say.
+    /// Rated spin-ups of its disks over their life, from their data sheet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rated_spinups: Option<u64>,
-    /// When staged bodies are brought there.
+    /// When staged bodies are moved to the rack.
     pub moves: Moves,
-    /// How the controller decides.
+    /// Policy of the controller.
     pub policy: Policy,
-    /// Places that are elsewhere than the patterns say.
+    /// Places whose location differs from the patterns.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) places: BTreeMap<String, Place>,
 }
 
-/// `[rack.moves]`: groups are woken for many bodies together, when nobody reads.
+/// `[rack.moves]`: groups are spun up for many bodies at once, while there are no reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Moves {
-    /// How long the first waits while nobody reads from the rack.
+    /// How long the first body waits while there are no reads from the rack.
     pub calm_age: Duration,
-    /// How long it waits at most.
+    /// Longest wait.
     pub age: Duration,
-    /// Bytes that wait at most.
+    /// Most bytes that wait.
     pub bytes: ByteCount,
 }
 
@@ -90,14 +90,14 @@ impl Default for Moves {
     }
 }
 
-/// What turns the disks of a rack.
+/// The kind of disks in a rack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// Nothing: directories that are waited for as for disks.
+    /// Directories, with the delays of disks.
     #[default]
     Simulated,
-    /// Real disks of Linux.
+    /// Real disks under Linux.
     Linux,
 }
 
@@ -114,7 +114,7 @@ impl Default for Rack {
             device: None,
             smartctl: None,
             mount: true,
-            // A switch is worth some, and disks that sleep are what it is for.
+            // A spin-up has a cost, but the purpose of the rack is to keep disks spun down.
             idle: OrNever::After(Duration::from_secs(600)),
             verify: OrNever::After(Duration::from_secs(30 * 86_400)),
             rated_spinups: None,
@@ -126,8 +126,8 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// What `--rack SHAPE` means: simulated disks below the data directory, ten times as fast as
-    /// Pelican's, made at the first start.
+    /// Returns the settings of `--rack SHAPE`: simulated disks below the data directory, ten times
+    /// as fast as Pelican's, created at the first start.
     pub(super) fn simulated(shape: String) -> Self {
         Self {
             shape,
@@ -139,12 +139,12 @@ impl Rack {
         }
     }
 
-    /// Where its index is, of an archive in `data`.
+    /// Returns the directory of the index, for an archive in `data`.
     pub fn folder(&self, data: &Path) -> PathBuf {
         self.directory.clone().unwrap_or_else(|| data.join("rack"))
     }
 
-    /// What it is made of.
+    /// Returns the effective shape.
     pub fn effective_shape(&self) -> Result<Shape, ConfigError> {
         let refuse = |reason| ConfigError::Value { name: "rack.shape", reason };
         if presets::names().any(|name| name == self.shape) {
@@ -161,17 +161,17 @@ impl Rack {
             .map_err(|error| refuse(format!("\"{}\": {}", self.shape, error_chain(&error))))
     }
 
-    /// How often its groups are verified.
+    /// Returns how often its groups are verified.
     pub fn scrub(&self) -> ScrubPolicy {
         ScrubPolicy { interval: self.verify.time() }
     }
 
-    /// How its controller decides.
+    /// Returns the effective policy of its controller.
     pub fn effective_policy(&self) -> Policy {
         Policy { idle: self.idle.time(), ..self.policy }
     }
 
-    /// Where the disk of each place has its files.
+    /// Returns the directory of each place's disk.
     pub fn roots(
         &self,
         shape: &Shape,
@@ -180,7 +180,7 @@ impl Rack {
         places::roots(self, shape, folder)
     }
 
-    /// The device of each place.
+    /// Returns the device of each place.
     pub fn devices(
         &self,
         shape: &Shape,
@@ -189,7 +189,7 @@ impl Rack {
         places::devices(self, shape, roots)
     }
 
-    /// Refuses what cannot be, before anything is opened.
+    /// Rejects invalid settings, before anything is opened.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let refuse =
             |name, reason: &str| Err(ConfigError::Value { name, reason: reason.to_owned() });

@@ -1,4 +1,4 @@
-//! Configuration is read strictly, overridden in order, and shown as a file that means the same.
+//! Configuration is read strictly, overridden in order, and shown as an equivalent file.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError>
 }
 
 fn chain(error: &ConfigError) -> String {
-    // The folder of a configuration file has another name in each run.
+    // The path of the configuration file differs in each run.
     let is_of_file = matches!(error, ConfigError::Syntax { .. });
     let mut text = if is_of_file { "configuration is wrong".to_owned() } else { error.to_string() };
     let mut cause = std::error::Error::source(error);
@@ -34,7 +34,7 @@ fn check_refused(text: &str, environment: &[(&str, &str)], expect: Expect) {
     expect.assert_eq(&fold(&chain(&error)));
 }
 
-/// Long lines are broken at a space, so that the expectations here can be read.
+/// Breaks long lines at a space, to keep the expectations readable.
 fn fold(text: &str) -> String {
     text.replace("; write ", ";\nwrite ")
         .replace(": No such", ":\nNo such")
@@ -192,7 +192,7 @@ fn environment_outranks_the_file_and_is_checked_alike() {
     );
 }
 
-/// Every place of the file but those of two tables has its variable, as the manual says.
+/// Every setting of the file outside of nested tables has its variable, as the manual says.
 #[test]
 fn every_setting_has_a_variable() {
     let mut config = Config { domain: Some("s3.example.org".to_owned()), ..Config::default() };
@@ -222,7 +222,8 @@ fn every_setting_has_a_variable() {
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
-        // The second value fits no setting but plain text; only a setting looks at it.
+        // The second value is valid for plain text settings only, so an error shows that a setting
+        // read it.
         let plain = [
             "FULGURITE_DOMAIN",
             "FULGURITE_PROFILE",
@@ -345,7 +346,7 @@ fn a_class_goes_to_sites_only_where_their_map_is_named() {
         "INTELLIGENT_TIERING geo",
     ];
     assert_eq!(homes, expected);
-    // Nothing goes there unasked, and it is shown as a file that means the same.
+    // No class goes there by default, and it is shown as an equivalent file.
     let bare = load(GEO, &[]).unwrap();
     assert!(bare.effective_classes().unwrap().iter().all(|(_, home, _)| home.to_string() != "geo"));
     assert_eq!(load(&config.show().unwrap(), &[]).unwrap(), config);

@@ -1,4 +1,4 @@
-//! `[tiers.NAME]` and `[classes]`: tiers of objects, and which class goes to which tier.
+//! `[tiers.NAME]` and `[classes]`: tiers of objects, and the tier of each class.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::rack::TIER;
 use super::{geo, tomes};
 
-/// What begins the name of a variable with an option of a tier: then come the tier's name and the
-/// option's, in capitals.
+/// Prefix of variables with an option of a tier: the tier's name and the option's follow, in upper
+/// case.
 pub(super) const VARIABLE: &str = "FULGURITE_TIER_";
 
 /// `[tiers.NAME]`
@@ -20,25 +20,25 @@ pub(super) const VARIABLE: &str = "FULGURITE_TIER_";
 pub(crate) struct Tier {
     /// `file:///folder`, `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`.
     pub url: String,
-    /// Certificates (PEM) that are believed besides those of the system.
+    /// CA certificates (PEM) trusted in addition to those of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
-    /// What else the store needs to know; no secrets.
+    /// Other options of the store; no secrets.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
 }
 
-/// A row of `[classes]`: the name of a tier, or that and how it is read.
+/// A row of `[classes]`: the name of a tier, or also the access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Class {
-    /// Read as S3 has it for the class.
+    /// With S3's access for the class.
     Tier(String),
-    /// Read as it says.
+    /// With explicit access.
     Row {
         /// `online`, `glass`, `rack`, `tomes`, `geo`, or one of `[tiers]`.
         tier: String,
-        /// Whether it is read at once or after a restore.
+        /// Whether objects can be read at once or after a restore.
         access: ClassAccess,
     },
 }
@@ -47,13 +47,13 @@ pub(crate) enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ClassAccess {
-    /// Whenever they are asked for.
+    /// At any time.
     AtOnce,
     /// After a restore.
     AfterRestore,
 }
 
-/// Which secrets an option's name speaks of.
+/// Returns whether an option's name indicates a secret.
 fn is_secret(option: &str) -> bool {
     let option = option.to_ascii_lowercase();
     let is_said = |word| option.contains(word);
@@ -61,7 +61,7 @@ fn is_secret(option: &str) -> bool {
         || (is_said("key") && !option.ends_with("key_id"))
 }
 
-/// The table of classes.
+/// Builds the table of classes.
 pub(super) fn classes(
     rows: &BTreeMap<String, Class>,
     (has_rack, has_tomes, has_geo): (bool, bool, bool),
@@ -119,7 +119,7 @@ pub(super) fn classes(
     Ok(classes)
 }
 
-/// The tiers, each with the options of `environment` that are its own.
+/// Returns the tiers, each with its options from `environment`.
 pub(crate) fn tiers(
     tiers: &BTreeMap<String, Tier>,
     environment: impl Iterator<Item = (String, String)>,
@@ -138,7 +138,7 @@ pub(crate) fn tiers(
         options.insert(name, TierOptions { url, ca, options: known, ..TierOptions::default() });
     }
     for (variable, value) in environment.filter(|(name, _)| name.starts_with(VARIABLE)) {
-        // Of two names of which one begins like the other the longer is meant.
+        // If one name is a prefix of another, the longer one matches.
         let mut names: Vec<&TierName> = options.keys().collect();
         names.sort_by_key(|name| std::cmp::Reverse(name.as_str().len()));
         let found = names.into_iter().find(|name| variable.starts_with(&prefix(name))).cloned();

@@ -1,4 +1,4 @@
-//! The one setting that says whether and how connections are encrypted.
+//! The setting for encryption of connections.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ pub enum TlsChoice {
     /// Plain HTTP.
     #[default]
     Off,
-    /// A self-signed certificate, made once and kept in the data directory.
+    /// A self-signed certificate, generated once and stored in the data directory.
     Auto,
-    /// PEM files of one's own.
+    /// The operator's own PEM files.
     Files {
         /// Certificate chain.
         certificate: PathBuf,

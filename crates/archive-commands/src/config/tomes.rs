@@ -1,6 +1,6 @@
-//! `[tomes]`: a set of tomes, how their disks are divided and where each of them is.
+//! `[tomes]`: a set of tomes, the layout of their disks, and their locations.
 //!
-//! Not here: how it is made, opened and asked (`crate::tomes`).
+//! Creating, opening and querying it is in `crate::tomes`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,62 +15,63 @@ use serde::{Deserialize, Serialize};
 use super::ConfigError;
 use super::rack::Backend;
 
-/// Name of the tier that the set is.
+/// Name of its tier.
 pub const TIER: &str = "tomes";
-/// What stands in a pattern for the number of a tome.
+/// Placeholder in a pattern for the number of a tome.
 const MARK: &str = "{tome}";
-/// The fewest tomes: one for each member of a group and one that takes the place of another.
+/// Fewest tomes: one for each member of a group, and one that can replace another.
 const TOMES_MIN: u32 = 3;
 
 /// `[tomes]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tomes {
-    /// Where what is awake is: index, signatures, ledgers, tokens; by default DATA/tomes.
+    /// Directory of the metadata store: index, signatures, ledgers, tokens; by default DATA/tomes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// How many there are, numbered from zero.
+    /// Number of tomes, numbered from zero.
     pub count: u32,
-    /// Where the disk of each has its files, `{tome}` being its number; by default
-    /// `disks/{tome}` in the directory.
+    /// Directory of each tome's disk, with `{tome}` for its number; by default `disks/{tome}` in
+    /// the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disks: Option<String>,
-    /// File that says where tomes in processes of their own are (docs/tomes-network.md); then
-    /// `count` and `disks` are its business.
+    /// File with the addresses of tomes in processes of their own (docs/tomes-network.md); it
+    /// replaces `count` and `disks`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<PathBuf>,
-    /// Data and parity of each group.
+    /// Data and parity members of each group.
     pub groups: Split,
-    /// Bytes of a block.
+    /// Size of a block.
     pub block: ByteCount,
-    /// Data and parity blocks of a segment.
+    /// Data and parity blocks per segment.
     pub segment: Split,
-    /// Segments of a region.
+    /// Segments per region.
     pub segments: u32,
-    /// Regions of a disk.
+    /// Regions per disk.
     pub regions: u32,
-    /// Spare spots of a disk, for blocks that are written while what was there is still needed.
+    /// Spare physical blocks per disk, for blocks that are rewritten while the old one is still
+    /// needed.
     pub spares: u32,
-    /// What a body waits for before its staged copy goes.
+    /// The protection that a body needs before its staged copy is removed.
     pub promise: Promise,
-    /// How often a disk is woken in any 24 hours, as far as that can wait.
+    /// Most spin-ups of a disk in 24 hours, for work that can wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
-    /// How long a disk turns for nothing before it is put down; no more than two seconds when
-    /// others wait for their turn.
+    /// How long an idle disk spins before it is spun down; at most two seconds when other tomes
+    /// wait for a token.
     pub idle: Duration,
-    /// What turns the disks.
+    /// The kind of disks.
     pub backend: Backend,
-    /// `simulated`: real seconds for each second that a disk takes to turn up or down, to 1.
+    /// `simulated`: real seconds per second of spinning up or down, at most 1.
     pub time_scale: Ratio,
     /// `simulated`: seed of those times.
     pub seed: u64,
-    /// `simulated`: made at the first start of `serve`, if nothing is there.
+    /// `simulated`: created at the first start of `serve`, if nothing is there.
     pub make: bool,
-    /// `linux`: the device of each tome, `{tome}` being its number.
+    /// `linux`: the device of each tome, with `{tome}` for its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// `linux`: whether disks are mounted and unmounted, where `/etc/fstab` says.
+    /// `linux`: whether disks are mounted and unmounted as in `/etc/fstab`.
     pub mount: bool,
 }
 
@@ -107,26 +108,26 @@ fn refuse<T>(name: &'static str, reason: impl Into<String>) -> Result<T, ConfigE
 }
 
 impl Tomes {
-    /// What `--tomes COUNT` means: simulated disks below the data directory, ten times as fast as
-    /// real ones, made at the first start.
+    /// Returns the settings of `--tomes COUNT`: simulated disks below the data directory, ten times
+    /// as fast as real ones, created at the first start.
     pub(super) fn simulated(count: u32) -> Self {
         let time_scale = Ratio::new(0.1).unwrap_or_default();
         Self { count, make: true, time_scale, ..Self::default() }
     }
 
-    /// Where its index is, of an archive in `data`.
+    /// Returns the directory of the index, for an archive in `data`.
     pub fn folder(&self, data: &Path) -> PathBuf {
         self.directory.clone().unwrap_or_else(|| data.join(TIER))
     }
 
-    /// How each disk is divided.
+    /// Returns the layout of each disk.
     pub fn layout(&self) -> Result<Layout, ConfigError> {
         let Self { block, segment, segments, regions, spares, .. } = *self;
         let layout = Layout::new(Parts { block, segment, segments, regions, spares });
         layout.or_else(|error| refuse("tomes", error_chain(&error)))
     }
 
-    /// Where the disk of each tome of this process has its files.
+    /// Returns the directory of the disk of each tome in this process.
     pub fn roots(&self, data: &Path) -> Result<BTreeMap<TomeId, PathBuf>, ConfigError> {
         let folder = self.folder(data).join("disks").join(MARK);
         let pattern = self.disks.clone().unwrap_or_else(|| folder.display().to_string());
@@ -137,7 +138,7 @@ impl Tomes {
         Ok((0..self.count).map(|tome| (TomeId::new(tome), root(tome))).collect())
     }
 
-    /// The device of each tome.
+    /// Returns the device of each tome.
     pub fn devices(
         &self,
         roots: &BTreeMap<TomeId, PathBuf>,
@@ -156,7 +157,7 @@ impl Tomes {
         Ok(roots.iter().map(disk).collect())
     }
 
-    /// Refuses what cannot be, before anything is opened.
+    /// Rejects invalid settings, before anything is opened.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         self.layout()?;
         if let Err(error) = self.groups.of_group() {

@@ -1,4 +1,4 @@
-//! The soft bound goes up to the hard one, and too low a bound is refused with what to do.
+//! The soft limit is raised to the hard one, and too low a limit is refused with a remedy.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

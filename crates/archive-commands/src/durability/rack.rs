@@ -1,27 +1,27 @@
-//! Blobs of a rack: how likely it is that one loses more disks in a year than it may, before what
-//! was on them is made anew.
+//! Durability of blobs in a rack: the probability that a blob loses more disks in a year than it
+//! can tolerate, before they are rebuilt.
 //!
-//! The method is that of Backblaze's calculator for its vaults: a year is cut into periods T in
-//! which a failed disk is found and its stacks are made anew; in each the disks of a blob fail
-//! independently. A disk that sleeps fails unseen, so T has the time until it is found: at most the
-//! interval of verifications.
+//! The method is that of Backblaze's calculator for its vaults: a year is divided into periods T in
+//! which a failed disk is detected and its stacks are rebuilt; in each period the disks of a blob
+//! fail independently. A disk that is spun down fails unnoticed, so T includes the time to
+//! detection: at most the interval of verifications.
 
 use fulgurite_codes::CodeError;
 use fulgurite_codes::durability::{Chance, binomial_tail};
 
-/// Days of a year.
+/// Days per year.
 pub(super) const YEAR_DAYS: f64 = 365.24;
 
 /// The formula of [`yearly_loss`].
 pub(super) const FORMULA: &str = "1 - (1 - p)^(365.24 / T), \
      p = sum over i > r of C(n, i) q^i (1-q)^(n-i), q = AFR T / 365.24, n = k + r";
 
-/// The chance that a blob is lost in a year of `year_days`, with `information` stacks of which all
-/// are needed and `redundancy` more, on disks of which a share of `failures` fails in a year, each
-/// made anew within `days` of its failure.
+/// Returns the probability that a blob is lost in a year of `year_days`, with `information` stacks,
+/// all of which are needed, and `redundancy` more, on disks with an annual failure rate of
+/// `failures`, each rebuilt within `days` of its failure.
 ///
 /// # Errors
-/// [`CodeError::LossRate`] when so many fail in a period that it is no chance.
+/// [`CodeError::LossRate`] when so many fail in a period that it is no probability.
 pub(super) fn yearly_loss(
     [information, redundancy]: [u64; 2],
     failures: f64,
@@ -30,7 +30,7 @@ pub(super) fn yearly_loss(
 ) -> Result<Chance, CodeError> {
     let period = binomial_tail(information + redundancy, failures * days / year_days, redundancy)?;
     let periods = year_days / days;
-    // Below this all terms but the first are nothing beside it.
+    // Below this all terms but the first are negligible.
     if period.ln() < -600.0 {
         return Ok(Chance::from_ln(period.ln() + periods.ln()));
     }
@@ -38,7 +38,7 @@ pub(super) fn yearly_loss(
     Ok(Chance::from_ln(year.ln()))
 }
 
-/// How many nines there are in what is left.
+/// Returns the number of nines of durability.
 pub(super) fn nines(chance: Chance) -> f64 {
     -chance.ln() / std::f64::consts::LN_10
 }
@@ -53,7 +53,7 @@ mod tests {
         assert!((nines - expected).abs() < 0.005, "{nines}");
     }
 
-    /// The calculator's own sample, whose year has 365 days.
+    /// The calculator's own example, whose year has 365 days.
     #[test]
     fn the_sample_of_the_calculator_comes_out() {
         let chance = yearly_loss([4, 2], 0.1, 1.0, 365.0).unwrap();
@@ -62,14 +62,14 @@ mod tests {
 
     #[test]
     fn vaults_and_racks_have_the_nines_that_they_are_said_to_have() {
-        // Backblaze says 11 for its vaults of 17 + 3.
+        // Backblaze states 11 for its vaults of 17 + 3.
         check([17, 3], 0.0041, 6.5, 11.11);
         check([17, 3], 0.0131, 6.5, 9.10);
         // Pelican's 15 + 3: 11.7, and 9.8 with three times the failures.
         check([15, 3], 0.0131, 1.0, 11.73);
         check([15, 3], 0.04, 1.0, 9.79);
         check([15, 3], 0.0131, 11.3 / 24.0, 12.71);
-        // What a failure costs that is found after a month of sleep.
+        // The cost of detecting a failure only after a month.
         check([15, 3], 0.0131, 31.0, 7.26);
     }
 

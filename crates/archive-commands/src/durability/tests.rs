@@ -1,4 +1,4 @@
-//! The table against figures that stand elsewhere.
+//! The table against published numbers.
 
 use fulgurite_glass::Geometry;
 

@@ -1,8 +1,8 @@
-//! The doctor at work on the stores of a map, or on one that is named.
+//! Runs the doctor on the stores of a map, or on a given store.
 //!
-//! A table or a folder that is not there is not made for it: a site that lost its table must not
-//! get an empty one by being looked at. Of a directory the place is examined, in a folder of its
-//! own that is gone when the doctor is.
+//! A missing table or folder is not created: a site that lost its table must not get an empty one
+//! from an examination. For a directory, a temporary folder beside it is examined, which is removed
+//! afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use serde::Serialize;
 use super::open::{entropy, opener};
 use crate::process::draw;
 
-/// What keys of rows begin with that the doctor writes; it removes them.
+/// Prefix of the row keys that the doctor writes and removes.
 pub(super) const MARK: &str = "doctor-";
 
-/// What a store is for.
+/// The role of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Part {
@@ -40,7 +40,7 @@ impl std::fmt::Display for Part {
     }
 }
 
-/// A store that is to be examined.
+/// A store to examine.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     site: String,
@@ -48,7 +48,7 @@ pub(super) struct Store {
     address: Address,
 }
 
-/// What the doctor says of a store, as `--json` prints it.
+/// The doctor's findings about a store, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct Told<'a> {
     site: &'a str,
@@ -60,10 +60,10 @@ struct Told<'a> {
     error: Option<&'a str>,
 }
 
-/// The stores of a site.
+/// Returns the stores of a site.
 ///
 /// # Errors
-/// When one of its addresses is none.
+/// When one of its addresses is invalid.
 pub(super) fn stores_of(site: &SiteEntry) -> anyhow::Result<Vec<Store>> {
     let mut stores = Vec::new();
     for (part, text) in [(Part::Table, &site.table), (Part::Blobs, &site.blobs)] {
@@ -77,7 +77,7 @@ pub(super) fn stores_of(site: &SiteEntry) -> anyhow::Result<Vec<Store>> {
     Ok(stores)
 }
 
-/// Examines stores, one after the other, and tells what was seen.
+/// Examines stores, one after the other, and prints the findings.
 ///
 /// # Errors
 /// `Config` when one is refused, `Unavailable` when one could not be examined.
@@ -161,7 +161,7 @@ async fn table(
     prefix: &Key,
     may_create: bool,
 ) -> Result<Report, String> {
-    // Opened twice: over connections of their own, but where the table itself is memory.
+    // Opened twice, for separate connections, except for a table in memory.
     let first = opener();
     let one = first.table(address, may_create).await.map_err(|error| opening(&error))?;
     let two = first.table(address, false).await.map_err(|error| opening(&error))?;
@@ -193,7 +193,7 @@ fn asking(error: &DoctorError) -> String {
     format!("{}{hint}", error_chain(error))
 }
 
-/// A folder where a directory is, or would be made, which goes with this.
+/// A temporary folder beside a directory that exists or would be created; removed on drop.
 struct Beside(PathBuf);
 
 impl Beside {

@@ -1,5 +1,4 @@
-//! What the stores of a map say when they are asked now: for `status`, and before a namespace is
-//! begun.
+//! Probes the stores of a map: for `status`, and before a namespace is created.
 
 use std::time::Instant;
 
@@ -15,14 +14,14 @@ use super::doctor::MARK;
 use super::open::opener;
 use crate::limits::SITE_ANSWERS_WITHIN;
 
-/// A site, as it answers now.
+/// The state of a site when probed.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct SiteSeen {
-    /// What it is called.
+    /// Its name.
     pub(super) name: String,
-    /// Whether what it held was lost and is being made again.
+    /// Whether its contents were lost and are being rebuilt.
     pub(super) rebuilding: bool,
-    /// Its table, if it votes.
+    /// Its table, if it is a voting member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) table: Option<StoreSeen>,
     /// Its blobs, if it holds fragments.
@@ -30,21 +29,21 @@ pub(super) struct SiteSeen {
     pub(super) blobs: Option<StoreSeen>,
 }
 
-/// A store, as it answers now.
+/// The state of a store when probed.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct StoreSeen {
-    /// Where.
+    /// Its address.
     pub(super) place: String,
-    /// How long its answer took, if one came.
+    /// Response time, if it answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) milliseconds: Option<f64>,
-    /// Why none did.
+    /// The error if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trouble: Option<String>,
 }
 
 impl SiteSeen {
-    /// Whether all its stores answer and have what they held.
+    /// Returns whether all its stores answer and none has lost its contents.
     pub(super) fn is_well(&self) -> bool {
         let answers =
             |store: &Option<StoreSeen>| store.as_ref().is_none_or(|store| store.trouble.is_none());
@@ -52,7 +51,7 @@ impl SiteSeen {
     }
 }
 
-/// Asks all stores of a map at once.
+/// Probes all stores of a map concurrently.
 pub(super) async fn look(map: &SiteMap) -> Vec<SiteSeen> {
     join_all(map.sites.iter().map(look_at)).await
 }
@@ -106,11 +105,12 @@ async fn ask_blobs(place: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses places that have rows: a namespace was begun there, or something else, and a table that
-/// is missing beside one that is not was lost, so that an empty one must not take its place.
+/// Refuses sites whose tables have rows. Either a namespace was already created there, or the rows
+/// belong to something else. If one table has rows and another is missing, that one was lost, and
+/// an empty one must not replace it.
 ///
-/// A beginning that was cut short has left the row of the map at most, and rows of the doctor; it
-/// came to its end when the file of the map has an epoch.
+/// An interrupted creation leaves at most the row of the map, and rows of the doctor. Creation was
+/// completed if the file of the map has an epoch.
 ///
 /// # Errors
 /// `Config` when a table has rows.
@@ -119,7 +119,7 @@ pub(super) async fn check_empty(map: &SiteMap) -> anyhow::Result<()> {
     for site in &map.sites {
         let Some(place) = &site.table else { continue };
         let there = address(place).map_err(|error| Coded::new(Exit::Config, error))?;
-        // What is not there has no rows; what does not answer is found by whoever begins.
+        // A missing table has no rows; one that does not answer will be noticed at creation.
         let Ok(table) = opener().table(&there, false).await else { continue };
         let was_begun = map.epoch > 0;
         let mut rows = table.scan(None, None).filter(|row| {

@@ -1,16 +1,16 @@
-//! `geo`: a namespace over several sites, begun, looked at and mended by an operator.
+//! `geo`: an operator's commands to create, inspect and repair a namespace over several sites.
 //!
 //! ```text
-//! open      what a map says, as a namespace that is begun or opened
-//! doctor    whether stores do what they say
+//! open      creates or opens the namespace of a map
+//! doctor    whether stores meet their contract
 //! look      which of them answer now
 //! node      serves the stores of one site to programs at others
 //! verify    every object, read back
-//! show      what people see of it
+//! show      output as text
 //! ```
 //!
-//! Everything is at the sites, so a command opens the namespace itself, whether a server has it
-//! open or not.
+//! Everything is at the sites, so a command opens the namespace itself, whether or not a server has
+//! it open.
 
 mod doctor;
 mod look;
@@ -46,20 +46,20 @@ pub struct GeoCommand {
     command: GeoAction,
 }
 
-/// What can be asked.
+/// The commands.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum GeoAction {
-    /// Begin a namespace at the sites of a map, when every store has passed the doctor
+    /// Create a namespace at the sites of a map, if every store passes the doctor
     Init(GeoArgs),
     /// Show which sites answer, and which map they have
     Status {
-        /// Look at the rows of all objects as well, for versions that wait undecided
+        /// Also scan the rows of all objects for undecided versions
         #[arg(long)]
         undecided: bool,
         #[command(flatten)]
         args: GeoArgs,
     },
-    /// Have the stores of a map, or one, show that they do what sites rely on
+    /// Check that the stores of a map, or one store, meet the requirements of sites
     Doctor {
         /// Address of a store, instead of those of a map
         #[arg(value_name = "URL", conflicts_with = "map")]
@@ -67,13 +67,13 @@ enum GeoAction {
         #[command(flatten)]
         args: GeoArgs,
     },
-    /// Decide what is open, and make again what is missing at a site, of every object
+    /// Decide pending versions, and rebuild missing fragments, of every object
     Heal(GeoArgs),
-    /// Remove the bytes of versions that nobody can ask for any more
+    /// Garbage collect the bytes of obsolete versions
     Collect(GeoArgs),
-    /// Remove fragments that no version names
+    /// Remove orphaned fragments, which no version references
     Sweep {
-        /// How old they are at least: longer than any write takes
+        /// Minimum age: longer than any write takes
         #[arg(long, value_name = "AGE", default_value = "1d")]
         age: Duration,
         #[command(flatten)]
@@ -81,17 +81,17 @@ enum GeoAction {
     },
     /// Read every object back whole
     Verify(GeoArgs),
-    /// Serve the stores of a site to programs at other sites, until it is told to stop
+    /// Serve the stores of a site to programs at other sites, until stopped
     Node(NodeArgs),
-    /// Put another place behind a site that is lost, and make again there what it held
+    /// Give a lost site a new location, and rebuild its contents there
     ReplaceSite {
         /// Its name in the map, which it keeps
         #[arg(value_name = "SITE")]
         site: String,
-        /// Address of its new table; by default the one that it has
+        /// Address of its new table; by default the current one
         #[arg(long, value_name = "URL")]
         table: Option<String>,
-        /// Address of its new blobs; by default the one that it has
+        /// Address of its new blobs; by default the current one
         #[arg(long, value_name = "URL")]
         blobs: Option<String>,
         #[command(flatten)]
@@ -99,16 +99,16 @@ enum GeoAction {
     },
 }
 
-/// Which namespace.
+/// Selects the namespace.
 #[derive(Clone, Debug, clap::Args)]
 pub struct GeoArgs {
-    /// Map of sites (TOML); by default the one that [geo] of the configuration names
+    /// Map of sites (TOML); by default the one in [geo] of the configuration
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
     config: Option<PathBuf>,
-    /// Site of the map at which this program is, which is asked first
+    /// Site of the map where this program runs, which is contacted first
     #[arg(long, value_name = "SITE")]
     near: Option<String>,
 }
@@ -190,7 +190,7 @@ async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// What `init` made.
+/// The result of `init`.
 #[derive(Debug, Serialize)]
 struct Begun {
     name: String,
@@ -204,7 +204,7 @@ async fn init(named: &Named, out: &Output) -> anyhow::Result<()> {
     for site in &named.map.sites {
         stores.extend(doctor::stores_of(site)?);
     }
-    // A line a check is for who asks for the doctor; here only what it refuses is told.
+    // Print only refusals here; the doctor's own command prints each check.
     doctor::examine_all(&stores, true, &Output::silent()).await?;
     let store = GeoStore::init(named.options()).await;
     let map = store.map_err(|error| named.failed(error))?.map();
@@ -218,7 +218,7 @@ async fn init(named: &Named, out: &Output) -> anyhow::Result<()> {
     ))
 }
 
-/// Examines the store of an address for everything that it can be.
+/// Examines the store at an address in every role that it can have.
 async fn examine_one(url: &str, out: &Output) -> anyhow::Result<()> {
     let is_database = url.starts_with("postgres://") || url.starts_with("etcd://");
     let (has_table, has_blobs) =
@@ -229,24 +229,24 @@ async fn examine_one(url: &str, out: &Output) -> anyhow::Result<()> {
     doctor::examine_all(&doctor::stores_of(&site)?, true, out).await
 }
 
-/// A namespace, as its sites answer now.
+/// A snapshot of a namespace and its sites.
 #[derive(Debug, Serialize)]
 struct Seen {
     name: String,
     /// Whether the namespace can be used at all.
     is_open: bool,
-    /// Whether all sites answer and have what they held.
+    /// Whether all sites answer and none has lost its contents.
     is_well: bool,
     epoch: u32,
     data: u8,
     parity: u8,
     sites: Vec<SiteSeen>,
-    /// What waits undecided, for who asked.
+    /// Undecided versions, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     undecided: Option<Waiting>,
 }
 
-/// Asks every store. What can be said is said when too few sites answer as well.
+/// Probes every store. Prints what is known even if too few sites answer.
 async fn status(named: &Named, undecided: bool, out: &Output) -> anyhow::Result<()> {
     let opened = named.open().await;
     let waiting = match &opened {
@@ -299,7 +299,7 @@ async fn replace(
         blobs: new(blobs, there.blobs),
         rebuilding: true,
     };
-    // Only what is new: what stays was examined before it got a row.
+    // Only the new stores: the others were examined when they were added.
     let examined = SiteEntry {
         table: table.map(str::to_owned),
         blobs: blobs.map(str::to_owned),
@@ -320,7 +320,7 @@ async fn replace(
     judge(&kept, "`fulgurite geo heal` does the rest when all sites answer", out)
 }
 
-/// What tells how many were looked at.
+/// Returns a callback that shows how many were examined.
 fn counting(bar: &ProgressBar) -> impl Fn(u64) + Send + Sync + use<'_> {
     move |count| bar.set_message(count.to_string())
 }
@@ -336,10 +336,10 @@ fn judge_healed(kept: &Kept, out: &Output) -> anyhow::Result<()> {
     judge(kept, AGAIN, out)
 }
 
-/// What to do about something that could not be done.
+/// The remedy for incomplete work.
 const AGAIN: &str = "say it again when all sites answer";
 
-/// Tells what is lost and what could not be done, that there is some, and what to do then.
+/// Prints losses and problems; returns an error with the remedy `then` if there are any.
 fn judge(kept: &Kept, then: &str, out: &Output) -> anyhow::Result<()> {
     for lost in &kept.lost {
         out.text(format_args!("lost: {lost}"))?;

@@ -1,5 +1,5 @@
-//! A node: serves the table and the blobs of one site to programs at other sites, which show a
-//! certificate (docs/geo.md, "A node at each site").
+//! A node: serves the table and the blobs of one site to programs at other sites, which
+//! authenticate with a certificate (docs/geo.md, "A node at each site").
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,19 +21,19 @@ use crate::descriptors;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub(super) struct NodeArgs {
-    /// Where to listen
+    /// Address to listen on
     #[arg(long, value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// Address of the table that is served
+    /// Address of the table to serve
     #[arg(long, value_name = "URL", required_unless_present = "blobs")]
     table: Option<String>,
-    /// Address of the blobs that are served
+    /// Address of the blobs to serve
     #[arg(long, value_name = "URL")]
     blobs: Option<String>,
-    /// Certificates of the authority of all who may ask (PEM)
+    /// CA certificates of all clients that may connect (PEM)
     #[arg(long, value_name = "FILE")]
     ca: PathBuf,
-    /// Certificate of the node, with the name that its address asks for (PEM)
+    /// Certificate of the node, with the name in its address (PEM)
     #[arg(long, value_name = "FILE")]
     cert: PathBuf,
     /// Key of that certificate (PEM)
@@ -41,7 +41,7 @@ pub(super) struct NodeArgs {
     key: PathBuf,
 }
 
-/// What a node serves, as `--json` prints it.
+/// The stores of a node, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct Serving<'a> {
     listening: SocketAddr,
@@ -52,7 +52,7 @@ struct Serving<'a> {
     blobs: Option<String>,
 }
 
-/// Serves until it is told to stop.
+/// Serves until stopped.
 pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
     descriptors::raise_bound();
     let table = address("table", args.table.as_deref())?;
@@ -111,8 +111,8 @@ fn address(what: &str, text: Option<&str>) -> anyhow::Result<Option<Address>> {
     Ok(parsed.map_err(wrong)?)
 }
 
-/// Whether the node of an address serves a table, and blobs; what else is wrong is found when they
-/// are asked.
+/// Returns whether the node at an address serves a table, and blobs; other errors show up when they
+/// are used.
 pub(super) async fn serves(url: &str) -> anyhow::Result<(bool, bool)> {
     let address: Address = url
         .parse()

@@ -1,4 +1,4 @@
-//! A namespace over several sites is begun, and opened, as its map has it.
+//! Creates and opens a namespace over several sites from its map.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::config::geo::TIER;
 use crate::config::{Config, Geo, of_process};
 use crate::process::draw;
 
-/// Which namespace: that of a map, as seen from one of its sites or from none.
+/// Selects a namespace by its map, as seen from one of its sites or from none.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     /// The file of the map.
     pub(super) file: PathBuf,
-    /// The map, as the file has it.
+    /// The map in the file.
     pub(super) map: SiteMap,
-    /// The site at which this program is.
+    /// The site where this program runs.
     pub(super) near: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Named {
     /// Reads a map.
     ///
     /// # Errors
-    /// When there is none, or it says something impossible.
+    /// When there is none, or it is invalid.
     pub(super) fn read(file: &Path, near: Option<String>) -> anyhow::Result<Self> {
         let cannot = |error| {
             Coded::new(Exit::Config, format!("the map of sites \"{}\": {error}", file.display()))
@@ -46,7 +46,7 @@ impl Named {
         Ok(Self { file: file.to_owned(), map, near })
     }
 
-    /// What it is opened with.
+    /// Returns the options to open it with.
     pub(super) fn options(&self) -> GeoOptions {
         GeoOptions {
             map: self.map.clone(),
@@ -59,10 +59,10 @@ impl Named {
         }
     }
 
-    /// Opens it, by this map or by a later one that its sites have.
+    /// Opens it, with this map or a later one from its sites.
     ///
     /// # Errors
-    /// When too few sites answer, they have no map, or one of another namespace.
+    /// When too few sites answer, or they have no map or that of another namespace.
     pub(super) async fn open(&self) -> anyhow::Result<GeoStore> {
         self.open_with(None).await
     }
@@ -72,25 +72,24 @@ impl Named {
         opened.map_err(|error| self.failed(error))
     }
 
-    /// An error of it, with its map named.
+    /// Adds the file of the map to an error.
     pub(super) fn failed(&self, error: fulgurite_geo_store::GeoError) -> anyhow::Error {
         anyhow::Error::new(error).context(format!("the sites of \"{}\"", self.file.display()))
     }
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable random bytes.
 pub(super) fn entropy() -> Entropy {
     Entropy::new(draw)
 }
 
-/// What opens stores, and nodes that stand beside them. Secrets are in this process's environment.
+/// Opens stores and remote nodes. Secrets come from this process's environment.
 pub(super) fn opener() -> Opener {
     let nodes = Arc::new(NetNodes::new(entropy()));
     Opener::new(entropy(), of_process()).with_nodes(nodes)
 }
 
-/// What `serve` needs: the namespace of the configuration, if it has one, which is kept from now
-/// on.
+/// Opens the namespace of the configuration for `serve`, if it has one, and starts its maintenance.
 ///
 /// # Errors
 /// Those of opening it.
@@ -102,14 +101,15 @@ pub async fn to_serve(config: &Config) -> anyhow::Result<Option<GeoStore>> {
     Ok(Some(store))
 }
 
-/// The cache of the configuration. Commands have none: they look at what sites have.
+/// Opens the cache of the configuration. Commands have none, because they inspect the sites' own
+/// data.
 fn cache(geo: &Geo) -> anyhow::Result<Option<FragmentCache>> {
     let Some(folder) = &geo.cache else { return Ok(None) };
     let cache = FragmentCache::open(folder, geo.cache_size, system_clock());
     Ok(Some(cache.context("the cache of fragments (geo.cache)")?))
 }
 
-/// What `recover` needs: the same, and the runtime that asks its sites.
+/// Opens the namespace for `recover`, and returns it with the runtime for its sites.
 ///
 /// # Errors
 /// Those of opening it.
@@ -124,7 +124,7 @@ async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
     Named::read(&geo.map, geo.near.clone())?.open().await
 }
 
-/// The buckets that are shared with other archives, if the configuration names some.
+/// Returns the options of buckets shared with other archives, if the configuration names some.
 pub fn shared(config: &Config, cold: &ColdTiers) -> Option<SharedOptions> {
     let (store, geo) = (cold.geo.as_ref()?, config.geo.as_ref()?);
     let key = geo.shared_key.clone()?;
@@ -136,7 +136,7 @@ pub fn shared(config: &Config, cold: &ColdTiers) -> Option<SharedOptions> {
     })
 }
 
-/// The tier of objects that it is: a folder of it, which the archive has to itself.
+/// Returns its tier of objects: a folder that belongs to this archive alone.
 pub fn tier(store: &GeoStore, geo: &Geo) -> TierOptions {
     let folder = PrefixStore::new(store.clone(), geo.folder.as_str());
     TierOptions {

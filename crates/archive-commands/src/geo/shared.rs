@@ -1,7 +1,7 @@
 //! The namespace as the store of buckets that several archives share.
 //!
-//! Bodies on their way in and out have a bound of their own each, in memory: of an object as many
-//! chunks are held as are written or read ahead. Who finds no room waits for it.
+//! Incoming and outgoing bodies each have a memory limit: as many chunks of an object are held as
+//! are written or read ahead. If there is no room, a body waits.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::limits::SHARED_ROOM_MIB;
 #[derive(Debug)]
 pub(super) struct SharedSites {
     store: GeoStore,
-    /// Room for bodies on their way in, and out, in MiB.
+    /// Memory for incoming and outgoing bodies, in MiB.
     room_in: Arc<Semaphore>,
     room_out: Arc<Semaphore>,
 }
@@ -33,15 +33,15 @@ impl SharedSites {
         Self { store, room_in: room(), room_out: room() }
     }
 
-    /// Waits until a body of so many bytes has room.
+    /// Waits until there is room for a body of this size.
     async fn room(&self, of: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let wanted = room_of(bytes, self.store.map().chunk.get());
-        // Nobody closes it.
+        // The semaphore is never closed.
         Arc::clone(of).acquire_many_owned(wanted).await.ok()
     }
 }
 
-/// MiB that a body takes: what is gathered of it, and the same coded.
+/// Returns the MiB that a body takes: its buffered chunks, and the same encoded.
 fn room_of(bytes: u64, chunk: u64) -> u32 {
     let ahead = bytes.min(chunk.saturating_mul(CHUNKS_AT_ONCE as u64));
     let wanted = ahead.saturating_mul(3).div_ceil(1 << 20).clamp(1, SHARED_ROOM_MIB as u64);
@@ -91,10 +91,10 @@ impl SharedStore for SharedSites {
         let wanted = range.end.saturating_sub(range.start);
         let got = self.store.get_noted(name, range).await.map_err(told)?;
         let Some((noted, bytes)) = got else { return Ok(None) };
-        // How much it is is known now; of its bytes no more than the first chunk has come.
+        // The size is known only now; at most the first chunk has been read.
         let room = self.room(&self.room_out, wanted.min(noted.size)).await;
         let bytes = bytes.map_err(told).inspect(move |_| {
-            // Held until whoever reads has read all, or goes.
+            // Held until the reader is done or gone.
             let _ = &room;
         });
         Ok(Some((found(noted), bytes.boxed())))

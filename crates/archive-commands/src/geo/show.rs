@@ -1,4 +1,4 @@
-//! What people see of a namespace over several sites.
+//! Formats the state of a namespace over several sites as text.
 
 use fulgurite_geo_store::{Kept, Waiting};
 use fulgurite_terminal::output::counted;
@@ -8,7 +8,7 @@ use fulgurite_units::Duration;
 use super::Seen;
 use super::look::{SiteSeen, StoreSeen};
 
-/// A namespace, as its sites answer now.
+/// Formats a snapshot of a namespace.
 pub(super) fn seen(seen: &Seen) -> String {
     let health = match (seen.is_open, seen.is_well) {
         (true, true) => style::out(Tone::Good, "well").to_string(),
@@ -63,7 +63,7 @@ fn line(site: &SiteSeen, part: &str, store: &StoreSeen) -> String {
     format!("{:<12} {part}  {}  {says}{rebuilding}", site.name, store.place)
 }
 
-/// What was healed.
+/// Formats the result of healing.
 pub(super) fn healed(kept: &Kept) -> String {
     let mut line = format!(
         "{} looked at, {} whole; {} made again",

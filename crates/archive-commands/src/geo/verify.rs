@@ -1,5 +1,5 @@
-//! `geo verify`: every object is read whole and compared with what was put. Each is read of as many
-//! sites as give it back; whether the other fragments are there is `heal`'s part.
+//! `geo verify`: reads every object whole and checks it against what was put. Each is read from
+//! just as many sites as it needs; `heal` checks the other fragments.
 
 use fulgurite_geo_store::{GeoError, GeoStore};
 use fulgurite_terminal::exit::{Coded, Exit};
@@ -13,16 +13,16 @@ use serde::Serialize;
 
 use crate::limits::{GEO_NAMED_MAX, GEO_VERIFIED_AT_ONCE};
 
-/// What was read.
+/// The result of reading.
 #[derive(Debug, Default, Serialize)]
 struct Verified {
-    /// Objects that were read and are what was put.
+    /// Objects that were read and are intact.
     objects: u64,
     /// Their bytes.
     bytes: u64,
-    /// Objects that are lost, or are not what was put, the first of them.
+    /// The first objects that are lost or damaged.
     damaged: Vec<String>,
-    /// Objects that could not be read now, the first of them.
+    /// The first objects that could not be read now.
     problems: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn verify(store: &GeoStore, out: &Output) -> anyhow::Result<()>
                 verified.bytes += length;
                 bar.set_position(verified.bytes);
             }
-            // It was removed since it was listed.
+            // It was deleted after it was listed.
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => {
                 let is_corrupt = kind_of(&error) == Some(ErrorKind::Corrupt);
@@ -68,7 +68,7 @@ async fn read(store: &GeoStore, location: &Path) -> object_store::Result<u64> {
     Ok(length)
 }
 
-/// What sort of error of the sites it is.
+/// Returns the kind of an error of the sites.
 fn kind_of(error: &object_store::Error) -> Option<ErrorKind> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

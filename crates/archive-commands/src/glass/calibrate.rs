@@ -1,5 +1,5 @@
-//! `glass calibrate`: a decoder on many simulated sectors, and the statistics that the fidelities
-//! `soft` and `sector` draw from.
+//! `glass calibrate`: runs a decoder on many simulated sectors, and writes the statistics that the
+//! fidelities `soft` and `sector` draw from.
 
 use std::path::PathBuf;
 

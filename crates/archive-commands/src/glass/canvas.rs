@@ -7,23 +7,23 @@
 //! [] legend  [] legend
 //! ```
 //!
-//! Letters are 5 x 8 points, drawn twice as large, so that no font of the machine is needed.
+//! Letters are 5 x 8 points, drawn at twice the size, so that no font of the machine is needed.
 
 use std::path::Path;
 
-/// Pixels of the longest side of a map, about; a voxel is a whole number of them.
+/// Approximate longest side of a map in pixels; voxels are whole pixels.
 const MAP_PIXELS: usize = 960;
 
-/// Most pixels of a voxel's side.
+/// Largest side of a voxel in pixels.
 const ENLARGED_MAX: usize = 16;
 
-/// Pixels around everything, and between one thing and the next.
+/// Spacing around everything and between items, in pixels.
 const SPACE: usize = 12;
 
-/// Pixels of a point of a letter.
+/// Pixels per point of a letter.
 const POINT: usize = 2;
 
-/// Points of a letter, the empty column behind it included.
+/// Rows and columns of points of a letter, including an empty last column.
 const LETTER: [usize; 2] = [8, 6];
 
 const LINE: usize = LETTER[0] * POINT;
@@ -34,7 +34,7 @@ const GRAY: Color = [128; 3];
 /// Red, green and blue.
 pub(super) type Color = [u8; 3];
 
-/// What is drawn.
+/// The contents of a picture.
 pub(super) struct Map<'a> {
     pub(super) title: String,
     /// Rows and columns of voxels.
@@ -53,13 +53,13 @@ pub(super) struct Canvas {
 }
 
 impl Map<'_> {
-    /// Pixels of a voxel's side.
+    /// Returns the side of a voxel in pixels.
     pub(super) fn enlarged(&self) -> usize {
         let longest = self.size[0].max(self.size[1]).max(1);
         (MAP_PIXELS / longest).clamp(1, ENLARGED_MAX)
     }
 
-    /// Draws it.
+    /// Draws the map.
     pub(super) fn draw(&self) -> Canvas {
         let (side, [rows, columns]) = (self.enlarged(), self.size);
         let (voxels, label) = self.scale();
@@ -92,7 +92,7 @@ impl Map<'_> {
         canvas
     }
 
-    /// Voxels of the bar that is the scale, a third of the map at most, and what it says.
+    /// Returns the length of the scale bar in voxels, at most a third of the map, and its label.
     fn scale(&self) -> (usize, String) {
         let third = (self.size[1] / 3).max(1);
         let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
@@ -105,13 +105,13 @@ impl Map<'_> {
 }
 
 impl Canvas {
-    /// Writes it as PNG.
+    /// Writes the picture as PNG.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let size = [self.rows, self.columns];
         super::render::write_png(path, size, png::ColorType::Rgb, self.pixels.as_flattened())
     }
 
-    /// Fills rows and columns from a place on; what is outside is left out.
+    /// Fills a rectangle, clipped to the canvas.
     fn fill(&mut self, [top, left]: [usize; 2], [rows, columns]: [usize; 2], color: Color) {
         for row in top..(top + rows).min(self.rows) {
             let ends = [left, left + columns].map(|at| row * self.columns + at.min(self.columns));
@@ -131,18 +131,18 @@ impl Canvas {
     }
 }
 
-/// Pixels of a text.
+/// Returns the width of a text in pixels.
 fn width(text: &str) -> usize {
     text.chars().count() * LETTER[1] * POINT
 }
 
-/// Pixels of a part of the legend, and of the space behind it.
+/// Returns the width of a legend item in pixels, including the space after it.
 fn swatch(text: &str) -> usize {
     LINE + SPACE / 2 + width(text) + SPACE
 }
 
-/// The columns of a letter, its highest point the lowest bit; a hollow square for one that is not
-/// here.
+/// Returns the columns of a letter, with the top point as the lowest bit; a hollow square for an
+/// unknown letter.
 fn shape(letter: char) -> [u8; 5] {
     const DIGITS: [[u8; 5]; 10] = [
         [0x3E, 0x51, 0x49, 0x45, 0x3E],
@@ -199,7 +199,7 @@ fn shape(letter: char) -> [u8; 5] {
 
 #[cfg(test)]
 mod tests {
-    //! A picture is looked at where something must be.
+    //! Tests of pixels at known positions.
 
     use super::{BLACK, LINE, Map, SPACE, WHITE, shape};
 

@@ -1,10 +1,10 @@
-//! `glass compare`: the fidelities held against each other, metric by metric.
+//! `glass compare`: compares the fidelities, metric by metric.
 //!
-//! `analog` sectors are other ones than those that the statistics were fitted to. The spread of
-//! sectors is wide, so two samples of one fidelity differ too: a metric agrees when the values are
-//! within 5 %, or their 95 % intervals meet. However many sectors are drawn from statistics, these
-//! know no more of what is rare than the sectors that they were fitted to: the share of lost
-//! sectors at `soft` and `sector` has at least the interval that the statistics have.
+//! The `analog` sectors are not those that the statistics were fitted to. The spread of sectors is
+//! wide, so two samples of one fidelity differ too: a metric agrees when the values are within 5 %,
+//! or their 95 % intervals overlap. However many sectors are drawn from statistics, they know no
+//! more about rare events than the sectors that these were fitted to: the share of lost sectors at
+//! `soft` and `sector` has at least the interval of the statistics.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use super::sample::{Read, Reads, Sample, mean, sector, soft, wilson};
 /// Flags of `glass compare`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct CompareArgs {
-    /// Statistics that glass calibrate wrote
+    /// Statistics written by glass calibrate
     #[arg(value_name = "STATISTICS")]
     statistics: PathBuf,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(super) struct CompareArgs {
     picture: Option<PathBuf>,
 }
 
-/// How far apart values may be.
+/// Tolerated relative difference of values.
 const TOLERANCE: f64 = 0.05;
 
 /// One metric at each fidelity.
@@ -51,7 +51,7 @@ struct Row {
     metric: &'static str,
     analog: Interval,
     soft: Interval,
-    /// Nothing where fidelity `sector` does not know the metric.
+    /// `None` if fidelity `sector` does not have the metric.
     sector: Option<Interval>,
     agree: bool,
 }
@@ -131,7 +131,7 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 impl Row {
-    /// Of a metric as each fidelity has it.
+    /// Creates the row of a metric.
     fn new(
         metric: &'static str,
         analog: Interval,
@@ -171,14 +171,14 @@ fn rows(analog: &Reads, drawn: &Reads, outcomes: &[Option<u8>], fitted: &Interva
     ]
 }
 
-/// Sectors that were read as something else: there may be none.
+/// Compares the sectors that were read wrong: there must be none.
 fn wrong_bytes(analog: &Reads, drawn: &Reads) -> Row {
     let [analog, soft] = [analog, drawn].map(|reads| reads.share(|read| read.is_wrong));
     let agree = analog.value + soft.value <= 0.0;
     Row { metric: "wrong bytes", analog, soft, sector: None, agree }
 }
 
-/// An interval of what was drawn, with that of what it was drawn from.
+/// Widens the interval of drawn sectors to that of the statistics they were drawn from.
 const fn no_surer(drawn: Interval, fitted: &Interval) -> Interval {
     Interval {
         value: drawn.value,

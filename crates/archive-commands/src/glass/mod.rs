@@ -1,5 +1,5 @@
-//! `glass`: the simulated medium by itself. What its voxels look like, how well decoders read them,
-//! and whether the faster fidelities say the same.
+//! `glass`: tools for the simulated medium: what its voxels look like, how well decoders read them,
+//! and whether the faster fidelities agree.
 
 mod calibrate;
 mod canvas;
@@ -26,18 +26,18 @@ pub struct GlassCommand {
     command: GlassAction,
 }
 
-/// What `glass` can do.
+/// The commands.
 #[derive(Clone, Debug, Subcommand)]
 enum GlassAction {
     /// Measure a decoder on simulated sectors, and write statistics for fidelities soft and sector
     Calibrate(calibrate::CalibrateArgs),
-    /// Hold the fidelities against each other
+    /// Compare the fidelities with each other
     Compare(compare::CompareArgs),
-    /// Draw what a camera sees of a sector, and what is decoded from it
+    /// Draw the camera images of a sector, and what is decoded from them
     Render(render::RenderArgs),
 }
 
-/// The channel and the decoder.
+/// Selects the channel and the decoder.
 #[derive(Clone, Debug, clap::Args)]
 struct ReaderArgs {
     /// Preset of the voxel channel: nominal, easy, dense or phase
@@ -49,7 +49,7 @@ struct ReaderArgs {
     /// File of a learned decoder (ONNX), with its card beside it
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// What runs a learned decoder
+    /// Engine of a learned decoder
     #[arg(long, value_enum, value_name = "NAME", default_value = "builtin")]
     engine: Engine,
 }
@@ -63,16 +63,16 @@ enum DecoderName {
     Learned,
 }
 
-/// Makes a worker's decoder.
+/// Creates a worker's decoder.
 type MakeDecoder = Box<dyn Fn() -> anyhow::Result<Box<dyn Decoder + Send>> + Sync>;
 
 impl ReaderArgs {
-    /// The channel.
+    /// Returns the channel.
     fn channel(&self) -> anyhow::Result<Channel> {
         Channel::preset(&self.channel).map_err(|error| usage(&error))
     }
 
-    /// The decoder, and its name with the model's version.
+    /// Returns the decoder, and its name with the model's version.
     fn decoder(&self) -> anyhow::Result<(String, MakeDecoder)> {
         let channel = self.channel()?;
         match self.decoder {
@@ -87,7 +87,7 @@ impl ReaderArgs {
                 };
                 let model = model.map_err(|error| usage(&error))?;
                 let engine: EngineChoice = self.engine.choice();
-                // What is wrong with model or engine is said before work begins.
+                // Report errors of model or engine before work begins.
                 Learned::new(&model, channel.medium, &engine).map_err(|error| usage(&error))?;
                 let name = format!("learned {}", model.id());
                 let make = move || {

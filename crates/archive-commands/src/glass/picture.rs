@@ -1,15 +1,15 @@
-//! The picture of `glass compare`: one small chart for each metric, one interval for each fidelity.
+//! The picture of `glass compare`: one small chart per metric, with one interval per fidelity.
 
 use fulgurite_decode::Interval;
 use plotters::prelude::*;
 
-/// Pixels of one chart.
+/// Size of one chart in pixels.
 const CHART: (u32, u32) = (340, 250);
 
-/// Charts side by side.
+/// Charts per row.
 const COLUMNS: usize = 3;
 
-/// What agrees, and what does not.
+/// Colors of metrics that agree, and that differ.
 const AGREES: RGBColor = RGBColor(20, 80, 160);
 const DIFFERS: RGBColor = RGBColor(190, 40, 20);
 
@@ -17,7 +17,7 @@ const DIFFERS: RGBColor = RGBColor(190, 40, 20);
 pub(super) struct Panel {
     pub(super) metric: &'static str,
     pub(super) agree: bool,
-    /// Fidelities that know it.
+    /// Fidelities that have the metric.
     pub(super) levels: Vec<(&'static str, Interval)>,
 }
 
@@ -45,7 +45,7 @@ fn chart(area: &Area<'_>, panel: &Panel) -> anyhow::Result<()> {
     let levels = &panel.levels;
     let low = levels.iter().map(|(_, interval)| interval.low).fold(f64::INFINITY, f64::min);
     let high = levels.iter().map(|(_, interval)| interval.high).fold(0.0, f64::max);
-    // Room for intervals that are points.
+    // Padding, for intervals of zero width.
     let room = 0.15 * (high - low).max(1e-3 * high).max(1e-12);
     let (color, word) = if panel.agree { (AGREES, "") } else { (DIFFERS, ": differ") };
     #[expect(clippy::cast_precision_loss, reason = "at most three")]

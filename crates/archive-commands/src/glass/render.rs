@@ -1,14 +1,14 @@
 //! `glass render`: a sector of a platter file as the camera sees it, and as it is decoded.
 //!
 //! ```text
-//! state-0.png .. state-3.png   what the camera sees through each state of polarization
-//! symbols.png                  the symbols that were written, a color an azimuth
-//! decoded.png                  the likeliest symbols; doubtful ones are darker
+//! state-0.png .. state-3.png   camera images through each state of polarization
+//! symbols.png                  the symbols as written, one color per azimuth
+//! decoded.png                  the likeliest symbols; uncertain ones are darker
 //! errors.png                   where the two differ: white
 //! ```
 //!
-//! Images are what the camera gives, pixel for pixel; maps of symbols are enlarged, with a scale
-//! and a legend.
+//! Camera images are written pixel for pixel; maps of symbols are enlarged, with a scale and a
+//! legend.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -34,10 +34,10 @@ pub(super) struct RenderArgs {
     /// Platter file
     #[arg(value_name = "PLATTER")]
     platter: PathBuf,
-    /// Physical track; 0 is the header's
+    /// Physical track; 0 is the header track
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     track: u32,
-    /// Sector of the track, the deepest is 0
+    /// Sector of the track; the deepest is 0
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     layer: u16,
     #[command(flatten)]
@@ -45,13 +45,13 @@ pub(super) struct RenderArgs {
     /// Seed of the medium, as in the archive's configuration
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
-    /// Drive that reads it
+    /// Number of the drive that reads it
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     drive: u32,
-    /// Which of all readings it is: each has noise of its own
+    /// Number of the read: each has its own noise
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     read: u64,
-    /// Folder to write to, made if it is not there
+    /// Folder to write to; created if missing
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     out: PathBuf,
 }
@@ -107,7 +107,7 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
     ))
 }
 
-/// The sectors of the track, as they were written.
+/// Reads the sectors of the track, as they were written.
 fn read_track(args: &RenderArgs) -> anyhow::Result<(SectorsAt, Vec<u8>)> {
     let path = args.platter.display();
     let source = FileSource::open(&args.platter).map_err(|error| {
@@ -139,7 +139,7 @@ fn read_track(args: &RenderArgs) -> anyhow::Result<(SectorsAt, Vec<u8>)> {
     Ok((at, track))
 }
 
-/// What the camera sees through each state.
+/// Draws the camera image through each state.
 fn draw_images(folder: &Path, images: &SectorImages) -> anyhow::Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make \"{}\"", folder.display()))?;
@@ -159,7 +159,7 @@ fn draw_images(folder: &Path, images: &SectorImages) -> anyhow::Result<Vec<PathB
     Ok(files)
 }
 
-/// The symbols that were written, those that were decoded, and where they differ.
+/// Draws the written symbols, the decoded ones, and where they differ.
 fn draw_maps(
     folder: &Path,
     shape: SectorShape,
@@ -207,7 +207,8 @@ fn draw_maps(
     Ok(files)
 }
 
-/// The color of a symbol: once around the circle of hues, darker the less likely it is.
+/// Returns the color of a symbol: the hue from its position on the circle, darker the less likely
+/// it is.
 fn color(symbol: usize, count: usize, chance: f32) -> [u8; 3] {
     #[expect(clippy::cast_precision_loss, reason = "at most 8")]
     let turn = symbol as f32 / count as f32;

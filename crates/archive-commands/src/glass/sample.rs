@@ -1,4 +1,4 @@
-//! Sectors of random drives and platters, written, read and decoded: what statistics are made of.
+//! Writes, reads and decodes sectors of random drives and platters, for statistics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,20 +18,20 @@ use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 
 use super::MakeDecoder;
 
-/// The rate that archives write with.
+/// The code rate of archives.
 pub(super) const RATE: Rate = Rate::R9of10;
 
-/// Bytes of a sector that only tests and measurements write: payload, header, checksum.
+/// Size of a sector for tests and measurements: payload, header, checksum.
 pub(super) const SECTOR_BYTES: usize = 4096 + 128;
 
-/// What became of one sector.
+/// The result of reading one sector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
     pub(super) symbol_error_rate: f64,
     /// Bits a voxel.
     pub(super) information: f64,
     pub(super) report: Report,
-    /// Whether it was read, and is not what was written.
+    /// Whether it was decoded to something other than what was written.
     pub(super) is_wrong: bool,
 }
 
@@ -45,11 +45,11 @@ struct Decoded {
     is_wrong: bool,
 }
 
-/// What came back of all of them.
+/// The results of reading sectors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reads(pub(super) Vec<Read>);
 
-/// What is decoded, and where it goes.
+/// The sectors to read.
 pub(super) struct Sample<'a> {
     pub(super) channel: &'a Channel,
     pub(super) decoder: &'a MakeDecoder,
@@ -60,7 +60,7 @@ pub(super) struct Sample<'a> {
 /// Takes a decoded sector: its shape, probabilities, symbols and score.
 type Sink<'a> = dyn FnMut(SectorShape, &SymbolProbabilities, &[u8], &Score) + Send + 'a;
 
-/// Where the sector of a number lies: every one on a platter of its own.
+/// Returns the address of a sector: each is on its own platter.
 fn place(number: u64) -> SectorsAt {
     SectorsAt {
         platter: PlatterId::from_bytes(u128::from(number + 1).to_le_bytes()),
@@ -76,13 +76,14 @@ fn bytes(seed: &Seed, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// The drive of a number: every sector has its own.
+/// Returns the drive of a sector: each has its own.
 fn drive(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 impl Sample<'_> {
-    /// Writes, reads and decodes every sector by all processors; in the order of their numbers.
+    /// Writes, reads and decodes every sector on all processors. Returns them in the order of their
+    /// numbers; `sink` gets them as they finish.
     pub(super) fn analog(&self, out: &Output, sink: &mut Sink<'_>) -> anyhow::Result<Reads> {
         let next = AtomicU64::new(0);
         let bar = count_bar("sectors", self.sectors, out.is_json());
@@ -141,7 +142,7 @@ impl Sample<'_> {
         Ok(Decoded { found, symbols, score, report, shape, is_wrong })
     }
 
-    /// Statistics of the sectors, and what was measured on them.
+    /// Fits statistics to the sectors; returns the fit, and what was measured.
     pub(super) fn fit(&self, out: &Output) -> anyhow::Result<(SoftFit, Reads, SectorShape)> {
         let mut fit = SoftFit::new(self.channel.medium);
         let mut side = None;
@@ -153,7 +154,7 @@ impl Sample<'_> {
     }
 }
 
-/// Draws sectors by statistics, on one processor.
+/// Draws sectors from statistics, on one processor.
 pub(super) fn soft(statistics: &SoftStatistics, seed: u64, sectors: u64) -> anyhow::Result<Reads> {
     let seed = Seed::new(seed);
     let mut reader = SoftReader::new(statistics, RATE, seed, 1)?;
@@ -169,7 +170,7 @@ pub(super) fn soft(statistics: &SoftStatistics, seed: u64, sectors: u64) -> anyh
     Ok(Reads(reads))
 }
 
-/// Draws what becomes of sectors by statistics: their margins, or nothing where they are lost.
+/// Draws outcomes of sectors from statistics: their margins, or `None` if they are lost.
 pub(super) fn sector(
     statistics: &SoftStatistics,
     seed: u64,
@@ -183,27 +184,27 @@ pub(super) fn sector(
     Ok((0..sectors).map(of_one).collect())
 }
 
-/// The normal quantile of 95 %.
+/// The normal quantile for 95 %.
 const Z: f64 = 1.96;
 
 impl Reads {
-    /// A mean, with its 95 % interval from the spread of sectors.
+    /// Returns a mean, with its 95 % interval from the spread of sectors.
     pub(super) fn mean(&self, of: impl Fn(&Read) -> f64) -> Interval {
         mean(self.0.iter().map(&of))
     }
 
-    /// Share of sectors of which something is so, with Wilson's interval.
+    /// Returns the share of sectors that satisfy a condition, with Wilson's interval.
     pub(super) fn share(&self, is: impl Fn(&Read) -> bool) -> Interval {
         wilson(self.0.iter().filter(|read| is(read)).count(), self.0.len())
     }
 
-    /// Share of sectors that could not be decoded.
+    /// Returns the share of sectors that could not be decoded.
     pub(super) fn failure_rate(&self) -> Interval {
         self.share(|read| read.report.failure.is_some())
     }
 }
 
-/// A mean, with its 95 % interval from the spread of the values.
+/// Returns a mean, with its 95 % interval from the spread of the values.
 pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Interval {
     let count = as_float(values.clone().count());
     let value = values.clone().sum::<f64>() / count;
@@ -212,7 +213,7 @@ pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Interval {
     Interval { value, low: value - Z * error, high: value + Z * error }
 }
 
-/// Wilson's 95 % interval of a share (J. Am. Stat. Assoc. 22, 209, 1927).
+/// Returns Wilson's 95 % interval of a share (J. Am. Stat. Assoc. 22, 209, 1927).
 pub(super) fn wilson(hits: usize, of: usize) -> Interval {
     let (hits, count) = (as_float(hits), as_float(of));
     let value = hits / count;

@@ -1,4 +1,4 @@
-//! What an operator is told of a segment before it is removed for good.
+//! What an operator sees of a segment before it is removed for good.
 
 use super::*;
 

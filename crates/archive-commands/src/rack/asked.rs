@@ -1,5 +1,5 @@
-//! A rack that can be asked: behind a running server, over its admin API; or, when none runs,
-//! opened by this process, which lets nobody else have it meanwhile.
+//! Access to a rack: through a running server, over its admin API; or, when none runs, opened by
+//! this process, which locks it meanwhile.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use fulgurite_terminal::progress;
 use super::{RackArgs, open};
 use crate::admin::AdminClient;
 
-/// A rack that can be asked.
+/// Access to a rack.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// That of a running server.
+    /// Through a running server.
     Server(AdminClient),
-    /// One that this process has open.
+    /// Opened by this process.
     Store(RackStore),
 }
 
-/// Whether a server runs that has the rack.
+/// Returns whether a running server has the rack.
 pub(super) async fn is_served(args: &RackArgs) -> bool {
     server_of(args).await.is_ok_and(|server| server.is_some())
 }
 
-/// The server of the data directory, if one answers.
+/// Returns the server of the data directory, if it answers.
 async fn server_of(args: &RackArgs) -> anyhow::Result<Option<AdminClient>> {
     AdminClient::serving(&args.remote, || args.data()).await
 }
 
-/// Has `act` ask the rack, and lets go of it.
+/// Runs `act` with access to the rack, and closes it.
 pub(super) async fn with(
     args: &RackArgs,
     act: impl AsyncFnOnce(&Asked) -> anyhow::Result<()>,
@@ -103,7 +103,7 @@ impl Asked {
     }
 }
 
-/// Has work done and shows how far it is.
+/// Runs `work` and shows its progress.
 async fn followed<T>(
     what: &'static str,
     is_quiet: bool,

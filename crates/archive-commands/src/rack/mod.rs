@@ -1,9 +1,9 @@
-//! `rack`: the rack of cold disks, made, opened, and asked by an operator.
+//! `rack`: an operator's commands to create, open and query the rack of cold disks.
 //!
 //! ```text
-//! open    what the configuration says, as a rack that is made or opened
-//! asked   a rack behind a running server, or one that this process opened
-//! show    what people see of it
+//! open    creates or opens the rack of the configuration
+//! asked   a rack behind a running server, or one opened by this process
+//! show    output as text
 //! ```
 
 mod asked;
@@ -32,14 +32,14 @@ pub struct RackCommand {
     command: RackAction,
 }
 
-/// What can be asked.
+/// The commands.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum RackAction {
-    /// Make the rack that the configuration describes: its index, and a file on each disk
+    /// Create the rack of the configuration: its index, and a file on each disk
     Init(RackArgs),
-    /// Show what each group does, who woke it how often, and what is wrong; wakes no disk
+    /// Show the state of each group, its spin-ups and their causes, and failures; spins up no disk
     Status(RackArgs),
-    /// Take the new, empty disk in a place, and make on it what the old one had
+    /// Accept the new, empty disk in a place, and rebuild the old one's contents on it
     Replace {
         /// Number of the place
         #[arg(value_name = "PLACE")]
@@ -47,7 +47,7 @@ enum RackAction {
         #[command(flatten)]
         args: RackArgs,
     },
-    /// Give up the disk of a place for good, and make what it had anew on the others of its group
+    /// Give up the disk of a place for good, and rebuild its contents on the others of its group
     Rebuild {
         /// Number of the place
         #[arg(value_name = "PLACE")]
@@ -55,21 +55,21 @@ enum RackAction {
         #[command(flatten)]
         args: RackArgs,
     },
-    /// Show the last wakes: when which disks were woken, and why; wakes no disk
+    /// Show the last spin-ups: when, which disks, and why; spins up no disk
     Ledger(RackArgs),
-    /// Read every blob whole, group after group, and make anew what is lost
+    /// Read every blob whole, group after group, and rebuild lost stacks
     Verify(RackArgs),
-    /// Look through all disks for blobs that the index does not know, as when it was lost
+    /// Scan all disks for blobs that the index does not know, for instance after it was lost
     Recover(RackArgs),
 }
 
-/// Which rack: that of a running server, or one of a configuration.
+/// Selects a rack: that of a running server, or one of a configuration.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RackArgs {
     /// Configuration file (TOML), when no server runs
     #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
     config: Option<PathBuf>,
-    /// Rack of simulated cold disks in DATA/rack, as `serve` was told of it, when no server runs
+    /// Rack of simulated cold disks in DATA/rack, as given to `serve`, when no server runs
     #[arg(long, value_name = "SHAPE")]
     rack: Option<String>,
     #[command(flatten)]
@@ -82,7 +82,7 @@ impl RackArgs {
         Ok(self.remote.data.clone().ok_or_else(missing)?)
     }
 
-    /// The rack of the configuration.
+    /// Returns the rack of the configuration.
     fn configured(&self) -> anyhow::Result<Rack> {
         let overrides = Overrides { rack: self.rack.clone(), ..Overrides::default() };
         let config = Config::load(self.config.as_deref(), of_process(), overrides)?;
@@ -154,7 +154,7 @@ async fn init(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!("rack {} {what}, of {}", made.rack, counted(disks, "disk")))
 }
 
-/// An index that is there takes up what it does not know; one that is lost is made anew first.
+/// Adds blobs that an existing index does not know; a lost index is recreated first.
 async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
     if args.remote.endpoint.is_none() && !asked::is_served(args).await {
         let (rack, data) = (args.configured()?, args.data()?);
@@ -201,7 +201,7 @@ fn show_report(report: &Report, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says whether all is well.
+/// Shows the verdict; an error if there are problems.
 fn judge_verified(report: &Report, out: &Output) -> anyhow::Result<()> {
     show_report(report, out)?;
     match report.problems.len() as u64 {
@@ -215,7 +215,7 @@ fn judge_verified(report: &Report, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// Says whether all that had to be made was.
+/// Shows the report; an error if some stacks could not be rebuilt.
 fn judge_made(report: &Report, next: &str, out: &Output) -> anyhow::Result<()> {
     show_report(report, out)?;
     if report.problems.is_empty() {

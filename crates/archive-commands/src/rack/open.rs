@@ -1,7 +1,7 @@
-//! A rack is made, and opened, as the configuration has it.
+//! Creates and opens the rack of the configuration.
 //!
-//! What the disks are is decided here; that none of them is touched unasked is the rack's own
-//! doing.
+//! The kind of its disks is decided here; the rack itself ensures that no disk is touched
+//! needlessly.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::config::rack::Backend;
 use crate::config::{Config, Rack};
 use crate::process::{draw, fail_point};
 
-/// What `serve` needs: the rack of the configuration, if it has one.
+/// Opens the rack of the configuration for `serve`, if it has one.
 ///
 /// # Errors
-/// When it was not made, unless the configuration says that it is to be; and those of opening it.
+/// When it does not exist, unless the configuration says to create it; and those of opening it.
 pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
     let Some(rack) = &config.rack else {
         tell_of_forgotten(data);
@@ -53,7 +53,7 @@ pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<Rac
     Ok(Some(store))
 }
 
-/// Opens the rack that was made.
+/// Opens an existing rack.
 ///
 /// # Errors
 /// When there is none, or another process has it.
@@ -64,16 +64,16 @@ pub fn open(rack: &Rack, data: &Path) -> anyhow::Result<RackStore> {
     RackStore::open(options(rack, data, false)?).map_err(|error| opening(rack, data, error))
 }
 
-/// Makes the rack, or what is lacking of it, and puts all disks down again. Nothing is waited for
-/// where disks are simulated.
+/// Creates the rack, or its missing parts, and spins all disks down again. Simulated disks take no
+/// time.
 ///
 /// # Errors
-/// When a disk is missing or somebody else's; then nothing on it was changed.
+/// When a disk is missing or belongs to something else; then nothing on it was changed.
 pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
     let options = options(rack, data, true)?;
     let disks = options.roots.len();
     if !is_begun(rack, data)? && is_used(&options) {
-        // A new index would be of another rack than the disks, and stand in the way of the old.
+        // A new index would have another rack id than the disks, and be in the way of the old one.
         let found = RackStore::identify(&options).map_err(|error| opening(rack, data, error))?;
         if let Some(found) = found {
             let message = format!(
@@ -97,11 +97,11 @@ pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
     Ok(made)
 }
 
-/// Makes an index anew for the disks of a rack whose index was lost; says which rack they are of.
-/// It knows none of their blobs yet.
+/// Recreates the index for the disks of a rack whose index was lost; returns the id of the rack.
+/// The index does not know any blobs yet.
 ///
 /// # Errors
-/// When no disk says which rack it is of, or one says another.
+/// When no disk has the id of a rack, or one has a different id.
 pub(super) async fn adopt(rack: &Rack, data: &Path) -> anyhow::Result<RackId> {
     let asked = options(rack, data, true)?;
     let identify = move || RackStore::identify(&asked).map(|found| (found, asked));
@@ -117,41 +117,41 @@ pub(super) async fn adopt(rack: &Rack, data: &Path) -> anyhow::Result<RackId> {
     Ok(id)
 }
 
-/// A rack that was made.
+/// The result of creating a rack.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct Made {
     /// Its id.
     pub rack: String,
-    /// How many disks it has.
+    /// Number of disks.
     pub disks: usize,
 }
 
-/// Whether there is an index, and no disk of it yet.
+/// Returns whether there is an index, but no disk of it yet.
 fn is_unmade(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StacksError::Unmade { .. }))
 }
 
-/// Whether a disk may have something on it.
+/// Returns whether a disk may have data on it.
 fn is_used(options: &RackOptions) -> bool {
     options.roots.values().any(|root| root.exists())
 }
 
-/// Puts its disks down and lets go of its index.
+/// Spins its disks down and closes its index.
 pub async fn close(store: RackStore) {
-    // It waits for disks, which is no work for a thread that others wait for.
+    // Stopping blocks on disks, so it must not run on an async worker thread.
     let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
     if stopped.is_err() {
         tracing::error!("stopping the rack panicked; this is a bug");
     }
 }
 
-/// Whether there is an index with the id of its rack. Without one, no disk belongs to the rack.
+/// Returns whether there is an index with a rack id. Without one, no disk belongs to the rack.
 pub(super) fn is_begun(rack: &Rack, data: &Path) -> anyhow::Result<bool> {
     let is_begun = RackStore::is_begun(&rack.folder(data));
     is_begun.map_err(|error| opening(rack, data, error))
 }
 
-/// Whether there is an index.
+/// Returns whether there is an index.
 pub(super) fn is_made(rack: &Rack, data: &Path) -> bool {
     rack.folder(data).join("index").exists()
 }
@@ -167,7 +167,7 @@ fn not_made(rack: &Rack, data: &Path) -> Coded {
     Coded::new(Exit::Config, message)
 }
 
-/// Objects may lie in a rack that the configuration does not name.
+/// Warns if objects may be in a rack that the configuration does not name.
 fn tell_of_forgotten(data: &Path) {
     let folder = data.join("rack");
     if folder.join("index").exists() {
@@ -184,7 +184,7 @@ fn opening(rack: &Rack, data: &Path, error: StacksError) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("the rack in \"{}\"", folder.display()))
 }
 
-/// What it is opened with. With `is_instant` simulated disks take no time.
+/// Returns the options to open it with. With `is_instant`, simulated disks take no time.
 pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Result<RackOptions> {
     let (shape, directory) = (rack.effective_shape()?, rack.folder(data));
     let roots = rack.roots(&shape, &directory)?;
@@ -230,7 +230,7 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
     })
 }
 
-/// The point at which tests have the process killed, if it is one of the rack's.
+/// Returns the fail point of a crash test, if it is one of the rack's.
 fn fail_points() -> anyhow::Result<FailPoints> {
     match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
         Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
@@ -239,7 +239,7 @@ fn fail_points() -> anyhow::Result<FailPoints> {
     }
 }
 
-/// Whether a fail point is the rack's, and none of the archive.
+/// Returns whether a fail point belongs to the rack, not to the archive.
 pub fn is_fail_point(name: &str) -> bool {
     FAIL_POINTS.contains(&name)
 }

@@ -1,11 +1,11 @@
-//! What people see of a rack: a line for each group with its disks as a picture.
+//! Formats a rack as text: a line per group, with its disks as a picture.
 
 use fulgurite_disks::{Power, Wake};
 use fulgurite_stacks::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 use fulgurite_terminal::output::{bytes, counted, grouped, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 
-/// A disk in the picture.
+/// Returns the character of a disk in the picture.
 fn sign(disk: &DiskSnapshot) -> char {
     match disk.power {
         Power::Failed | Power::Absent | Power::Unclean => 'x',
@@ -17,7 +17,7 @@ fn sign(disk: &DiskSnapshot) -> char {
     }
 }
 
-/// A rack at one moment.
+/// Formats a snapshot of a rack.
 pub(super) fn snapshot(rack: &Snapshot) -> String {
     let disks: usize = rack.groups.iter().map(|group| group.disks.len()).sum();
     let what =
@@ -52,7 +52,7 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
     lines.join("\n")
 }
 
-/// Blobs that lack stacks, if any do.
+/// Formats alarms for blobs that lack stacks.
 fn unsound(rack: &Snapshot) -> Vec<String> {
     let of_group = |group: &GroupSnapshot| {
         let blobs = counted(group.unsound, "blob");
@@ -69,7 +69,7 @@ fn unsound(rack: &Snapshot) -> Vec<String> {
     groups.chain(read).map(|line| style::out(Tone::Bad, line).to_string()).collect()
 }
 
-/// A disk that says that it will fail.
+/// Formats a warning for a disk whose SMART status predicts failure.
 fn failing(disk: &DiskSnapshot) -> Option<String> {
     let health = disk.health.as_ref().filter(|health| health.passes == Some(false))?;
     let which = [health.model.as_deref(), health.serial.as_deref()];
@@ -81,7 +81,7 @@ fn failing(disk: &DiskSnapshot) -> Option<String> {
     Some(style::out(Tone::Notice, line).to_string())
 }
 
-/// A disk that was woken nearly as often as it may be.
+/// Formats a warning for a disk that is near its rated number of spin-ups.
 fn worn_out(disk: &DiskSnapshot, rated: u64) -> String {
     let line = format!(
         "warning    disk {} was woken {} times and is rated for {}; replace it",
@@ -124,7 +124,7 @@ fn group(group: &GroupSnapshot) -> String {
     )
 }
 
-/// What a group has lost, if it has.
+/// Formats an alarm for a group that has lost redundancy.
 fn alarm(group: &GroupSnapshot) -> Option<String> {
     let away = group.disks.iter().filter(|disk| disk.trouble.is_some() || disk.power.is_out());
     let away: Vec<String> = away.map(|disk| disk.place.to_string()).collect();
@@ -140,7 +140,7 @@ fn alarm(group: &GroupSnapshot) -> Option<String> {
     })
 }
 
-/// A wake.
+/// Formats a spin-up.
 pub(super) fn wake(wake: &Wake) -> String {
     let group = wake.group.map_or_else(|| "-".to_owned(), |group| group.to_string());
     let places: Vec<String> = wake.places.iter().map(ToString::to_string).collect();

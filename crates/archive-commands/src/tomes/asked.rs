@@ -1,5 +1,5 @@
-//! A set of tomes that can be asked: behind a running server, over its admin API; or, when none
-//! runs, opened by this process, which lets nobody else have it meanwhile.
+//! Access to a set of tomes: through a running server, over its admin API; or, when none runs,
+//! opened by this process, which locks it meanwhile.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use fulgurite_units::{ErrorKind, error_chain};
 use super::{TomesArgs, close, open};
 use crate::admin::AdminClient;
 
-/// A set that can be asked.
+/// Access to a set.
 pub(super) enum Asked {
-    /// That of a running server.
+    /// Through a running server.
     Server(AdminClient),
-    /// One that this process has open.
+    /// Opened by this process.
     Store(TomeStore),
 }
 
-/// Has `act` ask the set, and lets go of it.
+/// Runs `act` with access to the set, and closes it.
 pub(super) async fn with(
     args: &TomesArgs,
     act: impl AsyncFnOnce(&Asked) -> anyhow::Result<()>,
@@ -96,7 +96,7 @@ impl Asked {
         }
     }
 
-    /// Says nothing of what is made of it: that is for the next start.
+    /// Runs an inventory of a disk. The next start uses it, so its result is not in the report.
     pub(super) async fn survey(&self, tome: TomeId, is_quiet: bool) -> anyhow::Result<Surveyed> {
         match self {
             Self::Server(server) => server.tomes_work("tomes-survey", Some(tome), is_quiet).await,
@@ -120,7 +120,7 @@ impl Asked {
     }
 }
 
-/// Has work done and shows how far it is.
+/// Runs `work` and shows its progress.
 async fn followed<T>(
     what: &'static str,
     is_quiet: bool,
@@ -128,7 +128,7 @@ async fn followed<T>(
 ) -> anyhow::Result<T> {
     let done = progress::followed(what, is_quiet, Work::bytes, work).await;
     done.map_err(|error| {
-        // What is asked for cannot be had of this tome: as when a server says it.
+        // The request is invalid for this tome: use the same exit code as with a server.
         let is_invalid = error.kind() == ErrorKind::Invalid;
         if is_invalid { Coded::new(Exit::Usage, error_chain(&error)).into() } else { error.into() }
     })

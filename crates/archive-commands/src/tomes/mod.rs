@@ -1,9 +1,9 @@
-//! `tomes`: the set of tomes, made, opened, and asked by an operator.
+//! `tomes`: an operator's commands to create, open and query the set of tomes.
 //!
 //! ```text
-//! open    what the configuration says, as a set that is made or opened
-//! asked   a set behind a running server, or one that this process opened
-//! show    what people see of it
+//! open    creates or opens the set of the configuration
+//! asked   a set behind a running server, or one opened by this process
+//! show    output as text
 //! ```
 
 mod asked;
@@ -32,21 +32,21 @@ pub struct TomesCommand {
     command: TomesAction,
 }
 
-/// What can be asked.
+/// The commands.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum TomesAction {
-    /// Make the set that the configuration describes: its awake stores, and a file on each disk
+    /// Create the set of the configuration: its metadata stores, and a file on each disk
     Init(TomesArgs),
-    /// Take in the tomes that the configuration names and the set does not have yet; no server may
-    /// have the set meanwhile
+    /// Add the tomes of the configuration that the set does not have yet; no server may have the
+    /// set open meanwhile
     Add(TomesArgs),
-    /// Show whether all is well, what each tome does and what is not protected; wakes no disk
+    /// Show health, the state of each tome and what is unprotected; spins up no disk
     Status(TomesArgs),
-    /// Show the last wakes: when which disk was woken, and why; wakes no disk
+    /// Show the last spin-ups: when, which disk, and why; spins up no disk
     Ledger(TomesArgs),
-    /// Compare all groups by the signatures that tomes keep awake; wakes no disk
+    /// Compare all groups by the signatures in the tomes' metadata stores; spins up no disk
     Verify(TomesArgs),
-    /// Read every block of a disk, or of all, and make anew what is bad
+    /// Read every block of a disk, or of all, and rebuild bad ones
     Scrub {
         /// Number of the tome; all if none is given
         #[arg(value_name = "TOME")]
@@ -54,7 +54,7 @@ enum TomesAction {
         #[command(flatten)]
         args: TomesArgs,
     },
-    /// Make what a lost tome had anew on others of the set
+    /// Rebuild the contents of a lost tome on others of the set
     Rebuild {
         /// Number of the tome
         #[arg(value_name = "TOME")]
@@ -62,7 +62,7 @@ enum TomesAction {
         #[command(flatten)]
         args: TomesArgs,
     },
-    /// Take out a tome that is here: what it has is made anew on others, and it does not come back
+    /// Remove a tome that is present: its contents are rebuilt on others, and it does not come back
     Retire {
         /// Number of the tome
         #[arg(value_name = "TOME")]
@@ -70,7 +70,7 @@ enum TomesAction {
         #[command(flatten)]
         args: TomesArgs,
     },
-    /// Read the disk of a tome whose awake store is lost: the next start makes that again
+    /// Read the disk of a tome whose metadata store is lost: the next start rebuilds that
     Survey {
         /// Number of the tome
         #[arg(value_name = "TOME")]
@@ -78,17 +78,17 @@ enum TomesAction {
         #[command(flatten)]
         args: TomesArgs,
     },
-    /// Look through all tomes for objects that the index does not know, as when it was lost
+    /// Scan all tomes for objects that the index does not know, for instance after it was lost
     Recover(TomesArgs),
 }
 
-/// Which set: that of a running server, or one of a configuration.
+/// Selects a set: that of a running server, or one of a configuration.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TomesArgs {
     /// Configuration file (TOML), when no server runs
     #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
     config: Option<PathBuf>,
-    /// Tomes with simulated disks in DATA/tomes, as `serve` was told of them, when no server runs
+    /// Tomes with simulated disks in DATA/tomes, as given to `serve`, when no server runs
     #[arg(long, value_name = "COUNT")]
     tomes: Option<u32>,
     #[command(flatten)]
@@ -101,7 +101,7 @@ impl TomesArgs {
         Ok(self.remote.data.clone().ok_or_else(missing)?)
     }
 
-    /// The set of the configuration.
+    /// Returns the set of the configuration.
     fn configured(&self) -> anyhow::Result<Tomes> {
         let overrides = Overrides { tomes: self.tomes, ..Overrides::default() };
         let config = Config::load(self.config.as_deref(), of_process(), overrides)?;
@@ -209,8 +209,8 @@ async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has a disk read whole. Where no server has the set, it is opened once more, which makes the
-/// awake store again.
+/// Reads a disk whole. If no server has the set, opens the set once more, which rebuilds the
+/// metadata store.
 async fn survey(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
     let mut surveyed = None;
     let mut is_served = false;
@@ -252,7 +252,7 @@ fn show_surveyed(surveyed: &Surveyed, out: &Output) -> anyhow::Result<()> {
     judge(problems, 0, Exit::Partial, "each was named", out)
 }
 
-/// Tells problems, and that there are some.
+/// Prints problems; returns an error if there are any.
 fn judge(
     problems: &[String],
     more: u64,
@@ -270,7 +270,7 @@ fn judge(
     Err(Coded::new(exit, format!("{}: {what}", counted(count, "problem"))).into())
 }
 
-/// Says whether all groups agree.
+/// Shows whether all groups agree.
 fn judge_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
     out.json(compared)?;
     let Compared { groups, agree, signatures, problems, more_problems } = compared;
@@ -282,7 +282,7 @@ fn judge_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
     judge(problems, *more_problems, Exit::Corrupt, what, out)
 }
 
-/// Says whether all disks were read.
+/// Shows whether all disks were read.
 fn judge_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
     out.json(scrubbed)?;
     let Scrubbed { tomes, healed, problems } = scrubbed;
@@ -294,7 +294,7 @@ fn judge_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
     judge(problems, 0, Exit::Partial, "not everything could be read", out)
 }
 
-/// Says whether all seats have moved.
+/// Shows whether all member slots have moved.
 fn judge_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
     out.json(rebuilt)?;
     let Rebuilt { tome, seats, of, problems } = rebuilt;

@@ -1,4 +1,4 @@
-//! A set of tomes is made, and opened, as the configuration has it.
+//! Creates and opens the set of tomes of the configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::config::{Config, Tomes};
 use crate::limits::TOMES_ANSWER_WITHIN;
 use crate::process::{draw, fail_point};
 
-/// How often it is looked whether tomes have answered.
+/// Interval of polling whether tomes have answered.
 const ANSWER_LOOK: Duration = Duration::from_millis(200);
 
-/// What `serve` needs: the set of the configuration, if it has one.
+/// Opens the set of the configuration for `serve`, if it has one.
 ///
 /// # Errors
-/// When it was not made, unless the configuration says that it is to be; and those of opening it.
+/// When it does not exist, unless the configuration says to create it; and those of opening it.
 pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
     let Some(tomes) = &config.tomes else {
         tell_of_forgotten(data);
@@ -33,7 +33,8 @@ pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<Tom
     if tomes.make && !is_whole(tomes, data).await? {
         let was_begun = is_made(tomes, data);
         match make(tomes, data).await {
-            // Those of other processes are made when they answer; the others are served meanwhile.
+            // Tomes of other processes are completed when they answer; the others are served
+            // meanwhile.
             Err(error) if was_begun && is_unavailable(&error) => {
                 tracing::warn!("the set of tomes is not made to its end: {error:#}");
             }
@@ -44,7 +45,7 @@ pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<Tom
     open(tomes, data).await.map(Some)
 }
 
-/// Whether there is a set, and its making came to its end.
+/// Returns whether there is a set, and its creation was completed.
 async fn is_whole(tomes: &Tomes, data: &Path) -> anyhow::Result<bool> {
     if !is_made(tomes, data) {
         return Ok(false);
@@ -61,7 +62,7 @@ fn is_unavailable(error: &anyhow::Error) -> bool {
     exit_of(error, |_| None) == Exit::Unavailable
 }
 
-/// Opens the set that was made; waits for whatever that takes.
+/// Opens an existing set; blocks for as long as that takes.
 ///
 /// # Errors
 /// When there is none, or another process has it.
@@ -73,7 +74,7 @@ pub fn open_now(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
     over(set.map_err(|error| opening(tomes, data, error))?, tomes, data)
 }
 
-/// The same, where others must not be kept waiting.
+/// Opens an existing set without blocking the async runtime.
 ///
 /// # Errors
 /// Those of [`open_now`].
@@ -82,11 +83,11 @@ pub async fn open(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
     tokio::task::spawn_blocking(move || open_now(&tomes, &data)).await?
 }
 
-/// Makes the set, or what is lacking of it, and puts all disks down again. Nothing is waited for
-/// where disks are simulated.
+/// Creates the set, or its missing parts, and spins all disks down again. Simulated disks take no
+/// time.
 ///
 /// # Errors
-/// When a disk is missing or somebody else's; then nothing on it was changed.
+/// When a disk is missing or belongs to something else; then nothing on it was changed.
 pub(super) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
     let (tomes, data) = (tomes.clone(), data.to_owned());
     let made = tokio::task::spawn_blocking(move || {
@@ -100,8 +101,8 @@ pub(super) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
         let set = TomeSet::init(options).map_err(|error| opening(&tomes, &data, error))?;
         let made = Made { set: set.id(), tomes: count + elsewhere, added: set.added() };
         let store = over(set, &tomes, &data)?;
-        // Those elsewhere are made when they answer; a set that goes on without them would wait
-        // for ever.
+        // Remote tomes are created when they answer; a set that went on without them would wait
+        // forever.
         let answered = match elsewhere {
             0 => Ok(()),
             _ => runtime()?.block_on(all_answer(&store)),
@@ -112,18 +113,18 @@ pub(super) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
     made.await?
 }
 
-/// A set that was made.
+/// The result of creating a set.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct Made {
     /// Its id.
     pub set: TomeSetId,
-    /// How many tomes it has, those in other processes too.
+    /// Number of tomes, including those in other processes.
     pub tomes: usize,
-    /// How many of them are new in a set that was there.
+    /// Number of tomes that were added to an existing set.
     pub added: u32,
 }
 
-/// Returns when every tome of another process has answered.
+/// Waits until every tome of another process has answered.
 async fn all_answer(store: &TomeStore) -> anyhow::Result<()> {
     let begun = std::time::Instant::now();
     loop {
@@ -143,7 +144,7 @@ async fn all_answer(store: &TomeStore) -> anyhow::Result<()> {
     }
 }
 
-/// The store over an open set.
+/// Opens the store over an open set.
 fn over(set: TomeSet, tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
     let options = StoreOptions {
         directory: tomes.folder(data),
@@ -157,16 +158,16 @@ fn over(set: TomeSet, tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
     })
 }
 
-/// Puts its disks down and lets go of its index.
+/// Spins its disks down and closes its index.
 pub async fn close(store: TomeStore) {
-    // It waits for disks, which is no work for a thread that others wait for.
+    // Stopping blocks on disks, so it must not run on an async worker thread.
     let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
     if stopped.is_err() {
         tracing::error!("stopping the tomes panicked; this is a bug");
     }
 }
 
-/// Whether there is a set.
+/// Returns whether there is a set.
 pub(super) fn is_made(tomes: &Tomes, data: &Path) -> bool {
     tomes.folder(data).join("set").exists()
 }
@@ -180,7 +181,7 @@ fn not_made(tomes: &Tomes, data: &Path) -> Coded {
     Coded::new(Exit::Config, message)
 }
 
-/// Objects may lie on tomes that the configuration does not name.
+/// Warns if objects may be on tomes that the configuration does not name.
 fn tell_of_forgotten(data: &Path) {
     let folder = data.join("tomes");
     if folder.join("set").exists() {
@@ -201,7 +202,7 @@ fn opening(tomes: &Tomes, data: &Path, error: TomesError) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("the tomes in \"{}\"", folder.display()))
 }
 
-/// What it is opened with. With `is_instant` simulated disks take no time.
+/// Returns the options to open it with. With `is_instant`, simulated disks take no time.
 fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOptions> {
     let (clock, mut roots) = (system_clock(), tomes.roots(data)?);
     let (mut set, mut others) = (None, std::collections::BTreeMap::new());
@@ -236,7 +237,7 @@ fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOp
     })
 }
 
-/// Tomes of other processes are asked over a network.
+/// Returns the runtime for the network connections to tomes of other processes.
 fn runtime() -> anyhow::Result<tokio::runtime::Handle> {
     let none = |_| Coded::new(Exit::Usage, "tomes in other processes are asked while serving only");
     Ok(tokio::runtime::Handle::try_current().map_err(none)?)
@@ -246,7 +247,7 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// The point at which tests have the process killed, if it is one of the tomes'.
+/// Returns the fail point of a crash test, if it is one of the tomes'.
 fn fail_points() -> anyhow::Result<FailPoints> {
     match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
         Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
@@ -255,7 +256,7 @@ fn fail_points() -> anyhow::Result<FailPoints> {
     }
 }
 
-/// Whether a fail point is the tomes', and none of the archive.
+/// Returns whether a fail point belongs to the tomes, not to the archive.
 pub fn is_fail_point(name: &str) -> bool {
     FAIL_POINTS.contains(&name)
 }

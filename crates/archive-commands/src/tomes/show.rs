@@ -1,4 +1,4 @@
-//! What people see of a set of tomes: a line for each.
+//! Formats a set of tomes as text, with a line for each.
 
 use fulgurite_disks::{Cause, Power, Wake};
 use fulgurite_terminal::output::{bytes, counted, grouped, timestamp};
@@ -8,7 +8,7 @@ use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot}
 const HEAD: &str =
     "tome  disk           pieces   unprotected  for       woken  today  healed  scrubs  this one";
 
-/// A set at one moment.
+/// Formats a snapshot of a set.
 pub(super) fn snapshot(set: &Snapshot) -> String {
     let health = match set.is_well {
         true => style::out(Tone::Good, "well").to_string(),
@@ -37,14 +37,14 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
     lines.join("\n")
 }
 
-/// When the pass of the full scrub ends that ends last.
+/// Formats when the last tome's full scrub pass will end.
 fn scrub(set: &Snapshot) -> Option<String> {
     let ends = set.tomes.iter().filter_map(|tome| tome.scrub).map(|scrub| scrub.ends).max()?;
     let day: String = timestamp(ends).chars().take_while(|char| *char != 'T').collect();
     Some(format!("scrub        every block is read by {day} at the latest"))
 }
 
-/// What a tome's budget of spin-ups puts off.
+/// Formats how long a tome's spin-up budget defers work.
 fn budget(tome: &TomeSnapshot) -> Option<String> {
     let BudgetSnapshot { per_day, left, put_off_seconds, .. } = tome.budget?;
     let minutes = put_off_seconds? / 60.0;
@@ -54,7 +54,7 @@ fn budget(tome: &TomeSnapshot) -> Option<String> {
     ))
 }
 
-/// A seat that moves.
+/// Formats the move of a member slot.
 fn seat(moving: &MoveSnapshot) -> String {
     let MoveSnapshot { group, from, to, done, trouble } = moving;
     let trouble = trouble.as_ref().map_or_else(String::new, |why| format!("; waits: {why}"));
@@ -62,20 +62,20 @@ fn seat(moving: &MoveSnapshot) -> String {
     format!("moves        seat of group {group}: tome {from} to {to}, {done:.0} %{trouble}")
 }
 
-/// A wake.
+/// Formats a spin-up.
 pub(super) fn wake(wake: &Wake) -> String {
     let tomes: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
-    // Nobody asked this tome for it: others' changes are folded, or its own are sent.
+    // Not caused by a request to this tome: others' deltas are applied, or its own are sent.
     let is_parity = wake.cause == Cause::Write(0);
     let cause = if is_parity { "parity".to_owned() } else { wake.cause.to_string() };
     format!("{:<24}  {cause:<14}  tome {}", timestamp(wake.at), tomes.join(" "))
 }
 
-/// What can be done for tomes that are given up, if any is.
+/// Returns a hint for tomes that are given up, if there are any.
 pub(super) fn advice(set: &Snapshot) -> Option<String> {
     let is_given_up =
         |tome: &&TomeSnapshot| tome.trouble.is_some() && !set.out.contains(&tome.tome);
-    // One whose store could not be opened has no disk here.
+    // A tome whose store could not be opened has no disk here.
     let is_lost = |tome: &&TomeSnapshot| is_given_up(tome) && tome.power == Power::Absent;
     if let Some(lost) = set.tomes.iter().find(is_lost) {
         let tome = lost.tome;

@@ -1,8 +1,7 @@
-//! An archive of staged objects and nothing else: what a recovery out of logs and keys is measured
-//! on.
+//! An archive of staged objects only: the input for benchmarks of recovery from logs and keys.
 //!
-//! Bodies, keys and entries are what a put writes, each synced; the rows are left out, because the
-//! first thing that the measurement does is to remove them.
+//! Bodies, keys and entries are what a put writes, each synced. Rows are left out, because the
+//! benchmark would begin by removing them.
 
 use std::sync::Arc;
 
@@ -25,11 +24,11 @@ use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::ObjectRow;
 use crate::{Result, clock};
 
-/// Bodies between two syncs.
+/// Bodies between two fsyncs.
 const SYNC_BODIES: u64 = 100_000;
 
-/// Stages `objects` objects of `bytes` bytes each in `config.data`, a new directory, and leaves it
-/// without a catalog. Blocks.
+/// Stages `objects` objects of `bytes` bytes each in `config.data`, a new directory, without a
+/// catalog. Blocks.
 ///
 /// # Errors
 /// When the directory is in use, or the disk fails.
@@ -53,7 +52,7 @@ pub fn stage(config: ArchiveConfig, objects: u64, bytes: usize) -> Result<()> {
     remove_catalog(&catalog)
 }
 
-/// What a put leaves in log and key table.
+/// Writes what a put leaves in the log and the key table.
 fn put(ground: &Ground, number: u64, plain: &[u8]) -> Result<crate::bodies::log::LogWriter> {
     let body = ObjectId::from_random(random_bytes()?);
     let (key, _) = ground.keys.create(body)?;
@@ -90,7 +89,7 @@ fn put(ground: &Ground, number: u64, plain: &[u8]) -> Result<crate::bodies::log:
     Ok(writer)
 }
 
-/// Removes the catalog of `config.data`, which nobody has open, as its loss would.
+/// Removes the catalog of `config.data`, as if it were lost. Nobody may have it open.
 ///
 /// # Errors
 /// When the disk fails.
@@ -102,8 +101,7 @@ fn remove_catalog(catalog: &std::path::Path) -> Result<()> {
     std::fs::remove_dir_all(catalog).map_err(crate::ArchiveError::io("remove", catalog))
 }
 
-/// Finds every record of the staging log of `config.data`, and does nothing else; returns how many
-/// there are.
+/// Scans the staging log of `config.data` and returns the number of records; does nothing else.
 ///
 /// # Errors
 /// When the disk fails.

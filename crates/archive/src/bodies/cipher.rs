@@ -1,13 +1,13 @@
-//! Encryption of bodies: one data key a body, frames that decrypt alone.
+//! Encryption of bodies: one data key per body, and frames that decrypt independently.
 //!
 //! ```text
 //! plaintext   |<-- 64 KiB -->|<-- 64 KiB -->|<- rest ->|
 //! ciphertext  | frame 0 |tag | frame 1 |tag | last |tag|      frame i begins at i * 65,552
 //! ```
 //!
-//! Frame `i` is AES-256-GCM with nonce `i` (96 bits, little-endian) and associated data
-//! `body id || last-frame flag`, so a frame cannot be moved, reordered or cut off unseen. A key
-//! encrypts one body only, so a nonce never meets a second plaintext.
+//! Frame `i` is AES-256-GCM with nonce `i` (96 bits, little-endian) and associated data `body id ||
+//! last-frame flag`, so a frame that was moved, reordered or cut off is detected. A key encrypts
+//! one body only, so no nonce is used for a second plaintext.
 
 use fulgurite_units::ObjectId;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -16,7 +16,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::limits::{FRAME_BYTES, TAG_BYTES};
 use crate::{ArchiveError, Result};
 
-/// Ciphertext bytes of one whole frame.
+/// Ciphertext bytes of one full frame.
 pub(crate) const FRAME_CIPHER_BYTES: usize = FRAME_BYTES + TAG_BYTES;
 /// Bytes by which a sealed entry is longer than its plaintext.
 pub(crate) const ENTRY_OVERHEAD_BYTES: usize = NONCE_LEN + TAG_BYTES;
@@ -51,7 +51,7 @@ impl std::fmt::Debug for SecretKey {
     }
 }
 
-/// Bytes from the operating system's entropy source.
+/// Returns bytes from the operating system's entropy source.
 #[expect(clippy::disallowed_methods, reason = "this is where entropy is drawn")]
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -61,7 +61,7 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Ciphertext length of a body of `plain` bytes.
+/// Returns the ciphertext length of a body of `plain` bytes.
 pub(crate) const fn cipher_bytes(plain: u64) -> u64 {
     plain + plain.div_ceil(FRAME_BYTES as u64) * TAG_BYTES as u64
 }
@@ -90,8 +90,8 @@ impl BodyCipher {
         Aad::from(aad)
     }
 
-    /// Appends the frames of `plain`, the first of them being frame `index`, to `out`.
-    /// `is_end` says that the body ends with `plain`; otherwise it must be whole frames.
+    /// Encrypts `plain` and appends its frames, the first of them frame `index`, to `out`. `is_end`
+    /// means that the body ends with `plain`; otherwise it must be whole frames.
     pub(crate) fn encrypt(&self, index: u64, plain: &[u8], is_end: bool, out: &mut Vec<u8>) {
         assert!(is_end || plain.len().is_multiple_of(FRAME_BYTES), "only the last frame is short");
         let count = plain.len().div_ceil(FRAME_BYTES);
@@ -168,7 +168,7 @@ pub(crate) fn seal_entry(key: &SecretKey, context: ObjectId, plain: &[u8]) -> Re
     Ok(sealed)
 }
 
-/// Opens what [`seal_entry`] sealed; `None` when key, context or bytes differ.
+/// Opens what [`seal_entry`] sealed; returns `None` when key, context or bytes differ.
 pub(crate) fn open_entry(key: &SecretKey, context: ObjectId, sealed: &[u8]) -> Option<Vec<u8>> {
     let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
     let mut buffer = rest.to_vec();

@@ -1,19 +1,18 @@
-//! Restored copies: looked at before they are trusted for longer, and dropped when they are
-//! damaged.
+//! Restored copies: checked before their expiry is extended, and dropped when they are damaged.
 //!
 //! ```text
 //! GET: a frame fails ------------.
-//! RestoreObject: looks at it ----+--> one transaction: no copy, no expiry -> its room is free,
+//! RestoreObject: checks it ------+--> one transaction: no copy, no expiry -> its space is free,
 //! verify: reads all of it -------'                                           restorable at once
 //! ```
 //!
-//! A copy can be made again from glass at any time, so a damaged one is no loss and of no use. It
-//! is told from a good one by its frames, which authenticate themselves. What only cannot be read
-//! just now - there is no descriptor, no memory - is not damaged.
+//! A copy can always be restored from glass again, so a damaged one is no loss and of no use. The
+//! frames authenticate themselves, which shows damage. A copy that only cannot be read right now,
+//! for lack of file descriptors or memory, is not damaged.
 //!
-//! RestoreObject on a copy that is there costs at most [`LOOK_FRAMES_MAX`] frames (and one of each
-//! part of the object, if that is more) and a byte of each segment that the copy lies in: copies up
-//! to 16 MiB are read whole, of longer ones the first and the last frame and others evenly between.
+//! RestoreObject on an existing copy reads at most [`LOOK_FRAMES_MAX`] frames (and one of each part
+//! of the object, if that is more) and a byte of each segment that the copy lies in. Copies up to
+//! 16 MiB are read whole; of longer ones the first and the last frame and others evenly between.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,26 +33,26 @@ use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow
 use crate::status::{DamagedCopy, VerifyReport};
 use crate::{ArchiveError, Result};
 
-/// A copy, so that it can be told from one that was made later.
+/// Identifies a copy, so that a later copy of the object is not mistaken for it.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyName {
     pub(crate) bucket: BucketName,
     pub(crate) key: ObjectKey,
     pub(crate) object: ObjectId,
-    /// Where it lies, in part. While it is read nothing else comes to lie there.
+    /// One of its extents. It is not reused while it is being read.
     pub(crate) extent: Extent,
 }
 
-/// How closely a copy is looked at.
+/// How thoroughly a copy is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     /// All frames.
     Whole,
-    /// So many of them, but one of each body.
+    /// This many of them, but at least one of each body.
     Some(u64),
 }
 
-/// Drops a copy that turned out to be damaged, unless it is gone or another one by now. On return
+/// Drops a copy that turned out to be damaged, unless it is gone or was replaced by now. On return
 /// the object can be restored again.
 pub(crate) async fn drop_damaged(
     ground: &Arc<Ground>,
@@ -66,7 +65,7 @@ pub(crate) async fn drop_damaged(
     Ok(())
 }
 
-/// The same, on a thread that may block.
+/// The same, blocking.
 fn drop_damaged_blocking(ground: &Ground, copy: CopyName, error: &ArchiveError) -> Result<bool> {
     let (bucket, key) = (copy.bucket.clone(), copy.key.clone());
     let commit = move |tx: &mut Transaction<'_>| remove_if_there(tx, &copy);
@@ -102,7 +101,7 @@ fn remove_if_there(tx: &mut Transaction<'_>, copy: &CopyName) -> Result<Option<R
     remove(tx, &copy.bucket, &copy.key, object).map(Some)
 }
 
-/// Takes an object's copy out of the catalog. The row of its expiry is the caller's.
+/// Removes an object's copy from the catalog. The caller removes the expiry row.
 pub(crate) fn remove(
     tx: &mut Transaction<'_>,
     bucket: &BucketName,
@@ -123,7 +122,7 @@ pub(crate) fn remove(
     Ok(retired)
 }
 
-/// Looks at an object's copy before its time is extended, and drops it if it is damaged. Blocks.
+/// Checks an object's copy before its expiry is extended, and drops it if it is damaged. Blocks.
 pub(crate) fn look_before_extending(
     ground: &Ground,
     bucket: &BucketName,
@@ -132,7 +131,7 @@ pub(crate) fn look_before_extending(
     look_at(ground, bucket, key, Look::Some(LOOK_FRAMES_MAX), &mut |_| {}).map(drop)
 }
 
-/// Reads every restored copy whole, drops those that are damaged and notes them. Blocks.
+/// Reads every restored copy whole, drops the damaged ones and reports them. Blocks.
 pub(crate) fn verify_all(
     ground: &Ground,
     progress: &Arc<Progress>,
@@ -150,7 +149,7 @@ pub(crate) fn verify_all(
         let (error, is_dropped) = match look_at(ground, bucket, key, Look::Whole, &mut said) {
             Ok(dropped) => (dropped, true),
             Err(error @ (ArchiveError::Stopping | ArchiveError::Catalog(_))) => return Err(error),
-            // Of one that cannot be read just now, the others can be verified all the same.
+            // If one cannot be read right now, the others can still be verified.
             Err(error) => (Some(error), false),
         };
         before += bytes;
@@ -168,7 +167,7 @@ pub(crate) fn verify_all(
     })
 }
 
-/// Bytes of all restored copies.
+/// Returns the bytes of all restored copies.
 pub(crate) fn bytes_of_all(ground: &Ground) -> Result<u64> {
     let mut bytes = 0;
     each_copy(ground, |bucket, key| {
@@ -183,7 +182,7 @@ fn copy_bytes(ground: &Ground, bucket: &BucketName, key: &ObjectKey) -> Result<u
     Ok(found.map_or(0, |object| cipher_bytes(object.bytes)))
 }
 
-/// Names every object that has a restored copy, a page of rows at a time.
+/// Calls `each` for every object that has a restored copy, reading a page of rows at a time.
 fn each_copy(
     ground: &Ground,
     mut each: impl FnMut(&BucketName, &ObjectKey) -> Result<()>,
@@ -201,8 +200,8 @@ fn each_copy(
     }
 }
 
-/// Looks at an object's copy, if it has one; why it had to be dropped, if so. `said` hears of
-/// bytes that were read.
+/// Checks an object's copy, if it has one, and drops it if it is damaged; returns the reason then.
+/// `said` is called with the number of bytes read.
 fn look_at(
     ground: &Ground,
     bucket: &BucketName,
@@ -220,7 +219,7 @@ fn look_at(
         ground.check_stopping()?;
         let Some(extents) = body.restored.clone() else { continue };
         let Some(&extent) = extents.first() else { continue };
-        // What the key table has to say is no word about the copy.
+        // An error of the key table says nothing about the copy.
         let secret = ground.keys.load(body.key_slot, body.body_id)?;
         let cipher = BodyCipher::new(&secret, body.body_id);
         let mut reader = ground.restored.reader(extents.clone());
@@ -243,7 +242,7 @@ fn look_at(
     Ok(None)
 }
 
-/// Whether every segment is there and as long as it must be.
+/// Checks that every segment exists and is long enough.
 fn is_there(reader: &mut LogReader, extents: &[Extent]) -> Result<()> {
     let mut end = 0;
     for extent in extents {
@@ -253,7 +252,7 @@ fn is_there(reader: &mut LogReader, extents: &[Extent]) -> Result<()> {
     Ok(())
 }
 
-/// Authenticates so many frames of a body, from its first to its last.
+/// Authenticates `count` frames of a body, evenly spread from the first to the last.
 fn authenticate(
     reader: &mut LogReader,
     cipher: &BodyCipher,

@@ -1,12 +1,12 @@
-//! Staged bodies that are not what was ingested, set aside so that they cost no more platters.
+//! Staged bodies that differ from what was ingested, set aside so that they cost no more platters.
 //!
 //! ```text
 //! queue --(a set was written: its staged bytes are damaged)--> damaged --(start)--> queue
 //! ```
 //!
-//! A staged body is the only copy: what staging cannot give back only its disk can. So a damaged
-//! body is neither released nor deleted, and is shown in the status by name. It goes back to the
-//! queue at each start, in case an operator brought the disk back meanwhile.
+//! A staged body is the only copy, so only its disk can give lost bytes back. A damaged body is
+//! therefore neither released nor deleted, and the status shows it by name. It goes back to the
+//! queue at each start, in case an operator repaired the disk meanwhile.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::objects::commit::{leave_queue, queued_body, rows_in};
 use crate::rows::{self, BODIES, BodyRow, DAMAGED, QUEUE, QueueRow};
 use crate::{ArchiveError, Result, tiers};
 
-/// Takes a damaged body out of the queue. Pieces of it on glass count no more: which of them is
-/// wrong is not known.
+/// Removes a damaged body from the queue. Its shards on glass are discarded, because it is unknown
+/// which of them is wrong.
 pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     let Some((queue, _, mut body)) = queued_body(tx, sequence)? else { return Ok(()) };
     tracing::error!(
@@ -34,7 +34,7 @@ pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     leave_queue(tx, sequence)
 }
 
-/// Puts every body that was set aside back into the queue, to be tried once more.
+/// Puts every body that was set aside back into the queue, to be tried again.
 pub(crate) fn requeue(ground: &Arc<Ground>) -> Result<()> {
     loop {
         let found: Vec<(Vec<u8>, QueueRow)> =

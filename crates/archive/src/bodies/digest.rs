@@ -1,4 +1,5 @@
-//! Digests of a body as it streams in: the MD5 that S3 calls ETag, and the checksums clients send.
+//! Digests of a body as it streams in: the MD5 that S3 uses as ETag, and the checksums that clients
+//! send.
 
 mod md5;
 
@@ -28,7 +29,7 @@ pub enum ChecksumAlgorithm {
 }
 
 impl ChecksumAlgorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 5] =
         [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Sha1, Self::Sha256];
 
@@ -44,7 +45,7 @@ impl ChecksumAlgorithm {
         }
     }
 
-    /// The header that carries it, in lower case.
+    /// The header with its value, in lower case.
     #[must_use]
     pub const fn header(self) -> &'static str {
         match self {
@@ -56,7 +57,7 @@ impl ChecksumAlgorithm {
         }
     }
 
-    /// The algorithm S3 calls `name`, in any case.
+    /// Parses S3's name of an algorithm, in any case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|a| a.name().eq_ignore_ascii_case(name))
@@ -81,12 +82,12 @@ pub struct Checksum {
     pub algorithm: ChecksumAlgorithm,
     /// Value, big-endian as S3 sends it.
     pub value: Vec<u8>,
-    /// Parts it was combined from, for the checksum of a multipart object that is composite.
+    /// For a composite checksum of a multipart object: the number of parts it combines.
     pub composite_parts: Option<u32>,
 }
 
 impl Checksum {
-    /// A checksum of whole bytes, from its Base64 text.
+    /// Parses a whole-object checksum from its Base64 text.
     ///
     /// # Errors
     /// `InvalidArgument` when the text is not Base64 or has the wrong length.
@@ -105,7 +106,7 @@ impl Checksum {
         })
     }
 
-    /// The Base64 text S3 shows, with `-parts` when composite.
+    /// Returns the Base64 text that S3 shows, with `-parts` when composite.
     #[must_use]
     pub fn text(&self) -> String {
         let value = BASE64.encode(&self.value);
@@ -137,14 +138,14 @@ impl std::fmt::Debug for BodyDigest {
 pub struct BodyDigests {
     /// MD5, the ETag of a body.
     pub md5: [u8; 16],
-    /// The additional checksum that was asked for.
+    /// The additional checksum that was requested.
     pub checksum: Option<Checksum>,
-    /// Plain bytes seen.
+    /// Plaintext bytes digested.
     pub bytes: u64,
 }
 
 impl BodyDigest {
-    /// Digests MD5 and, when named, one additional algorithm.
+    /// Creates digests for MD5 and, if given, one additional algorithm.
     #[must_use]
     pub fn new(algorithm: Option<ChecksumAlgorithm>) -> Self {
         use crc_fast::CrcAlgorithm::{Crc32Iscsi, Crc32IsoHdlc, Crc64Nvme};
@@ -164,13 +165,13 @@ impl BodyDigest {
         Self { md5: Md5::new(), additional, bytes: 0 }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.md5.update(bytes);
         self.update_additional(bytes);
     }
 
-    /// Takes the next bytes of several bodies, [`LANES`] of them at a time.
+    /// Adds the next bytes of several bodies, [`LANES`] of them at a time.
     pub(crate) fn update_all(bodies: &mut [(&mut Self, &[u8])]) {
         let mut md5s: Vec<_> =
             bodies.iter_mut().map(|(digest, bytes)| (&mut digest.md5, *bytes)).collect();
@@ -190,13 +191,13 @@ impl BodyDigest {
         }
     }
 
-    /// Plain bytes seen so far.
+    /// Plaintext bytes digested so far.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The digests of everything taken.
+    /// Returns the digests of all bytes added.
     #[must_use]
     pub fn finish(self) -> BodyDigests {
         let checksum = self.additional.map(|additional| match additional {

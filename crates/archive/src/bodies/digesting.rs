@@ -1,4 +1,4 @@
-//! Digests of bodies that stream in, made beside their being written, those of several at once.
+//! Computes digests of incoming bodies in parallel with writing them, several bodies at once.
 //!
 //! ```text
 //! body --piece--> queue (DIGESTS_AHEAD) --.
@@ -6,9 +6,10 @@
 //! body --piece--> queue ------------------'              of them, side by side
 //! ```
 //!
-//! A worker is a task of the blocking pool that ends when no piece waits, so that a slow client
-//! holds none. There is one for every two processors: the bodies' other work takes as long. A piece
-//! that comes while all are busy waits, and is digested beside those that waited with it.
+//! A worker is a task of the blocking pool that ends when no piece waits, so a slow client occupies
+//! none. There is one for every two processors, because the other work on the bodies takes as long.
+//! A piece that arrives while all are busy waits, and is digested together with the others that
+//! waited.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ use crate::bodies::digest::{BodyDigest, LANES};
 use crate::limits::DIGESTS_AHEAD;
 use crate::{ArchiveError, Result};
 
-/// What digests all bodies of an archive.
+/// Computes the digests of all bodies of an archive.
 #[derive(Debug)]
 pub(crate) struct Digesting {
     ready: Mutex<Ready>,
@@ -31,21 +32,21 @@ pub(crate) struct Digesting {
 
 #[derive(Debug, Default)]
 struct Ready {
-    /// Those with a piece that nobody works on.
+    /// Queues with a piece that no worker has.
     queues: VecDeque<Arc<Queue>>,
     workers: usize,
 }
 
-/// What waits of one body.
+/// The waiting pieces of one body.
 #[derive(Debug)]
 struct Queue(Mutex<Pieces>);
 
 #[derive(Debug)]
 struct Pieces {
-    /// Nothing while a worker has it, and after one panicked.
+    /// `None` while a worker has it, and after one panicked.
     digest: Option<Box<BodyDigest>>,
     waiting: VecDeque<Piece>,
-    /// It is among those that are ready, or a worker has it.
+    /// Whether it is in the ready list, or a worker has it.
     is_queued: bool,
 }
 
@@ -55,19 +56,20 @@ struct Piece {
     done: oneshot::Sender<()>,
 }
 
-/// A piece in a worker's hands.
+/// A piece that a worker has taken.
 struct Taken {
     queue: Arc<Queue>,
     digest: Box<BodyDigest>,
     piece: Piece,
 }
 
-/// The digest of one body, for whoever has its bytes.
+/// The digest of one body, for the task that receives its bytes.
 #[derive(Debug)]
 pub(crate) struct QueuedDigest {
     digesting: Arc<Digesting>,
     queue: Arc<Queue>,
-    /// When the pieces that were given are done.
+    /// One receiver for each piece that was queued and not awaited; it fires when the piece is
+    /// digested.
     given: VecDeque<oneshot::Receiver<()>>,
 }
 
@@ -77,7 +79,7 @@ impl Digesting {
         Self { ready: Mutex::default(), workers_max: processors.div_ceil(2), fail, panics }
     }
 
-    /// Begins the digest of a body.
+    /// Starts the digest of a body.
     pub(crate) fn begin(self: &Arc<Self>, digest: BodyDigest) -> QueuedDigest {
         let pieces =
             Pieces { digest: Some(Box::new(digest)), waiting: VecDeque::new(), is_queued: false };
@@ -89,7 +91,7 @@ impl Digesting {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The queue has a piece to be worked on.
+    /// Adds a queue with a waiting piece to the ready list, and starts a worker if one is free.
     fn offer(self: &Arc<Self>, queue: Arc<Queue>) {
         let mut ready = self.lock();
         ready.queues.push_back(queue);
@@ -100,7 +102,8 @@ impl Digesting {
         }
     }
 
-    /// Digests a piece of each of some queues; false when there are none, and the worker ends.
+    /// Digests one piece of each of up to `LANES` queues. Returns false when there are none, and
+    /// the worker ends.
     fn work(&self) -> bool {
         let queues: Vec<Arc<Queue>> = {
             let mut ready = self.lock();
@@ -112,7 +115,7 @@ impl Digesting {
             ready.queues.drain(..some).collect()
         };
         let mut taken: Vec<Taken> = queues.into_iter().filter_map(Queue::take).collect();
-        // After a panic the digests are gone, and whoever waits for them is told.
+        // After a panic the digests are gone, and tasks that wait for them get an error.
         let digested = self.panics.run("digests of bodies", || -> Result<Vec<Taken>> {
             let mut all: Vec<(&mut BodyDigest, &[u8])> = taken
                 .iter_mut()
@@ -127,7 +130,7 @@ impl Digesting {
                 self.lock().queues.push_back(queue);
             }
             drop(piece.plain);
-            // Who does not wait any more has given its body up.
+            // A send fails only when the receiver has given up its body.
             let _ = piece.done.send(());
         }
         true
@@ -146,7 +149,7 @@ impl Queue {
         Some(Taken { queue: self, digest, piece })
     }
 
-    /// Whether there is one more piece.
+    /// Returns the digest to the queue. Returns whether another piece waits.
     fn give_back(&self, digest: Box<BodyDigest>) -> bool {
         let mut pieces = self.lock();
         pieces.digest = Some(digest);
@@ -156,10 +159,10 @@ impl Queue {
 }
 
 impl QueuedDigest {
-    /// Has the next piece digested; waits while there are too many.
+    /// Queues the next piece; waits while too many are queued.
     ///
     /// # Errors
-    /// When a piece before it could not be.
+    /// When an earlier piece failed.
     pub(crate) async fn give(&mut self, plain: Arc<Vec<u8>>) -> Result<()> {
         while self.given.len() >= DIGESTS_AHEAD {
             self.wait().await?;
@@ -175,7 +178,7 @@ impl QueuedDigest {
         Ok(())
     }
 
-    /// Digests a small piece here and now, after those that were given.
+    /// Digests a small piece immediately, after all queued ones.
     ///
     /// # Errors
     /// As of [`Self::give`].
@@ -186,7 +189,7 @@ impl QueuedDigest {
         Ok(())
     }
 
-    /// The digest of all that was given.
+    /// Waits for all queued pieces and returns the digest.
     ///
     /// # Errors
     /// As of [`Self::give`].

@@ -1,19 +1,18 @@
-//! What a start finds in doubt: bodies whose bytes, keys and entries are there, and that no row
-//! names.
+//! Finds unconfirmed bodies at startup: bodies with data, key and entry on disk that no row names.
 //!
 //! ```text
 //! a run     | DATA | ENTRY |  synced, key synced --X-- commit      a crash came between
 //! a start   entries whose commit may not have ended --> those whose object is not named
 //!             --> DIR/doubts, synced             a recovery without the catalog leaves them out
-//!             --> rows of the space "doubts"     whoever puts or deletes the name ends them
+//!             --> rows of the space "doubts"     a put or delete of the name resolves them
 //! ```
 //!
-//! Mostly these are uploads that nobody was told of. But where the catalog is a copy from the
-//! middle of the last run they were acknowledged, and the two look alike; so the start shows none,
-//! destroys none, and counts their bytes as named. All of it is done before the first request: what
-//! is put and deleted from then on is later than every one of them.
+//! Most of these are uploads that were never acknowledged. But if the catalog is a copy from the
+//! middle of the last run they were acknowledged, and the two cases look alike. So a start shows
+//! none, destroys none, and counts their bytes as live. All of this happens before the first
+//! request, so later puts and deletes are newer than all of them.
 //!
-//! To read little, the catalog knows from which segments on commits may not have ended
+//! To limit the scan, the catalog stores from which segments on commits may be incomplete
 //! ([`crate::ground::Ground::note_settled`]).
 
 mod list;
@@ -41,19 +40,19 @@ use crate::rows::{
 };
 use crate::{ArchiveError, Result};
 
-/// What a start has open when it looks for doubts: no log yet, for what is found is to be counted
-/// in the segments that a log keeps.
+/// What is open when a start looks for unconfirmed bodies. The logs are not open yet, because the
+/// result counts toward the live bytes of their segments.
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
     pub(crate) paths: Paths,
     pub(crate) kv: &'a FjallStore,
     pub(crate) committer: &'a Committer,
     pub(crate) keys: &'a KeyTable,
-    /// The last run that the catalog counted.
+    /// The last run that the catalog recorded.
     pub(crate) catalog_run: u64,
 }
 
-/// An entry of an object that no row names.
+/// An entry whose object no row names.
 #[derive(Debug)]
 struct Unnamed {
     body: UsedSlot,
@@ -62,12 +61,12 @@ struct Unnamed {
     bytes: u64,
     digest: u64,
     kind: LogKind,
-    /// Its body is named as another's: a part of an upload whose completion was cut short.
+    /// A row names its body otherwise: it is a part of an upload whose completion was interrupted.
     is_claim: bool,
 }
 
 impl Start<'_> {
-    /// Notes what is in doubt. Blocks.
+    /// Finds and records the unconfirmed bodies. Blocks.
     pub(crate) fn note(&self) -> Result<()> {
         let segments = self.segments()?;
         if self.is_behind(&segments) {
@@ -101,7 +100,7 @@ impl Start<'_> {
         self.commit(rows)
     }
 
-    /// Every segment, with its run as its header says.
+    /// Returns every segment, with the run from its header.
     fn segments(&self) -> Result<Vec<Segment>> {
         let mut segments = logs::segments(&self.paths)?;
         for segment in &mut segments {
@@ -114,15 +113,14 @@ impl Start<'_> {
         Ok(segments)
     }
 
-    /// Whether keys or logs are of runs that the catalog never saw: it was brought back from a
-    /// backup. What came after it may be anything, and a recovery finds it.
+    /// Whether keys or logs are from runs that the catalog never saw: it was restored from a
+    /// backup. Anything may have happened since, and a recovery finds it.
     fn is_behind(&self, segments: &[Segment]) -> bool {
         let newest = segments.iter().filter_map(|segment| segment.run).max().unwrap_or(0);
         newest.max(self.keys.newest_key_run()) > self.catalog_run
     }
 
-    /// The entries of objects in `segments` whose keys are in `slots` and whose objects no row
-    /// names.
+    /// Returns the entries in `segments` whose keys are in `slots` and whose objects no row names.
     fn unnamed(
         &self,
         segments: &[Segment],
@@ -176,7 +174,7 @@ impl Start<'_> {
         Ok(bodies.iter().any(|(_, row)| row.body_id == body))
     }
 
-    /// Brings the list up to date: with what was found, and without what was destroyed or is named.
+    /// Updates the list: adds what was found, and removes bodies that were destroyed or are named.
     fn write_list(
         &self,
         listed: &DoubtList,
@@ -196,14 +194,14 @@ impl Start<'_> {
             return Ok(());
         }
         if let Err(error) = list.write(&self.paths) {
-            // Only who loses the catalog too misses it, and a full disk must not keep the archive
-            // from its start.
+            // The list matters only if the catalog is lost too, and a full disk must not keep the
+            // archive from starting.
             tracing::warn!(%error, "the list of what is in doubt is not up to date");
         }
         Ok(())
     }
 
-    /// The rows of `found`, with all that their bodies take in the logs.
+    /// Returns the rows of `found`, with all extents of their bodies in the logs.
     fn doubt_rows(
         &self,
         mut found: Vec<Unnamed>,
@@ -222,7 +220,7 @@ impl Start<'_> {
             let found = bodies.get(&unnamed.body.body);
             found.is_some_and(|found| found.logged(cipher_bytes(unnamed.bytes)).is_some())
         };
-        // A long upload began in a segment before.
+        // A long upload began in an earlier segment.
         if !found.iter().all(|unnamed| is_whole(unnamed, &bodies)) {
             bodies.clear();
             logs::scan(of_run, (self.keys, &slots), &none, &mut bodies, &|_| {});
@@ -243,7 +241,7 @@ impl Start<'_> {
             self.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
                 let mut count = rows::doubt_count(tx)?;
                 for (key, row) in batch {
-                    // A start that was cut short may have come this far.
+                    // An interrupted start may have written it already.
                     if tx.get(DOUBTS, &key)?.is_some() {
                         continue;
                     }
@@ -282,7 +280,7 @@ impl Unnamed {
 
     fn row(&self, found: &Found) -> DoubtRow {
         let whole = found.logged(cipher_bytes(self.bytes));
-        // What there is of one that lost some of its bytes is kept all the same.
+        // If some of its bytes are lost, the remaining ones are kept all the same.
         let (kind, extents) = whole.unwrap_or_else(|| {
             let of_kind = found.stretches.iter().filter(|stretch| stretch.kind == self.kind);
             (self.kind, of_kind.map(|stretch| stretch.extent).collect())
@@ -303,7 +301,7 @@ impl Unnamed {
     }
 }
 
-/// The body and the sealed bytes of a record that is an object's entry.
+/// Returns body id and sealed bytes if the record is an object's entry.
 fn object_entry<'a>(record: &Scanned<'a>) -> Option<(ObjectId, &'a [u8])> {
     match *record {
         Scanned::Entry(header, sealed) => match header.kind {

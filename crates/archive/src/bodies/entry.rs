@@ -1,6 +1,6 @@
-//! The sealed entry: everything the catalog knows of a body's object, encrypted with the body's
-//! own key, so that a catalog can be rebuilt from platters, logs and keys, and from platters
-//! and logs alone nothing can be learned. The bytes: docs/formats/entry.md.
+//! The sealed entry: everything the catalog knows about a body's object, encrypted with the body's
+//! own key. A catalog can be rebuilt from platters, logs and keys; platters and logs alone reveal
+//! nothing. Byte layout: docs/formats/entry.md.
 
 mod version1;
 
@@ -19,15 +19,15 @@ use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BodyRow, ObjectRow};
 use crate::{ArchiveError, Result};
 
-/// Entries outlive catalogs, so their version is not that of rows. Without the checksum of a part
-/// an entry is written as programs of before read it.
+/// Entries outlive catalogs, so their version is not that of rows. Entries without a part checksum
+/// keep the format that earlier programs read.
 const ENTRY_VERSION: u8 = 2;
-/// The version with the checksum of a part behind all else.
+/// The version with a part's checksum at the end.
 const CHECKSUM_VERSION: u8 = 3;
-/// First byte of a part's entry, so that one is never taken for an object's.
+/// First byte of a part's entry, so that it is never taken for an object's.
 const PART_ENTRY_VERSION: u8 = 0x81;
 
-/// What a platter's file list says, under encryption, of each body on it.
+/// The encrypted metadata that a platter's file list holds for each body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: ObjectName,
@@ -45,9 +45,9 @@ pub(crate) struct Entry {
     pub(crate) checksum: Option<Checksum>,
     pub(crate) part_count: Option<u32>,
     pub(crate) upload_id: Option<UploadId>,
-    /// As they were when this was written; the catalog has what became of them.
+    /// As of when this was written; the catalog has their current state.
     pub(crate) labels: Labels,
-    /// The checksum of the part that the body is, if it is one.
+    /// The part's checksum, if the body is a part.
     #[serde(skip)]
     pub(crate) part_checksum: Option<Checksum>,
 }
@@ -68,7 +68,7 @@ impl Entry {
         Ok(of_object.with_part(checksum))
     }
 
-    /// The entry of one of an object's bodies: its index, plain bytes and digest.
+    /// Creates the entry of one of an object's bodies, given its index, plaintext bytes and digest.
     pub(crate) fn of(
         name: ObjectName,
         bucket_created: UnixTime,
@@ -96,7 +96,7 @@ impl Entry {
         }
     }
 
-    /// The same of a body that is a part with this checksum.
+    /// Returns the entry for a body that is a part with this checksum.
     pub(crate) fn with_part(self, part_checksum: Option<Checksum>) -> Self {
         Self { part_checksum, ..self }
     }
@@ -108,7 +108,7 @@ impl Entry {
         }
     }
 
-    /// Length of the sealed entry.
+    /// Returns the length of the sealed entry.
     pub(crate) fn sealed_bytes(&self) -> Result<usize> {
         Ok(self.encode()?.len() + ENTRY_OVERHEAD_BYTES)
     }
@@ -117,8 +117,8 @@ impl Entry {
         seal_entry(key, body, &self.encode()?)
     }
 
-    /// The same in the version that takes `planned` bytes. A set that an older program planned has
-    /// room for entries as that program wrote them.
+    /// Seals the entry in the version that takes `planned` bytes. A set planned by an older program
+    /// has room for entries in that program's format.
     pub(crate) fn seal_as_planned(
         &self,
         key: &SecretKey,
@@ -133,7 +133,7 @@ impl Entry {
         self.seal(key, body)
     }
 
-    /// The entry of `body`, if `key` opens it.
+    /// Opens the entry of `body` with `key`.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
         open_as(key, body, sealed, |version, plain| match version {
             Entry1::VERSION => Ok(rows::read::<Entry1>(plain).map(Self::from)),
@@ -143,7 +143,7 @@ impl Entry {
         })
     }
 
-    /// The entry as a log has it.
+    /// Returns the entry as a log record.
     pub(crate) fn record(
         &self,
         key: &SecretKey,
@@ -154,8 +154,8 @@ impl Entry {
     }
 }
 
-/// What a log says, under encryption, of a part of an upload that is not complete: all that its
-/// upload and its own row say.
+/// The encrypted metadata that a log holds for a part of an incomplete upload: all that the rows of
+/// the upload and the part contain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartEntry {
     pub(crate) bucket: String,
@@ -176,7 +176,7 @@ pub(crate) struct PartEntry {
 }
 
 impl PartEntry {
-    /// The entry as a log has it.
+    /// Returns the entry as a log record.
     pub(crate) fn record(
         &self,
         key: &SecretKey,
@@ -187,7 +187,7 @@ impl PartEntry {
         Ok(SealedEntry { form: EntryForm::Part, written, sealed })
     }
 
-    /// The entry of the part `body`, if `key` opens it.
+    /// Opens the entry of the part `body` with `key`.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
         open_as(key, body, sealed, |version, plain| match version {
             PART_ENTRY_VERSION => Ok(rows::read(plain)),
@@ -196,7 +196,7 @@ impl PartEntry {
     }
 }
 
-/// An entry, and the checksum of a part behind it.
+/// Reads an entry with a part checksum at the end.
 fn read_with_checksum(plain: &[u8]) -> rows::Read<Entry> {
     let (entry, rest) =
         postcard::take_from_bytes::<Entry>(plain).map_err(|error| error.to_string())?;
@@ -213,8 +213,8 @@ fn append<T: Serialize>(bytes: Vec<u8>, value: &T) -> Result<Vec<u8>> {
     })
 }
 
-/// What `read` makes of the version and the bytes of a sealed entry; or, if it does not know the
-/// version, whether that is a newer one of the kind.
+/// Opens a sealed entry and parses it with `read`, which gets version and bytes. For a version that
+/// it does not know, `read` returns whether it is a newer one of its kind.
 fn open_as<T>(
     key: &SecretKey,
     body: ObjectId,

@@ -1,15 +1,15 @@
-//! Forgetting: names, user metadata and ETags of what was deleted leave every file of the data
+//! Forgetting: names, user metadata and ETags of deleted objects leave every file of the data
 //! directory within a stated time.
 //!
 //! ```text
 //! delete, overwrite, abort --- same transaction --> mark in the catalog
 //! within/2 after the first mark, or at the next start:
-//!     compact the spaces that hold names --> open the catalog anew --> note the marks as done
+//!     compact the spaces that hold names --> reopen the catalog --> record the marks as done
 //! ```
 //!
-//! The key of the body is destroyed at once, and with it what logs and glass hold; this is about
-//! the rows, which name things in the clear because listings need their order. Half of the time is
-//! left for tries that meet a long scan or a full disk. When nothing was deleted nothing is done.
+//! The key of a body is destroyed immediately, and with it what logs and glass hold. This is about
+//! the rows, whose keys are plaintext names because listings need their order. Half of the time is
+//! left for retries after a long scan or a full disk. If nothing was deleted, nothing is done.
 
 use std::sync::Arc;
 
@@ -23,25 +23,25 @@ use crate::rows::{
 };
 use crate::{ArchiveError, Result};
 
-/// Every space with names, metadata, ETags or checksums of bytes in its rows.
+/// Every space whose rows hold names, metadata, ETags or checksums of content.
 const NAMING: [Space; 11] = [
     BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, DOUBTS, RESTORES, FAILED, EXPIRIES, CHECKSUMS,
 ];
 
-/// What one run of the archive knows of its own forgetting.
+/// The state of forgetting in one run of the archive.
 #[derive(Debug, Default)]
 pub(crate) struct Forgetting {
-    /// When marks were first seen that are not done; nothing when all are.
+    /// When pending marks were first seen; `None` when there are none.
     since: Option<Instant>,
     has_looked: bool,
-    /// Its time has come, or passed before this run began.
+    /// Whether the time has come, in this run or possibly before it.
     is_due: bool,
-    /// Marks whose rows are out of all tables, but not yet of the journal.
+    /// Marks whose rows are gone from all tables, but not yet from the journal.
     compacted: Option<u64>,
 }
 
 impl Forgetting {
-    /// Forgets what is due; `begins` is told when there is such. Blocks.
+    /// Forgets what is due, and calls `begins` before it starts. Blocks.
     pub(crate) fn run_due(&mut self, ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
         let row = rows::forgetting(&*ground.kv)?;
         let is_first_look = !std::mem::replace(&mut self.has_looked, true);
@@ -52,7 +52,7 @@ impl Forgetting {
         let now = ground.clock().passed();
         let waited = now.since(*self.since.get_or_insert(now));
         let half_ns = ground.config.space.forget_within.as_nanos() / 2;
-        // What a run before this one left has waited for an unknown time.
+        // Marks of an earlier run have waited for an unknown time.
         self.is_due |= is_first_look || waited.as_nanos() >= half_ns;
         if !self.is_due {
             return Ok(());
@@ -63,14 +63,14 @@ impl Forgetting {
                 (self.since, self.is_due) = (None, false);
                 Ok(())
             }
-            // Somebody reads for long; the next tick looks again.
+            // A long read is in progress; the next tick tries again.
             Err(ArchiveError::Catalog(CatalogError::InUse)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     fn run(&mut self, ground: &Arc<Ground>) -> Result<()> {
-        // Also the write that lets the catalog's engine go of what older snapshots saw.
+        // This write also makes the storage engine release what older snapshots could see.
         let marked = ground.committer.commit_blocking(|tx: &mut Transaction<'_>| {
             rows::with_forgetting(tx, |row| {
                 row.tries += 1;

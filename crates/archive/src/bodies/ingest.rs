@@ -1,4 +1,4 @@
-//! A body on its way in: hashed, encrypted and written to a log as it streams.
+//! The write path of a body: hashed, encrypted and written to a log as it streams in.
 //!
 //! ```text
 //! write --> buffer (512 KiB) --+--> its queue (digesting): MD5, checksum
@@ -7,12 +7,12 @@
 //! finish --> compare claims --> seal entry, write --> sync log and key table --> commit --> answer
 //! ```
 //!
-//! What the object will be is known before the log is synced, so that the log says it: whose the
-//! bytes are is found there again if the catalog is lost.
+//! The object's metadata is known before the log is synced, so the entry in the log holds it: if
+//! the catalog is lost, the log shows which object the bytes belong to.
 //!
-//! Nothing is visible before the commit, and a writer dropped before it leaves nothing: its room
-//! and its key slot are given back. Once the commit has begun it runs to its end even if the
-//! client goes away, for only its outcome says whom the bytes belong to.
+//! Nothing is visible before the commit. A writer that is dropped before it leaves nothing: its
+//! space and its key slot are freed. Once the commit has begun it runs to its end even if the
+//! client disconnects, because only its outcome decides whether the bytes are referenced.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use crate::rows::BodyRow;
 use crate::space::Admission;
 use crate::{ArchiveError, Result};
 
-/// What writes a body.
+/// Encrypts a body and writes it to the log.
 #[derive(Debug)]
 struct Work {
     cipher: BodyCipher,
@@ -57,14 +57,14 @@ impl Work {
     }
 }
 
-/// What a log says of a body.
+/// The entry that describes a body in the log.
 #[derive(Clone, Debug)]
 pub(crate) enum BodyEntry {
     Object(Entry),
     Part(PartEntry),
 }
 
-/// A key slot that is given back unless its body is committed.
+/// A key slot that is freed on drop unless its body was committed.
 #[derive(Debug)]
 struct KeyGuard {
     ground: Arc<Ground>,
@@ -81,7 +81,7 @@ impl Drop for KeyGuard {
     }
 }
 
-/// A body on its way in.
+/// A body being written.
 #[derive(Debug)]
 pub(crate) struct Ingest {
     claim: BodyClaim,
@@ -91,14 +91,14 @@ pub(crate) struct Ingest {
     kind: LogKind,
     received: u64,
     buffer: Vec<u8>,
-    /// Buffers that were handed over, the first one first, and are used again.
+    /// Buffers handed over for writing and digesting, oldest first, to be reused.
     handed: VecDeque<Arc<Vec<u8>>>,
     idle: Option<Box<Work>>,
     writing: Option<JoinHandle<(Box<Work>, Result<()>)>>,
     digest: QueuedDigest,
 }
 
-/// A body whose bytes and key are on stable storage, waiting for its row.
+/// A body whose bytes and key are durable, waiting for its row.
 #[derive(Debug)]
 pub(crate) struct IngestedBody {
     pub(crate) row: BodyRow,
@@ -108,20 +108,20 @@ pub(crate) struct IngestedBody {
 }
 
 impl IngestedBody {
-    /// The row was committed.
+    /// Keeps bytes and key: the row was committed.
     fn keep(mut self) {
         self.key.is_kept = true;
         self.writer.keep();
     }
 
-    /// The row may have been committed.
+    /// Keeps bytes and key: the row may have been committed.
     fn keep_in_doubt(mut self) {
         self.key.is_kept = true;
         self.writer.keep_in_doubt();
     }
 
-    /// Keeps or gives back what the body holds, by the outcome of the commit. When the catalog
-    /// failed while it wrote, nobody knows whether the row is there, so the bytes and the key stay.
+    /// Keeps or frees bytes and key, depending on the outcome of the commit. If the catalog failed
+    /// during the write, it is unknown whether the row exists, so both stay.
     pub(crate) fn settle<T>(self, outcome: Result<T>) -> Result<T> {
         match &outcome {
             Ok(_) => self.keep(),
@@ -133,7 +133,7 @@ impl IngestedBody {
 }
 
 impl Ingest {
-    /// Begins a body in the log `kind`.
+    /// Starts a body in the log `kind`.
     pub(crate) fn begin(ground: &Arc<Ground>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
         Self::begun(ground, kind, claim).inspect_err(|error| ground.space.note_failure(error))
     }
@@ -142,12 +142,12 @@ impl Ingest {
         if let Some(bytes) = claim.bytes.filter(|&bytes| bytes > BODY_BYTES_MAX) {
             return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
         }
-        // A body that does not say how long it is gets room for a buffer at a time.
+        // A body of undeclared length is admitted one buffer at a time.
         let expected = claim.bytes.map_or(CHUNK_BYTES as u64, cipher_bytes);
         let admission = ground.space.admit(expected)?;
         let body = ObjectId::from_random(random_bytes()?);
         let bytes = claim.bytes.map_or(0, cipher_bytes);
-        // A small body is written in one go and takes its room then.
+        // A small body is written in one go and reserves its space then.
         let is_small = claim.bytes.is_some_and(|bytes| bytes <= INLINE_BYTES_MAX as u64);
         ground.log(kind).admit(bytes)?;
         let writer = ground.log(kind).writer(body, if is_small { 0 } else { bytes })?;
@@ -177,7 +177,7 @@ impl Ingest {
         })
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
         self.received += bytes.len() as u64;
         if let Some(declared) = self.claim.bytes.filter(|&declared| self.received > declared) {
@@ -187,8 +187,8 @@ impl Ingest {
             return Err(ArchiveError::EntityTooLarge { bytes: self.received, max: BODY_BYTES_MAX });
         }
         while !bytes.is_empty() {
-            // A full buffer is worked on only when more follows: its last frame is then not the
-            // body's last.
+            // A full buffer is handed over only when more bytes follow, so its last frame is never
+            // the body's last.
             if self.buffer.len() == CHUNK_BYTES {
                 self.hand_over(false).await?;
             }
@@ -198,7 +198,7 @@ impl Ingest {
         Ok(())
     }
 
-    /// Waits until what was handed over is written.
+    /// Waits until the buffer that was handed over is written.
     async fn written(&mut self) -> Result<()> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let (work, outcome) = writing.await.map_err(|error| ArchiveError::Internal {
@@ -237,7 +237,7 @@ impl Ingest {
         Ok(())
     }
 
-    /// The buffer that was handed over first if nobody works on it any more, or a new one.
+    /// Returns the oldest buffer handed over if it is no longer in use, otherwise a new one.
     fn used_buffer(&mut self) -> Vec<u8> {
         if self.handed.front().is_none_or(|first| Arc::strong_count(first) > 1) {
             return Vec::with_capacity(CHUNK_BYTES);
@@ -247,8 +247,8 @@ impl Ingest {
         buffer
     }
 
-    /// Ends the body: compares every claim, writes what `describe` says of it by its digests and
-    /// the CRC of its ciphertext, then syncs bytes and key.
+    /// Ends the body: verifies every claim, writes the entry that `describe` makes from its digests
+    /// and the CRC of its ciphertext, then syncs bytes and key.
     pub(crate) async fn finish<T>(
         self,
         trailer: Option<Checksum>,
@@ -274,7 +274,8 @@ impl Ingest {
             return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
         };
         let Work { crc, mut writer, mut scratch, is_whole, .. } = *work;
-        // Should one of the next steps fail, the key goes before its entry is given up as settled.
+        // Locals drop in reverse order: if a later step fails, the writer must not settle the entry
+        // before the key is freed.
         let key = self.key;
         let (digests, digest) = (digest.finish(), crc.finalize());
         check_claims(&self.claim, trailer, &digests)?;
@@ -338,7 +339,7 @@ pub(crate) fn check_claims(
     Ok(())
 }
 
-/// Modification times have whole seconds, as S3's headers do.
+/// Rounds down to whole seconds, the resolution of modification times in S3's headers.
 pub(crate) fn whole_seconds(now: UnixTime) -> UnixTime {
     UnixTime::from_millis(now.as_secs() * 1000)
 }

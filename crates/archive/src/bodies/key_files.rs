@@ -1,5 +1,5 @@
-//! The key table's files in a data directory: where they are, and whether they are all that the
-//! catalog knows of.
+//! The key table's files in a data directory: where they are, and whether they cover every slot
+//! that the catalog names.
 
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,7 +16,7 @@ use crate::limits::KEY_TABLES_MAX;
 use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow};
 use crate::{ArchiveError, Result};
 
-/// The files of the key table that `config` names, or the two that are taken without any.
+/// Returns the key table files that `config` names, or the two default ones.
 pub(crate) fn key_tables(config: &ArchiveConfig) -> Vec<PathBuf> {
     if !config.key_tables.is_empty() {
         return config.key_tables.clone();
@@ -25,14 +25,14 @@ pub(crate) fn key_tables(config: &ArchiveConfig) -> Vec<PathBuf> {
     vec![paths.key_table(), paths.key_table_copy()]
 }
 
-/// Whether some file of the key table holds more than its probe.
+/// Whether any file of the key table holds more than its probe.
 pub(crate) fn have_keys(config: &ArchiveConfig) -> bool {
     let has_keys =
         |path: &PathBuf| std::fs::metadata(path).is_ok_and(|table| table.len() > EMPTY_TABLE_BYTES);
     key_tables(config).iter().any(has_keys)
 }
 
-/// Whether any file of the key table is there.
+/// Whether any file of the key table exists.
 pub(crate) fn exist(config: &ArchiveConfig) -> bool {
     key_tables(config).iter().any(|path| path.exists())
 }
@@ -79,7 +79,7 @@ fn check_places(config: &ArchiveConfig) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Counts what catalogs count since they know key slots; once, for older ones.
+/// Counts the key slots that rows name, for catalogs from before they kept that count.
 fn count_named(view: &dyn ReadView) -> Result<u32> {
     let mut named = 0;
     for space in [BODIES, PARTS] {
@@ -106,7 +106,7 @@ fn count_named(view: &dyn ReadView) -> Result<u32> {
     Ok(named)
 }
 
-/// Has the catalog know how many slots its rows name, if it does not yet.
+/// Stores the count of named key slots in the catalog, if it does not have it yet.
 pub(crate) fn note_named(view: &dyn ReadView, committer: &Committer) -> Result<()> {
     if rows::key_slots(view)?.is_some() {
         return Ok(());
@@ -115,8 +115,8 @@ pub(crate) fn note_named(view: &dyn ReadView, committer: &Committer) -> Result<(
     committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
 }
 
-/// Warns of keys that are lost with the disk: then what was acknowledged at a tier is read by
-/// nobody.
+/// Warns if the keys would be lost with the disk: then objects acknowledged at a tier would be
+/// unreadable.
 pub(crate) fn warn_if_alone(config: &ArchiveConfig) {
     let Some(tier) = &config.acknowledged_at else { return };
     let device = |path: &Path| {

@@ -1,18 +1,17 @@
-//! Segment logs: append-only files that hold ciphertext for staging, STANDARD objects and restored
-//! copies. Small bodies share a file and a sync.
+//! Segment logs: append-only files of ciphertext for staged bodies, STANDARD objects and restored
+//! copies. Small bodies share a file and a sync (group commit).
 //!
 //! ```text
-//! DIR/00000007.seg   header | body a | body b |  body c ...  |   space given back is punched out,
+//! DIR/00000007.seg   header | body a | body b |  body c ...  |   freed space is punched out,
 //! DIR/00000008.seg   header | ... body c | body d |              an empty segment is unlinked
 //! ```
 //!
-//! The catalog's rows say which extents are whose. Staging and online logs say it themselves as
-//! well (docs/formats/log.md), so that their bodies are found without a catalog. A segment that
-//! the catalog does not name is kept as an orphan, unless the catalog is newer for certain. A new
-//! run never appends to an old segment. The log does not check bytes: frames authenticate
-//! themselves.
+//! The catalog's rows map extents to bodies. Staging and online logs also hold that themselves
+//! (docs/formats/log.md), so that their bodies can be found without a catalog. A segment that the
+//! catalog does not name is kept as an orphan, unless the catalog is certainly newer. A new run
+//! never appends to an old segment. The log does not verify bytes: frames authenticate themselves.
 //!
-//! A segment to which a write or a sync failed is never written again; the log goes on in the next.
+//! After a failed write or sync a segment is never written again; the log continues in the next.
 
 mod budget;
 mod kind;
@@ -42,7 +41,7 @@ use crate::limits::{PUNCH_BYTES_MIN, SEGMENT_BYTES};
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 
-/// A run of bytes in one segment.
+/// A contiguous byte range in one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Extent {
     pub(crate) segment: u32,
@@ -51,13 +50,13 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The first byte behind it.
+    /// Returns the offset of the first byte after it.
     pub(crate) const fn end(&self) -> u64 {
         self.offset + self.bytes
     }
 }
 
-/// Room for ciphertext, behind its header if the log has such.
+/// A reserved range for ciphertext, with its header if the log has headers.
 #[derive(Clone, Debug)]
 struct Stretch {
     header: Option<u64>,
@@ -66,7 +65,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Header and room.
+    /// Returns the extent of header and range.
     fn whole(&self) -> Extent {
         let offset = self.header.unwrap_or(self.room.offset);
         Extent { offset, bytes: self.room.end() - offset, ..self.room }
@@ -77,30 +76,30 @@ impl Stretch {
     }
 }
 
-/// Where a log is, and in which run of which archive it is opened.
+/// The location of a log, and the archive and run that open it.
 #[derive(Clone, Debug)]
 pub(crate) struct LogPlace {
     /// The data directory.
     pub(crate) data: PathBuf,
     pub(crate) kind: LogKind,
     pub(crate) archive: ArchiveId,
-    /// This run, which the headers of new segments name.
+    /// This run; headers of new segments name it.
     pub(crate) run: u64,
-    /// The last run that the catalog knows of. What segments of earlier runs hold is in the
-    /// catalog, or nowhere.
+    /// The last run that the catalog knows. Segments of earlier runs hold nothing that matters
+    /// beyond what the catalog names.
     pub(crate) catalog_run: u64,
-    /// Batches of this run that are durable in the catalog, which records name.
+    /// Batches of this run that are durable in the catalog; records store the count.
     pub(crate) commits: Arc<Commits>,
 }
 
 #[derive(Debug, Default)]
 struct SegmentState {
-    /// Bytes handed out.
+    /// Bytes allocated.
     tail: u64,
     /// Bytes that rows name or writers hold.
     live: u64,
     readers: u32,
-    /// Free stretches not yet punched out, end by offset; neighbors are joined.
+    /// Free ranges not yet punched out, end by offset; adjacent ones are merged.
     free: BTreeMap<u64, u64>,
 }
 
@@ -127,10 +126,10 @@ impl SegmentState {
 #[derive(Debug, Default)]
 struct LogState {
     segments: BTreeMap<u32, SegmentState>,
-    /// The segment that is appended to.
+    /// The segment open for appends.
     active: Option<(u32, SyncTarget)>,
     next: u32,
-    /// Entries by segment that no row names yet, and of which nobody knows whether one will.
+    /// Unsettled entries per segment: no row names them yet, and one still may.
     unsettled: BTreeMap<u32, u32>,
 }
 
@@ -138,7 +137,7 @@ struct LogState {
 #[derive(Debug)]
 pub(crate) struct SegmentLog {
     dir: PathBuf,
-    /// Open as long as the log is: a new segment needs no descriptor to make its name durable.
+    /// Kept open, so that syncing the name of a new segment needs no further file descriptor.
     dir_file: File,
     kind: LogKind,
     archive: ArchiveId,
@@ -150,9 +149,9 @@ pub(crate) struct SegmentLog {
 }
 
 impl SegmentLog {
-    /// Opens the log; `live` is what the catalog says of its segments. Of the segments that it
-    /// does not name, those that are certainly older than the catalog hold nothing and are
-    /// unlinked; the others become orphans. Orphans that the catalog names are brought back.
+    /// Opens the log; `live` has the live bytes of each segment that the catalog names. Of the
+    /// other segments, those certainly older than the catalog hold nothing and are unlinked; the
+    /// rest become orphans. Orphans that the catalog names are moved back.
     pub(crate) fn open(
         place: &LogPlace,
         live: &BTreeMap<u32, u64>,
@@ -163,7 +162,7 @@ impl SegmentLog {
         let dir_file = File::open(&dir).map_err(ArchiveError::io("open", &dir))?;
         let orphans = Orphans::new(&place.data);
         orphans.bring_back(kind, live)?;
-        // Numbers that rows or orphans have are not used again, even when their files are lost.
+        // Numbers of rows or orphans are not reused, even if their files are lost.
         let used = live.keys().copied().chain(orphans.numbers(kind)?);
         let mut next = used.map(|number| number.saturating_add(1)).max().unwrap_or(0);
         let mut state = LogState::default();
@@ -198,12 +197,12 @@ impl SegmentLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `Full` if a body of `bytes` could not be taken in now.
+    /// Returns `Full` if a body of `bytes` does not fit now.
     pub(crate) fn admit(&self, bytes: u64) -> Result<()> {
         self.budget.admit(bytes)
     }
 
-    /// Sets room for `bytes` of `body` aside and returns a writer that fills it; more can be taken
+    /// Reserves space for `bytes` of `body` and returns a writer for it, which can reserve more
     /// later.
     pub(crate) fn writer(self: &Arc<Self>, body: ObjectId, bytes: u64) -> Result<LogWriter> {
         let mut writer = LogWriter::new(Arc::clone(self), body);
@@ -212,13 +211,13 @@ impl SegmentLog {
         Ok(writer)
     }
 
-    /// A writer for entries of bodies that are in a log already.
+    /// Returns a writer for entries of bodies that are already in a log.
     pub(crate) fn entry_writer(self: &Arc<Self>) -> EntryWriter {
         EntryWriter::new(Arc::clone(self))
     }
 
-    /// Room for `bytes` of ciphertext, in as many stretches as it takes; `after` is the caller's
-    /// last stretch, which needs no new header where it goes on.
+    /// Reserves space for `bytes` of ciphertext, in as many ranges as needed. `after` is the
+    /// caller's last range; one that continues it needs no header.
     fn reserve(&self, bytes: u64, after: Option<Extent>) -> Result<Vec<Stretch>> {
         let mut stretches: Vec<Stretch> = Vec::new();
         let mut left = bytes;
@@ -260,9 +259,9 @@ impl SegmentLog {
         }
     }
 
-    /// The segment from which on entries may be those of bodies whose commit has not ended. All
-    /// before it are named by rows on stable storage, or their keys are zeros, if not on stable
-    /// storage yet.
+    /// Returns the first segment whose entries may belong to unfinished commits. Entries in earlier
+    /// segments are named by durable rows, or their keys are zeroed, though possibly not yet
+    /// durably.
     pub(crate) fn settled_below(&self) -> u32 {
         let state = self.lock();
         let first = state.unsettled.keys().next().copied();
@@ -270,7 +269,7 @@ impl SegmentLog {
         first.or(active).unwrap_or(state.next)
     }
 
-    /// The commit of an entry in this segment has ended.
+    /// Records that the commit of an entry in this segment has ended.
     fn settle(&self, segment: u32) {
         let mut state = self.lock();
         if let Some(count) = state.unsettled.get_mut(&segment) {
@@ -281,8 +280,8 @@ impl SegmentLog {
         }
     }
 
-    /// Room for an entry, and what is written with it, in one run. The entry is unsettled from now
-    /// on.
+    /// Reserves one contiguous range for an entry and what is written with it. The entry counts as
+    /// unsettled from now on.
     fn reserve_run(&self, bytes: u64) -> Result<(Extent, SyncTarget)> {
         assert!(bytes <= SEGMENT_BYTES - HEADER_BYTES, "a run fits a segment");
         let mut state = self.lock();
@@ -314,7 +313,7 @@ impl SegmentLog {
         {
             return Ok((*number, target.clone()));
         }
-        // A number is used once, even for a segment that comes to nothing.
+        // A number is used once, even if creating the segment fails.
         let number = state.next;
         state.next = number.saturating_add(1);
         let target = self.create_segment(number)?;
@@ -326,7 +325,7 @@ impl SegmentLog {
         Ok((number, target))
     }
 
-    /// Makes a segment whose name is durable, or none.
+    /// Creates a segment whose name is durable; on failure leaves none.
     fn create_segment(&self, number: u32) -> Result<SyncTarget> {
         let path = segment_path(&self.dir, number);
         let file = File::options()
@@ -342,7 +341,7 @@ impl SegmentLog {
             .write_at(&header.encode(), 0)
             .and_then(|()| self.dir_file.sync_all().map_err(ArchiveError::io("sync", &self.dir)));
         if let Err(error) = made {
-            // Nothing is in it yet.
+            // It is still empty.
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "an unused segment stays");
             }
@@ -351,7 +350,7 @@ impl SegmentLog {
         Ok(target)
     }
 
-    /// Ends the segment that is appended to, and unlinks it if nothing is in it.
+    /// Ends the segment open for appends, and unlinks it if it is empty.
     pub(crate) fn close_active(&self) {
         let mut state = self.lock();
         if let Some((number, _)) = state.active.take() {
@@ -359,13 +358,13 @@ impl SegmentLog {
         }
     }
 
-    /// Gives extents back. Their blocks return to the file system when free stretches of
-    /// [`PUNCH_BYTES_MIN`] have come together and nobody reads the segment, or with the segment.
+    /// Frees extents. Their blocks return to the file system when adjacent free ranges add up to
+    /// [`PUNCH_BYTES_MIN`] and nobody reads the segment, or when the segment is unlinked.
     pub(crate) fn free(&self, extents: &[Extent]) {
         let mut touched = BTreeSet::new();
         let mut state = self.lock();
         for &extent in extents {
-            // A segment that was lost was never counted.
+            // The bytes of a lost segment were never counted.
             let Some(segment) = state.segments.get_mut(&extent.segment) else { continue };
             let bytes = extent.bytes.min(segment.live);
             self.budget.give(bytes);
@@ -378,7 +377,7 @@ impl SegmentLog {
         }
     }
 
-    /// Unlinks a segment that is empty, or punches out what is free of it.
+    /// Unlinks an empty segment, or punches holes for its free ranges.
     fn reclaim(&self, state: &mut LogState, number: u32) {
         self.drop_if_empty(state, number);
         if let Some(segment) = state.segments.get_mut(&number)
@@ -406,7 +405,7 @@ impl SegmentLog {
             return;
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // Space also comes back when the whole segment goes, so failing here costs only time.
+        // Unlinking the segment frees the space as well, so a failure only delays that.
         if let Ok(file) = File::options().write(true).open(segment_path(&self.dir, number)) {
             for &(offset, end) in stretches {
                 let _ = fallocate(&file, flags, offset, end - offset);
@@ -414,7 +413,7 @@ impl SegmentLog {
         }
     }
 
-    /// Opens extents for reading. Their bytes stay as they are until the reader is dropped.
+    /// Opens extents for reading. Their bytes do not change until the reader is dropped.
     pub(crate) fn reader(self: &Arc<Self>, extents: Vec<Extent>) -> LogReader {
         let pinned: BTreeSet<u32> = extents.iter().map(|extent| extent.segment).collect();
         let mut state = self.lock();
@@ -460,14 +459,14 @@ pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// Unlinks a segment that the catalog does not name if it is older than the catalog for certain,
-/// and makes it an orphan if not.
+/// Handles a segment that the catalog does not name: unlinks it if it is certainly older than the
+/// catalog, otherwise makes it an orphan.
 fn retire_unnamed(place: &LogPlace, dir: &Path, number: u32, orphans: &Orphans) -> Result<()> {
     let path = segment_path(dir, number);
     let header = scan::read_segment_header(&path)?.filter(|header| {
         (header.archive, header.kind, header.number) == (place.archive, place.kind, number)
     });
-    // What that run wrote and was told is there, the catalog knew when the next run began.
+    // The catalog had every acknowledged write of that run when the next run began.
     if header.is_some_and(|header| header.run < place.catalog_run) {
         return std::fs::remove_file(&path).map_err(ArchiveError::io("remove", &path));
     }

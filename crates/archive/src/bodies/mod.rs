@@ -1,5 +1,5 @@
-//! The bytes of objects before and beside any tier: taken in, encrypted, in logs, with their keys
-//! and sealed entries; forgotten.
+//! Object data before and beside any tier: ingest, encryption, logs, keys, sealed entries, and
+//! purging deleted names.
 
 pub(crate) mod cipher;
 pub(crate) mod copies;

@@ -1,4 +1,4 @@
-//! What operators are told of segments that the catalog does not name, and their removal.
+//! Reports segments that the catalog does not name to operators, and discards them on request.
 
 use std::collections::BTreeSet;
 
@@ -9,32 +9,32 @@ use crate::bodies::log::orphans::OrphanFile;
 use crate::ground::Ground;
 use crate::{ArchiveError, Result};
 
-/// A segment that the catalog does not name, kept because it may hold what was acknowledged.
+/// A segment that the catalog does not name, kept because it may hold acknowledged data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrphanedSegment {
-    /// Its name in the folder `orphaned`.
+    /// File name in the folder `orphaned`.
     pub file: String,
     /// Its log: `staging`, `online` or `restored`.
     pub log: String,
     /// Its number in that log.
     pub number: u32,
-    /// The run of the archive that made it; not known for one that was made before segments had
-    /// headers, or whose header is damaged.
+    /// The run of the archive that wrote it; unknown if it is from before segments had headers, or
+    /// its header is damaged.
     pub run: Option<u64>,
-    /// Bytes it takes on the disk.
+    /// Bytes used on the disk.
     pub disk_bytes: u64,
-    /// Records in it that are whole; segments of before records have none, and hold bodies.
+    /// Intact records in it. Segments from before records existed have none, but hold bodies.
     pub records: u64,
-    /// Bodies of which there is something in it.
+    /// Bodies that have a record in it.
     pub bodies: u64,
-    /// Those of them whose keys are still there: what `recover` could bring back. The key of an
-    /// upload that was cut short is destroyed by the start that finds it.
+    /// Those of them whose keys still exist: what `recover` could bring back. The key of an
+    /// interrupted upload is destroyed by the start that finds it.
     pub bodies_with_keys: u64,
-    /// Why it could not be read, if so.
+    /// Why it could not be read, if it could not.
     pub error: Option<String>,
 }
 
-/// Every orphan. Reads them all. Blocks.
+/// Lists all orphans, reading each of them. Blocks.
 pub(crate) fn orphans(ground: &Ground) -> Result<Vec<OrphanedSegment>> {
     let files = ground.orphans().list()?;
     if files.is_empty() {
@@ -50,16 +50,16 @@ pub(crate) fn orphans(ground: &Ground) -> Result<Vec<OrphanedSegment>> {
         .collect()
 }
 
-/// How many there are, and the bytes they take on the disk.
+/// Returns the number of orphans and their bytes on the disk.
 pub(crate) fn orphan_totals(ground: &Ground) -> Result<(u64, u64)> {
     let files = ground.orphans().list()?;
     Ok((files.len() as u64, files.iter().map(|file| file.disk_bytes).sum()))
 }
 
-/// Removes the orphan called `name`. Blocks.
+/// Deletes the orphan named `name`. Blocks.
 pub(crate) fn discard_orphan(ground: &Ground, name: &str) -> Result<()> {
     let orphans = ground.orphans();
-    // Only what the list names: a name is never made into a path.
+    // Only listed names are accepted: input never becomes a path.
     let found = orphans.list()?.into_iter().find(|file| file_name(file) == name);
     let Some(found) = found else {
         let what = format!("there is no orphaned segment \"{name}\"");

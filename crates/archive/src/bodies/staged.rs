@@ -1,7 +1,7 @@
-//! Staged bodies, as the glass tier asks for them.
+//! Staged bodies, as seen by the glass tier.
 //!
-//! Glass knows a body by its place in the queue. What it is a body of, the key that opens its
-//! entry, and the rows that change when it is released are known here, and none of them there.
+//! Glass knows a body only by its queue number. The object it belongs to, the key for its entry and
+//! the rows that change on release are known only here.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
@@ -30,13 +30,13 @@ use crate::{ArchiveError, Result};
 pub(crate) struct StagedBodies(Arc<Ground>);
 
 impl StagedBodies {
-    /// Those of this one.
+    /// Returns the staged bodies of this archive.
     pub(crate) fn of(ground: &Arc<Ground>) -> Arc<dyn Bodies> {
         Arc::new(Self(Arc::clone(ground)))
     }
 }
 
-/// Bytes of a body from its start that lie on glass without a gap.
+/// Returns how many bytes of a body are on glass without a gap, from its start.
 fn placed_bytes(body: &BodyRow) -> u64 {
     body.shards.iter().fold(
         0,
@@ -46,7 +46,7 @@ fn placed_bytes(body: &BodyRow) -> u64 {
     )
 }
 
-/// What planning needs of the body that waits in this place.
+/// Returns what planning needs to know of the body with this queue number.
 fn waiting_in(view: &dyn ReadView, place: u64) -> Result<Option<Waiting>> {
     let Some((queue, object, body)) = queued_body(view, place)? else { return Ok(None) };
     let entry = Entry::new(view, &queue.name, &object, queue.index, &body)?;
@@ -90,12 +90,13 @@ impl StagedBodies {
         }
     }
 
-    /// The staged bytes of a body, pinned.
+    /// Opens the staged bytes of a body, pinned.
     fn pinned(&self, place: u64) -> Result<Option<LogReader>> {
         let found = queued_body(&*self.0.kv.snapshot(), place)?;
         let Some((_, extents)) = found.and_then(|(_, _, body)| body.log) else { return Ok(None) };
         let reader = self.0.log(LogKind::Staging).reader(extents);
-        // A delete may have freed the bytes before they were pinned; its queue row went first.
+        // A delete removes the queue row first and may have freed the bytes before they were
+        // pinned.
         let key = rows::sequence_key(place);
         Ok(self.0.kv.get(QUEUE, &key)?.map(|_| reader))
     }
@@ -104,7 +105,7 @@ impl StagedBodies {
         let view = self.0.kv.snapshot();
         let Some((queue, object, body)) = queued_body(&*view, place)? else { return Ok(None) };
         let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
-        // A key destroyed a moment ago leaves an entry that nobody can open, as it should.
+        // The key was destroyed just now: nobody can open the entry any more, as intended.
         let key = match self.0.keys.load(body.key_slot, body.body_id) {
             Err(ArchiveError::Corrupt { .. }) => return Ok(None),
             key => key?,
@@ -186,15 +187,15 @@ impl WriteAt for LogWriter {
     }
 }
 
-/// Points a body's row at a shard on glass, and takes a body all of which is there out of the queue
-/// and the log; what it took there.
+/// Adds a shard on glass to a body's row. If the whole body is on glass, removes it from queue and
+/// log and returns its freed extents.
 fn release(
     tx: &mut Transaction<'_>,
     placed: &Placed,
     released: &mut Released,
 ) -> Result<Vec<Extent>> {
     let &Placed { place, shard } = placed;
-    // Gone when the object was deleted meanwhile, or the body was released before a crash.
+    // The object was deleted meanwhile, or the body was released before a crash.
     let Some((queue, mut object, mut body)) = queued_body(tx, place)? else {
         return Ok(Vec::new());
     };
@@ -202,7 +203,7 @@ fn release(
         .shards
         .iter()
         .any(|known| known.platter == shard.platter && known.body_offset == shard.body_offset);
-    // Behind a shard that its platter could not give back the body goes to another set.
+    // If an earlier shard was lost with its platter, the body goes to another set from there on.
     let follows = shard.body_offset <= placed_bytes(&body);
     if !is_known && follows {
         let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(&mut body.shards)
@@ -239,8 +240,8 @@ fn release(
     Ok(freed)
 }
 
-/// What stays staged ages from now on, or the next look at the policy would seal it again, and so
-/// on until the library is full.
+/// Restarts the age of a body that stays staged. Otherwise the next policy check would seal it
+/// again, and so on until the library is full.
 fn age_anew(tx: &mut Transaction<'_>, place: u64, now: UnixTime) -> Result<()> {
     let key = rows::sequence_key(place);
     let Some(mut row) = rows::get::<QueueRow>(tx, QUEUE, &key)? else { return Ok(()) };
@@ -248,7 +249,7 @@ fn age_anew(tx: &mut Transaction<'_>, place: u64, now: UnixTime) -> Result<()> {
     rows::put(tx, QUEUE, key, &row)
 }
 
-/// Moves bodies to the end of the queue. They age from now on, as all that stays staged does.
+/// Moves bodies to the end of the queue and restarts their age, as for all that stay staged.
 fn requeue(
     tx: &mut Transaction<'_>,
     places: &[u64],

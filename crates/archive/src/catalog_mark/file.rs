@@ -1,12 +1,12 @@
-//! The file `DIR/catalog.mark`: the last that is known to have been durable in the catalog
+//! The file `DIR/catalog.mark`: the last state known to be durable in the catalog
 //! (docs/formats/catalog-mark.md).
 //!
 //! ```text
 //! | mark, 64 bytes | zeros to 512 | mark, 64 bytes |     written in turn, in place, synced
 //! ```
 //!
-//! In place, so that it takes no room and no name has to be synced; in turn, so that a mark torn by
-//! a power cut leaves the one before. A mark that is lost or older proves less, and nothing wrong.
+//! In place, so that it needs no space and no name has to be synced; in turn, so that the previous
+//! mark survives a torn write. A mark that is lost or older proves less, but nothing wrong.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -25,14 +25,14 @@ const MAGIC: &[u8; 8] = b"FGCATMRK";
 const VERSION: u8 = 1;
 const MARK_LEN: usize = 64;
 const CRC_AT: usize = 60;
-/// Where the two marks are: in sectors of their own, which a disk writes whole or not.
+/// Offsets of the two marks: separate sectors, each of which a disk writes atomically.
 const PLACES: [u64; 2] = [0, 512];
 
-/// What a mark says.
+/// The content of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) age: CatalogAge,
-    /// The run ended in order with it.
+    /// Whether the run shut down cleanly with it.
     pub(super) is_last: bool,
 }
 
@@ -64,7 +64,7 @@ impl Mark {
     }
 }
 
-/// The mark as this run writes it.
+/// Writes the marks of this run.
 #[derive(Debug)]
 pub(crate) struct MarkFile {
     paths: Paths,
@@ -76,11 +76,11 @@ pub(crate) struct MarkFile {
 
 #[derive(Debug)]
 struct State {
-    /// Open once something was written, so that a deletion pays for one call only.
+    /// Opened at the first write and kept, so that a deletion costs only one system call.
     file: Option<File>,
-    /// Which of the two places is written next: not that of the last mark that was synced.
+    /// Which of the two is written next: not the last one synced.
     next: usize,
-    /// The last mark that was synced.
+    /// The last mark synced.
     noted: Option<Mark>,
 }
 
@@ -91,10 +91,10 @@ impl MarkFile {
         Self { paths, archive, run, commits, state }
     }
 
-    /// Writes down what is durable in the catalog, unless it is written down already. Blocks.
+    /// Writes and syncs a mark of what is durable in the catalog, unless it is unchanged. Blocks.
     ///
     /// # Errors
-    /// When the disk fails: then the mark before this one counts.
+    /// When the disk fails: then the previous mark counts.
     pub(crate) fn note(&self, is_last: bool) -> Result<()> {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mark = self.mark(is_last);
@@ -108,8 +108,8 @@ impl MarkFile {
         Ok(())
     }
 
-    /// The same without a sync, which a kill does not need, for deletions: they write no record to
-    /// a log. What fails here is tried again, and told, by the next [`Self::note`].
+    /// The same without a sync, which surviving a kill does not need. It is for deletions, which
+    /// write no log record. A failure here is retried and reported by the next [`Self::note`].
     pub(crate) fn note_unsynced(&self) {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.write(state, self.mark(false));
@@ -119,7 +119,7 @@ impl MarkFile {
         Mark { age: CatalogAge { run: self.run, commits: self.commits.count() }, is_last }
     }
 
-    /// Writes `mark` where the last one that was synced is not.
+    /// Writes `mark` over the older one of the two, never over the last one synced.
     fn write<'a>(&self, state: &'a mut State, mark: Mark) -> Result<&'a File> {
         let path = self.paths.catalog_mark();
         let file = match state.file.take() {
@@ -137,7 +137,7 @@ impl MarkFile {
         Ok(state.file.insert(file))
     }
 
-    /// The same at a start and a stop, which no mark may keep from happening.
+    /// The same at start and stop, which a failure must not prevent.
     pub(crate) fn note_or_warn(&self, is_last: bool) {
         if let Err(error) = self.note(is_last) {
             tracing::warn!(%error, "the mark of the catalog stays older");
@@ -145,7 +145,7 @@ impl MarkFile {
     }
 }
 
-/// The mark that counts; none when no file is there, or none of the two can be read.
+/// Returns the newest mark; `None` without a file, or if both marks are unreadable.
 pub(super) fn read(paths: &Paths, archive: ArchiveId) -> Option<Mark> {
     newest(paths, archive).map(|(_, mark)| mark)
 }
@@ -165,6 +165,6 @@ fn newest(paths: &Paths, archive: ArchiveId) -> Option<(usize, Mark)> {
         file.read_exact_at(&mut bytes, PLACES[place]).ok()?;
         Some((place, Mark::parse(&bytes, archive)?))
     };
-    // Of two that say the same of the catalog, the one with which the run ended came later.
+    // If both state the same age, the one from the clean shutdown is newer.
     (0..PLACES.len()).filter_map(mark_at).max_by_key(|(_, mark)| (mark.age, mark.is_last))
 }

@@ -1,4 +1,4 @@
-//! The mark is these bytes, one of its two is enough, and no damage of it makes it greater.
+//! The mark has exactly these bytes, either of the two is enough, and no damage makes it greater.
 
 use expect_test::expect;
 
@@ -47,7 +47,7 @@ fn a_mark_is_these_bytes() {
 fn a_damaged_mark_leaves_the_one_before() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
-    // The second run goes on where the first ended: the mark that counts is never written over.
+    // The second run continues where the first ended: the newest mark is never overwritten.
     note(&paths, 1, &[1, 2, 3]);
     note(&paths, 2, &[1]);
     let path = paths.catalog_mark();
@@ -102,8 +102,8 @@ fn a_number_beyond_the_field_of_a_record_proves_less_and_not_more() {
     }
 }
 
-/// A start writes doubts before it counts its run; cut short there, it leaves no catalog that is
-/// older than the one it found.
+/// A start commits unconfirmed bodies before it records its run. If it is interrupted there, the
+/// catalog is not older than the one it found.
 #[test]
 fn a_catalog_is_as_old_as_the_later_of_its_run_and_its_batches() {
     for (run, counted, age) in

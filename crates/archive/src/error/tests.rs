@@ -1,4 +1,4 @@
-//! Errors of platters do not change where they become the archive's.
+//! Platter errors keep their meaning when they become archive errors.
 
 use fulgurite_units::error_chain;
 

@@ -1,4 +1,4 @@
-//! Redundancy platters are carried to far libraries.
+//! Carries redundancy platters to far libraries.
 
 use fulgurite_platters::Carrier;
 

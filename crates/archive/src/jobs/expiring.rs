@@ -1,4 +1,4 @@
-//! Restored copies go when their time is over, whatever else is under way.
+//! Removes expired restored copies, whatever else is running.
 
 use std::sync::Arc;
 

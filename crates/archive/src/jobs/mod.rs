@@ -1,20 +1,19 @@
-//! What goes on in the background: jobs, each a file here, and the one runner that has them run.
+//! Background work: jobs, one file each, and the runner that runs them.
 //!
 //! ```text
-//! PUT commits ---- ring ---> sealing: policy? plan, write, verify, store, release
-//! admin seal  ---- order --'
-//! PUT, DELETE commit - ring -> moving: to a tier of objects, and out of it; a job each tier
+//! PUT commits --- notify --> sealing: policy? plan, write, verify, store, release
+//! admin seal  --- order ---'
+//! PUT, DELETE --- notify --> moving: to a tier of objects, and out of it; a job each tier
 //! admin verify --- order --> verifying: platters and copies read whole again, piece by piece
 //! admin move ----- order --> reclassifying: objects copied onto themselves with another class
-//! RestoreObject -- mail ---> restoring: drives the controller of restores
-//!                              '-- mail --> committing, restore-bench
+//! RestoreObject - message -> restoring: drives the controller of restores
+//!                              '-- message --> committing, restore-bench
 //! every second ------------> expiring, tending, shredding
 //! every ten ---------------> carrying: platters to far libraries
 //! ```
 //!
-//! Nothing is kept in a job that a restart would miss: what is to be done is in rows. A panic fails
-//! what the job was doing, and the job goes on. How another is added is told in
-//! `docs/design/adding-a-job.md`.
+//! A job holds no state that a restart would lose: pending work is in rows. A panic fails what the
+//! job was doing, and the job continues. `docs/design/adding-a-job.md` explains how to add one.
 
 mod carrying;
 mod expiring;

@@ -1,4 +1,4 @@
-//! Bodies are brought to a tier of objects and removed from it; each tier has a job.
+//! Moves bodies to a tier of objects and removes them from it; each tier has a job.
 
 use super::{Failed, Job, Next, Pace, Turn};
 use crate::limits::{JOB_TICK, TIER_REST, TIER_REST_MAX};

@@ -1,8 +1,8 @@
-//! Objects get another storage class, on order: each is copied onto itself with its new class, and
-//! the old one is removed, as when a client puts it anew.
+//! Changes the storage class of objects on order: each is copied onto itself with its new class,
+//! and the old one is removed, as when a client overwrites it.
 //!
-//! An order is worked off some objects at a time; of several orders each has its turn. Nothing is
-//! kept of one that a stop cuts short: given again it finds moved what was moved.
+//! An order is processed in batches of objects; several orders take turns. No state survives a
+//! stop: when the order is repeated, objects that were moved already are skipped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,18 +37,18 @@ pub(crate) struct MoveOrder {
     pub(crate) reply: Reply<MoveReport>,
 }
 
-/// What an order means, and how far it was listed.
+/// The remaining objects of an order, and how far they were listed.
 #[derive(Debug)]
 struct Ahead {
     home: Home,
     keys: VecDeque<String>,
-    /// Where the listing goes on; none when it came to its end.
+    /// The next page of the listing; `None` at its end.
     rest: Option<ListQuery>,
-    /// Bytes of all objects.
+    /// Total bytes of all objects.
     total: u64,
 }
 
-/// An order that was begun.
+/// An order in progress.
 #[derive(Debug)]
 struct Begun {
     order: MoveOrder,
@@ -61,12 +61,12 @@ struct Begun {
 pub(super) struct Reclassifying {
     ground: Arc<Ground>,
     orders: Receiver<MoveOrder>,
-    /// Where bodies are read and written: as those of clients are.
+    /// Runs reads and writes of bodies, as for clients.
     runtime: Handle,
     begun: VecDeque<Begun>,
 }
 
-/// The next page of a listing, and what lists the page behind it.
+/// Returns the next page of a listing, and the query for the page after it.
 fn next_page(
     ground: &Ground,
     bucket: &BucketName,
@@ -111,13 +111,13 @@ impl Ahead {
 }
 
 impl Begun {
-    /// Moves the next objects, some at a time so that they share syncs; `false` when there is none.
+    /// Moves the next batch of objects, so that they share syncs; `false` when there are none.
     fn piece(&mut self, ground: &Arc<Ground>, runtime: &Handle) -> Result<bool> {
         let mut copies = Vec::new();
         while copies.len() < MOVES_AT_ONCE
             && let Some(key) = self.ahead.next_key(ground, &self.order.bucket)?
         {
-            // One that was deleted meanwhile is nobody's loss.
+            // Deleted meanwhile: nothing to move.
             let Some(row) = find_object(&*ground.kv, &self.order.bucket, &key)? else { continue };
             if row.class == self.order.class && row.home == self.ahead.home {
                 self.report.objects_there += 1;
@@ -148,8 +148,7 @@ impl Begun {
         Ok(is_more)
     }
 
-    /// Notes an object that stays what it was. What would be in the way of all others ends the
-    /// order.
+    /// Records an object that keeps its class. Failures that would affect all others end the order.
     fn leave(&mut self, key: &ObjectKey, error: ArchiveError) -> Result<()> {
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Corrupt | ErrorKind::Invalid => {
@@ -167,7 +166,7 @@ impl Begun {
     }
 }
 
-/// The copy takes the place of the object that was looked at, and of no other.
+/// Copies an object onto itself, on the condition that it has not been replaced.
 async fn copy(
     ground: &Arc<Ground>,
     bucket: &BucketName,
@@ -216,7 +215,7 @@ impl Job for Reclassifying {
         let Some(mut begun) = self.begun.pop_front() else { return Ok(Next::Tick) };
         turn.doing(format!("moving objects to class {}", begun.order.class.name()));
         let work = || begun.piece(&self.ground, &self.runtime);
-        // What went wrong is told to who ordered it, and concerns nobody else.
+        // A failure goes only to the caller that ordered the move.
         match self.ground.panics.run("reclassifying", work) {
             Ok(true) => self.begun.push_back(begun),
             ended => {

@@ -1,13 +1,13 @@
-//! The threads of the jobs: each waits for its bell or its time, runs its job, and says how it
-//! went.
+//! The threads of the jobs: each waits until it is notified or due, runs its job, and reports the
+//! outcome.
 //!
 //! ```text
 //! anybody --ring, order--> Bell: Turns::step --Run--> thread: Job::run --Ended--> Turns::step
 //! clock   --the deadline--'                                 '--- doing --> shown in the status
 //! ```
 //!
-//! When a job runs is decided by [`Turns`]; here is nothing but its clock, its lock and its thread.
-//! This is the only loop of a background thread in the archive.
+//! [`Turns`] decides when a job runs; this module only adds a clock, a lock and a thread. It has
+//! the only loop of a background thread in the archive.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -21,26 +21,26 @@ use crate::limits::ORDERS_MAX;
 use crate::status::{JobState, JobStatus};
 use crate::{ArchiveError, Result};
 
-/// Work that is done in the background, a piece at a time.
+/// Background work, done a piece at a time.
 pub(crate) trait Job: Send {
-    /// What it is called in the status; its thread, too.
+    /// Name of the job in the status, and of its thread.
     fn name(&self) -> String;
 
-    /// How often it looks by itself, and how it rests.
+    /// Returns how often it polls, and how it backs off.
     fn pace(&self) -> Pace;
 
-    /// What is so for as long as it fails.
+    /// Returns the consequence while it keeps failing.
     fn failing(&self) -> &'static str;
 
-    /// Looks whether there is something to do, and does a piece of it. One that can be cut short
-    /// asks the ground between its steps whether the archive stops. Nothing that a restart would
-    /// miss is kept here: what is to be done is in rows.
+    /// Checks for work, and does a piece of it. A job that can be interrupted checks between its
+    /// steps whether the archive is stopping. It holds no state that a restart would lose: pending
+    /// work is in rows.
     ///
     /// # Errors
-    /// What it cannot do; it is tried again after a rest.
+    /// Why it failed; it is retried after a backoff.
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed>;
 
-    /// It never runs again.
+    /// Called when it will never run again.
     fn stopped(&mut self) {}
 }
 
@@ -49,7 +49,7 @@ pub(crate) trait Job: Send {
 pub(crate) struct Failed(Outcome);
 
 impl Failed {
-    /// That of an error which somebody else gets.
+    /// Creates it from an error that is reported elsewhere as well.
     pub(crate) fn of(error: &ArchiveError) -> Self {
         let is_stop = matches!(error, ArchiveError::Stopping);
         Self(if is_stop { Outcome::Stopping } else { Outcome::Failed(error_chain(error)) })
@@ -68,12 +68,12 @@ impl From<fulgurite_platters::PlattersError> for Failed {
     }
 }
 
-/// What is done when the run is over, and shown as over.
+/// Runs after a run has ended and its end is shown.
 type Afterwards = Box<dyn FnOnce() + Send>;
 
 /// One run of a job.
 pub(crate) struct Turn<'a> {
-    /// When it began.
+    /// Start of the run.
     pub(crate) now: Instant,
     bell: &'a Bell,
     afterwards: Mutex<Vec<Afterwards>>,
@@ -86,17 +86,17 @@ impl std::fmt::Debug for Turn<'_> {
 }
 
 impl Turn<'_> {
-    /// Shows what is done. A run that says nothing has looked and found nothing to do.
+    /// Shows what the run is doing. A run that shows nothing has found nothing to do.
     pub(crate) fn doing(&self, what: impl Into<String>) {
         self.bell.show(|board| board.doing = Some(what.into()));
     }
 
-    /// Shows what was begun and goes on elsewhere when the run is over; none when nothing does.
+    /// Shows work that continues elsewhere after this run; `None` clears it.
     pub(crate) fn under_way(&self, what: Option<String>) {
         self.bell.show(|board| board.under_way = what);
     }
 
-    /// Has something done behind the run, so that who is answered then sees it as over.
+    /// Defers `then` until after the run, so that the receiver of a reply sees the run as finished.
     pub(crate) fn afterwards(&self, then: impl FnOnce() + Send + 'static) {
         lock(&self.afterwards).push(Box::new(then));
     }
@@ -106,12 +106,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a job's bell and its thread share.
+/// State shared by a job's handle and its thread.
 #[derive(Debug, Default)]
 struct Board {
-    /// None until it is started.
+    /// `None` until the job is started.
     turns: Option<Turns>,
-    /// It is to run.
+    /// Whether the job is to run.
     is_called: bool,
     doing: Option<String>,
     under_way: Option<String>,
@@ -120,7 +120,7 @@ struct Board {
 }
 
 impl Board {
-    /// Has the machine take an event; what it tells people comes back.
+    /// Passes an event to the state machine and returns its commands.
     fn step(&mut self, now: Instant, event: Event) -> Vec<Command> {
         let mut out = Outbox::new();
         if let Some(turns) = &mut self.turns {
@@ -147,19 +147,19 @@ struct Post {
     changed: Condvar,
 }
 
-/// How a job is called. Clones are of the same job.
+/// Handle of a job. Clones refer to the same job.
 #[derive(Clone, Debug)]
 pub(crate) struct Bell(Arc<Post>);
 
 impl Bell {
-    /// The bell of a job that goes by this clock.
+    /// Creates the handle of a job that uses this clock.
     pub(crate) fn new(clock: &Clock) -> Self {
         let post = Post { clock: clock.clone(), board: Mutex::default(), changed: Condvar::new() };
         let bell = Self(Arc::new(post));
         let turned = Arc::downgrade(&bell.0);
         clock.listen(move || {
             if let Some(post) = turned.upgrade() {
-                // Under the lock, or it would be missed by who is about to wait.
+                // Taking the lock prevents a missed wakeup of a thread that is about to wait.
                 let _board = lock(&post.board);
                 post.changed.notify_all();
             }
@@ -171,7 +171,7 @@ impl Bell {
         lock(&self.0.board)
     }
 
-    /// Has something shown; work that is shown where none was is counted.
+    /// Changes what is shown; counts a run when something is shown where nothing was.
     fn show(&self, change: impl FnOnce(&mut Board)) {
         let at = self.0.clock.now();
         let mut board = self.lock();
@@ -188,17 +188,17 @@ impl Bell {
         self.0.changed.notify_all();
     }
 
-    /// There may be something to do.
+    /// Notifies the job that there may be work.
     pub(crate) fn ring(&self) {
         self.tell(Event::Rung);
     }
 
-    /// The operator wants something done now.
+    /// Runs the job now, for an operator's order.
     pub(crate) fn order(&self) {
         self.tell(Event::Ordered);
     }
 
-    /// Waits until the job is to run; `None` when never again.
+    /// Waits until the job is to run; `None` when it never will again.
     fn wait(&self) -> Option<Instant> {
         let mut board = self.lock();
         loop {
@@ -226,7 +226,7 @@ impl Bell {
         let now = self.0.clock.passed();
         let board = self.lock();
         let (state, retry) = match board.state() {
-            // To look whether there is something to do is no work to speak of.
+            // Polling for work does not count as running.
             State::Running | State::Idle { .. } if board.shows().is_none() => {
                 (JobState::Idle, None)
             }
@@ -247,7 +247,8 @@ impl Bell {
     }
 }
 
-/// Who ordered something, and is told. The order is open for as long as this is there.
+/// The caller's end of an order, which receives its outcome. The order is open until this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Reply<R> {
     to: oneshot::Sender<Result<R>>,
@@ -255,25 +256,25 @@ pub(crate) struct Reply<R> {
 }
 
 impl<R> Reply<R> {
-    /// Whether somebody waits for it. An order of which nobody would be told is not begun.
+    /// Whether the caller still waits. An order whose caller has gone is not started.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.to.is_closed()
     }
 
-    /// Tells how the order ended. Who went away needs no answer.
+    /// Sends the outcome. A caller that has gone needs none.
     pub(crate) fn send(self, outcome: Result<R>) {
-        // First, so that who is told can order again.
+        // First, so that the caller can place another order on receipt.
         drop(self.open);
         drop(self.to.send(outcome));
     }
 }
 
-/// Something sent to a job, which is called for it.
+/// Sends messages to a job and notifies it.
 #[derive(Debug)]
 pub(crate) struct Mail<T> {
     to: mpsc::Sender<T>,
     bell: Bell,
-    /// Orders that may still be opened.
+    /// Permits for further open orders.
     orders: Arc<Semaphore>,
 }
 
@@ -285,30 +286,30 @@ impl<T> Clone for Mail<T> {
 }
 
 impl<T> Mail<T> {
-    /// Mail to the job of a bell, and where the job finds it.
+    /// Creates a channel to the job of this handle; returns its sending and receiving ends.
     pub(crate) fn new(bell: &Bell) -> (Self, mpsc::Receiver<T>) {
         let (to, inbox) = mpsc::channel();
         let orders = Arc::new(Semaphore::new(ORDERS_MAX));
         (Self { to, bell: bell.clone(), orders }, inbox)
     }
 
-    /// The bell that is rung.
+    /// Returns the handle of the job.
     pub(crate) const fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// Sends, and rings. Nobody reads what is sent to a job that stopped.
+    /// Sends a message and notifies the job. A message to a stopped job is dropped.
     pub(crate) fn send(&self, message: T) {
         if self.to.send(message).is_ok() {
             self.bell.ring();
         }
     }
 
-    /// Sends an order, which waits for no rest; where its outcome comes. Who drops that is not
-    /// waited for.
+    /// Sends an order, which skips any backoff, and returns the channel for its outcome. Dropping
+    /// that channel cancels an order that has not started.
     ///
     /// # Errors
-    /// When as many orders are open as may be, or the job stopped.
+    /// When too many orders are open, or the job stopped.
     pub(crate) fn order<R>(
         &self,
         order: impl FnOnce(Reply<R>) -> T,
@@ -324,7 +325,7 @@ impl<T> Mail<T> {
     }
 }
 
-/// The jobs that were started, and their threads.
+/// The running jobs with their threads.
 #[derive(Debug)]
 pub(crate) struct Runner {
     clock: Clock,
@@ -339,12 +340,12 @@ impl Runner {
         Self { clock, panics, started: Mutex::default(), threads: Mutex::default() }
     }
 
-    /// Starts a job that nothing but its tick has run.
+    /// Starts a job that runs only periodically.
     pub(crate) fn start(&self, job: impl Job + 'static) -> Result<()> {
         self.start_at(&Bell::new(&self.clock), job)
     }
 
-    /// Starts the job of a bell.
+    /// Starts the job of a handle.
     #[expect(clippy::disallowed_methods, reason = "this is where the threads of jobs begin")]
     pub(crate) fn start_at(&self, bell: &Bell, mut job: impl Job + 'static) -> Result<()> {
         let name = job.name();
@@ -364,24 +365,24 @@ impl Runner {
         Ok(())
     }
 
-    /// Every job, in the order in which they were started.
+    /// Returns the status of every job, in start order.
     pub(crate) fn shown(&self) -> Vec<JobStatus> {
         lock(&self.started).iter().map(|(name, bell)| bell.shown(name)).collect()
     }
 
-    /// Has every job end behind what it is doing.
+    /// Stops every job after its current run.
     pub(crate) fn stop(&self) {
         lock(&self.started).iter().for_each(|(_, bell)| bell.tell(Event::Stop));
     }
 
-    /// Waits for their ends; how many died of it.
+    /// Waits for all threads, and returns how many panicked.
     pub(crate) fn join(&self) -> usize {
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();
         threads.into_iter().map(JoinHandle::join).filter(std::result::Result::is_err).count()
     }
 }
 
-/// Runs a job once, and takes down how it went.
+/// Runs a job once and records the outcome.
 fn run(bell: &Bell, now: Instant, panics: &Panics, job: &mut impl Job) {
     let turn = Turn { now, bell, afterwards: Mutex::default() };
     let ran = panics.catch(&job.name(), || job.run(&turn));

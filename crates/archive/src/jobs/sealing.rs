@@ -1,4 +1,4 @@
-//! Staged bodies are sealed when the policy says so, when a set was begun, or on order.
+//! Seals staged bodies when the policy requires it, when a set was started, or on order.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -11,10 +11,10 @@ use crate::limits::{JOB_TICK, SEAL_REST};
 use crate::status::SealReport;
 use crate::{ArchiveError, Result, policy};
 
-/// Its name.
+/// Name of the job.
 pub(super) const SEALING: &str = "sealing";
 
-/// Who ordered it, and is told.
+/// An order to seal: the reply to its caller.
 pub(crate) type SealOrder = Reply<SealReport>;
 
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub(super) struct Sealing {
 }
 
 impl Sealing {
-    /// Whether there is something to seal; if that cannot be told, trying will tell why.
+    /// Whether there is anything to seal. If the check fails, sealing is tried and reports why.
     fn is_due(&self) -> bool {
         let look = || policy::is_due(&self.ground);
         self.ground.panics.run(SEALING, look).unwrap_or(true)
     }
 
-    /// With trouble it takes longer to find out what is due, and the trouble is shown.
+    /// After a failure it checks less often what is due, and the failure is shown.
     fn next(&self) -> Next {
         self.ground.platters.trouble().map_or(Next::Tick, Next::Waits)
     }
@@ -43,7 +43,7 @@ impl Job for Sealing {
     }
 
     fn pace(&self) -> Pace {
-        // Sets have rests of their own, which grow.
+        // Each set has its own, growing backoff.
         Pace { tick: Some(JOB_TICK), rest: SEAL_REST, rest_max: SEAL_REST }
     }
 
@@ -58,7 +58,7 @@ impl Job for Sealing {
             return Ok(self.next());
         }
         turn.doing(SEALING);
-        // A panic in it is an error, so that whoever ordered it is told.
+        // A panic becomes an error here, so that it reaches the caller.
         let sealed = self.ground.platters.seal(&self.bodies, cause);
         let outcome = sealed.map_err(ArchiveError::from);
         let next = match &outcome {

@@ -1,5 +1,5 @@
-//! Keys are destroyed that a crash cut short, and those whose destruction failed since, or whose
-//! deletion was in doubt.
+//! Destroys keys whose destruction a crash interrupted, or failed since, or whose deletion was left
+//! unconfirmed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,9 +12,9 @@ use crate::startup;
 #[derive(Debug)]
 pub(super) struct Shredding {
     ground: Arc<Ground>,
-    /// Keys of uploads that the run before this one cut short were looked for.
+    /// Whether keys of uploads that the previous run left incomplete were swept.
     has_swept: bool,
-    /// How often the catalog had been opened anew at the last look.
+    /// How often the catalog had been reopened at the last run.
     mended: u64,
 }
 
@@ -54,12 +54,12 @@ impl Job for Shredding {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
-        // It may have deletions that were refused because nobody knew.
+        // A reopened catalog may hold deletions that were reported as failed.
         let mended = self.ground.catalog_mended();
         if std::mem::replace(&mut self.mended, mended) != mended {
             self.ground.has_failed_shreds.store(true, Ordering::SeqCst);
         }
-        // Each is tried, whatever becomes of the other.
+        // Both are tried, whatever the outcome of the other.
         let shredded = startup::finish_failed_shreds(&self.ground, &mut || {
             turn.doing("destroying keys");
         });
@@ -79,8 +79,7 @@ mod tests {
     use crate::rows::{self, SHREDS};
     use crate::testing;
 
-    /// Has the catalog fail for want of the folder of its tables, and opened anew when that is
-    /// there again.
+    /// Makes the catalog fail by moving its tables away, and reopen once they are back.
     fn fail_and_mend(ground: &Ground) {
         let tables = ground.config.data.join("catalog/keyspaces/1/tables");
         let away = ground.config.data.join("away");
@@ -104,7 +103,7 @@ mod tests {
         let time = ManualClock::at(testing::NOW);
         let runner = Runner::new(&time.clock(), &ground.panics);
         runner.start(Shredding::of(&ground)).unwrap();
-        // Whoever deletes destroys its keys; with a refusal for an answer nobody does.
+        // The deleting call destroys its keys; after an error nobody has.
         assert!(ground.keys.load(slot, body).is_ok());
         fail_and_mend(&ground);
         while ground.keys.load(slot, body).is_ok() {

@@ -1,5 +1,5 @@
-//! Looks after the data directory: whether its disk works, the reserve, names that are to be
-//! forgotten, from where on a start has to look for doubts, and the mark of the catalog.
+//! Maintains the data directory: checks the disk, keeps the reserve, purges deleted names, records
+//! from which segments on a start must look for unconfirmed bodies, and updates the catalog mark.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::limits::JOB_TICK;
 pub(super) struct Tending {
     ground: Arc<Ground>,
     forgetting: Forgetting,
-    /// Whether damage of the catalog was said.
+    /// Whether catalog damage was reported.
     is_damage_said: bool,
 }
 
@@ -24,7 +24,7 @@ impl Tending {
         Self { ground: Arc::clone(ground), forgetting, is_damage_said: false }
     }
 
-    /// Says how to mend a catalog of which a part could not be read.
+    /// Logs how to repair a catalog that is partly unreadable.
     fn say_damage(&mut self) {
         let Some(damage) = self.ground.kv.damage().filter(|_| !self.is_damage_said) else { return };
         self.is_damage_said = true;
@@ -43,7 +43,7 @@ impl Job for Tending {
 
     fn pace(&self) -> Pace {
         let within = self.ground.config.space.forget_within;
-        // Rests do not grow: there is a time by which names must be gone.
+        // The backoff does not grow: names must be gone by a stated time.
         let tick = JOB_TICK.min(Duration::from_nanos(within.as_nanos() / 4));
         Pace { tick: Some(tick), rest: tick, rest_max: tick }
     }
@@ -56,13 +56,13 @@ impl Job for Tending {
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
         self.say_damage();
         let ground = &self.ground;
-        // Each is tried, whatever becomes of the others.
+        // All are tried, whatever the outcome of the others.
         let kept = ground.space.keep_reserve();
         let forgets = &mut || turn.doing("forgetting names of what was deleted");
         let forgot = self.forgetting.run_due(ground, forgets);
         let settled = ground.note_settled();
         let marked = ground.mark.note(false);
-        // First, since it says what the others met.
+        // The disk check comes first, because it explains the other failures.
         ground.space.check_disk().and(kept).and(forgot).and(settled).and(marked)?;
         Ok(Next::Tick)
     }

@@ -1,54 +1,54 @@
-//! When a job runs: a state machine of bells, times and outcomes.
+//! When a job runs: a state machine of notifications, deadlines and outcomes.
 //!
 //! ```text
-//!               bell, tick, order                 done
+//!            notified, tick, order                done
 //!        idle ---------------------> running ----------------> idle, or at once again
 //!                                     |   ^
-//!                        failed, waits|   | the rest is over, or an order
+//!                        failed, waits|   | the backoff is over, or an order
 //!                                     v   |
 //!                                    resting
-//! stop: idle and resting end, running ends behind its run
+//! stop: idle and resting end, running ends after its run
 //! ```
 //!
-//! What rings while it runs is not lost: it runs once more. A rest is not cut short by a bell, for
-//! what fails would be tried as often as somebody knocks; an order of the operator waits for no
-//! rest. Each rest is twice the one before up to the most of its pace, so nothing rests for good. A
-//! trouble is told when it is another one than before, and when it is over.
+//! A notification during a run is not lost: the job runs once more. A notification does not cut a
+//! backoff short, otherwise failing work would be retried as often as clients notify; an operator's
+//! order does. Each backoff is twice the previous one, up to the maximum of the pace. A failure is
+//! reported when it differs from the one before, and again when it is over.
 //!
 //! Not here: what a job does, threads, and the clock.
 
 use fulgurite_units::{Controller, Duration, Instant, Outbox};
 
-/// How often a job looks by itself, and how long it rests after a failure.
+/// How often a job polls, and how long it backs off after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// It looks so long after its last run; none when only its bell has it run.
+    /// Polling interval, from the end of the last run; `None` runs only when notified.
     pub(crate) tick: Option<Duration>,
-    /// The rest after the first failure in a row, and after a run that has to wait.
+    /// Backoff after the first of consecutive failures, and after a run that has to wait.
     pub(crate) rest: Duration,
-    /// The longest.
+    /// Maximum backoff.
     pub(crate) rest_max: Duration,
 }
 
-/// What comes after a run.
+/// What follows a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// There was nothing more to do: the bell or the tick is waited for.
+    /// No work is left: wait for a notification or the tick.
     Tick,
-    /// There is more to do, at once.
+    /// More work is left: run again immediately.
     Again,
-    /// As `Tick`, and at this time at the latest.
+    /// As `Tick`, but at this time at the latest.
     By(Instant),
-    /// What there is to do has to wait a rest, for this; the job has told it already.
+    /// The work has to wait one backoff, for this reason; the job has reported it already.
     Waits(String),
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done(Next),
     Failed(String),
-    /// The archive stops, and the job saw it first.
+    /// The archive is stopping, and the run noticed it first.
     Stopping,
 }
 
@@ -56,13 +56,13 @@ pub(crate) enum Outcome {
 pub(crate) enum Event {
     /// There may be something to do.
     Rung,
-    /// The operator wants something done now.
+    /// The operator ordered a run.
     Ordered,
     /// The deadline passed.
     Timer,
-    /// The run is over.
+    /// The run has ended.
     Ended(Outcome),
-    /// The archive stops.
+    /// The archive is stopping.
     Stop,
 }
 
@@ -70,9 +70,9 @@ pub(crate) enum Event {
 pub(crate) enum Command {
     /// Answered by `Event::Ended`.
     Run,
-    /// A trouble that was not told yet.
+    /// Report a new failure.
     Tell(String),
-    /// The trouble that was told is over.
+    /// Report that the reported failure is over.
     Recovered,
     /// It never runs again.
     End,
@@ -81,7 +81,7 @@ pub(crate) enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Idle {
-        /// When it looks by itself.
+        /// When it polls.
         at: Option<Instant>,
     },
     Running,
@@ -96,21 +96,21 @@ pub(crate) enum State {
 pub(crate) struct Turns {
     pace: Pace,
     state: State,
-    /// Rung while it ran.
+    /// Notified during the run.
     is_rung: bool,
-    /// Orders that came while it ran: each has a run of its own.
+    /// Orders received during the run; each gets a run of its own.
     orders: u32,
     is_stopping: bool,
-    /// Failures in a row.
+    /// Consecutive failures.
     in_row: u32,
     failures: u64,
     trouble: Option<String>,
-    /// The trouble that was told and is not over.
+    /// The failure that was reported and is not over.
     told: Option<String>,
 }
 
 impl Turns {
-    /// A job that looks at once.
+    /// Creates a job that is due immediately.
     pub(crate) const fn new(pace: Pace) -> Self {
         Self {
             pace,
@@ -129,12 +129,12 @@ impl Turns {
         self.state
     }
 
-    /// What its last run failed with, or what that waits for.
+    /// Returns the failure of its last run, or what that run waits for.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// Runs that failed.
+    /// Number of failed runs.
     pub(crate) const fn failures(&self) -> u64 {
         self.failures
     }
@@ -192,7 +192,7 @@ impl Turns {
         self.trouble = Some(error);
     }
 
-    /// Ends, or takes what came while it ran.
+    /// Ends, or starts a run for what arrived during the last one.
     fn go_on(&mut self, out: &mut Outbox<Command>) {
         let is_idle = matches!(self.state, State::Idle { .. });
         if self.is_stopping {

@@ -1,8 +1,9 @@
-//! Platters, restored copies and what is in tiers of objects are read whole again, on order.
+//! Verifies platters, restored copies and bodies in tiers of objects by reading them whole, on
+//! order.
 //!
-//! An order is worked off piece by piece: its copies, its tiers, then platter after platter. Of
-//! several the one with the fewest pieces left goes first, so that a look at one platter does not
-//! wait for all.
+//! An order is processed piece by piece: its copies, its tiers, then platter after platter. Among
+//! several orders the one with the fewest remaining pieces goes first, so that a single platter
+//! does not wait for a full verification.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,22 +19,22 @@ use crate::limits::{JOB_REST_MAX, JOB_TICK};
 use crate::status::VerifyReport;
 use crate::{Result, tiers};
 
-/// What is to be verified.
+/// What to verify.
 #[derive(Debug)]
 pub(crate) struct VerifyOrder {
-    /// None for all, and for the restored copies and the tiers.
+    /// `None` verifies all platters, the restored copies and the tiers.
     pub(crate) platter: Option<PlatterId>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) reply: Reply<VerifyReport>,
 }
 
-/// An order that was begun.
+/// An order in progress.
 #[derive(Debug)]
 struct Begun {
     order: VerifyOrder,
-    /// Bytes of copies that are still to be read.
+    /// Bytes of copies still to be read.
     copies: Option<u64>,
-    /// The same of tiers; none where nothing is in one.
+    /// Bytes in tiers still to be read; `None` when tiers are empty.
     tiers: Option<u64>,
     platters: VecDeque<Stored>,
     done: u64,
@@ -54,7 +55,7 @@ impl Begun {
         self.platters.len() + others
     }
 
-    /// Reads the next piece.
+    /// Verifies the next piece.
     fn piece(&mut self, ground: &Ground, turn: &Turn<'_>) -> Result<()> {
         let progress = &self.order.progress;
         progress.set(self.done, self.total);
@@ -81,7 +82,7 @@ impl Verifying {
         Self { ground: Arc::clone(ground), orders, begun: Vec::new() }
     }
 
-    /// Looks what there is to read; who ordered it is told if that fails.
+    /// Determines what to read; a failure goes to the caller of the order.
     fn begin(&self, order: VerifyOrder) -> Option<Begun> {
         let ground = &self.ground;
         let look = || -> Result<(VecDeque<Stored>, Option<u64>, Option<u64>)> {
@@ -126,7 +127,7 @@ impl Job for Verifying {
         let fewest = (0..self.begun.len()).min_by_key(|&at| self.begun[at].left());
         let Some(at) = fewest else { return Ok(Next::Tick) };
         let mut begun = self.begun.swap_remove(at);
-        // What went wrong is told to who ordered it, and concerns nobody else.
+        // A failure goes only to the caller that ordered the verification.
         match self.ground.panics.run("verifying", || begun.piece(&self.ground, turn)) {
             Ok(()) if begun.left() > 0 => self.begun.push(begun),
             ended => {

@@ -1,4 +1,4 @@
-//! All jobs of an open archive, what they share, and how they are called.
+//! All jobs of an open archive, their handles and shared state.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
@@ -26,21 +26,21 @@ use crate::status::{JobStatus, MoveReport, PIPELINE_IDLE, SealReport, Status, Ve
 use crate::tiers::{Mover, Tiers};
 use crate::{ArchiveError, Result, rows, startup, tiers};
 
-/// What is told of a tier that is an older copy.
+/// The message for a tier that is an older copy.
 const OLDER_TIER: &str = "tiers: one is an older copy, and lacks what was brought there since";
 
-/// How the ground's clients reach the jobs.
+/// Handles and channels to the jobs.
 #[derive(Debug)]
 pub(crate) struct Bells {
     sealing: Mail<SealOrder>,
     verifying: Mail<VerifyOrder>,
     reclassifying: Mail<MoveOrder>,
     pub(crate) restore: Mail<restore::Message>,
-    /// One a tier, in their order.
+    /// One for each tier, in order.
     moving: Vec<Bell>,
 }
 
-/// Where their mail comes.
+/// The receiving ends of the channels.
 #[derive(Debug)]
 pub(crate) struct Inboxes {
     sealing: Receiver<SealOrder>,
@@ -50,7 +50,7 @@ pub(crate) struct Inboxes {
 }
 
 impl Bells {
-    /// Bells, and the inboxes they ring for.
+    /// Creates handles and channels, and their receiving ends.
     pub(crate) fn new(clock: &Clock, tiers: &Tiers) -> (Self, Inboxes) {
         let (sealing, seals) = Mail::new(&Bell::new(clock));
         let (verifying, verifies) = Mail::new(&Bell::new(clock));
@@ -68,20 +68,20 @@ impl Bells {
 }
 
 impl Ground {
-    /// Something was staged.
+    /// Notifies the jobs that something was staged.
     pub(crate) fn wake_pipeline(&self) {
         self.bells.sealing.bell().ring();
         self.wake_moving();
     }
 
-    /// Something waits for a tier, or is to be removed from one.
+    /// Notifies the tier jobs that bodies wait for a tier, or for removal from one.
     pub(crate) fn wake_moving(&self) {
         self.bells.moving.iter().for_each(Bell::ring);
     }
 
-    /// A row asks for the restore of an object.
+    /// Requests the restore of an object that has a row in the queue.
     pub(crate) fn ask_restore(&self, object: ObjectId) {
-        // Without a job that reads it the next start finds the row.
+        // If no job receives it, the next start finds the row.
         self.bells.restore.send(restore::Message::Asked(object));
     }
 }
@@ -126,14 +126,14 @@ impl Workers {
         Ok(Self { ground: given(), runner })
     }
 
-    /// What operators are shown of the jobs.
+    /// Adds the state of the jobs to the status.
     pub(crate) fn show(&self, status: &mut Status) {
         status.jobs = self.runner.shown();
         let sealing = status.jobs.iter().find(|job| job.name == SEALING);
         status.pipeline = sealing.map_or_else(String::new, pipeline);
     }
 
-    /// What does not go as it should, though requests are served: one line for each trouble.
+    /// Returns what is degraded while requests are still served, one line each.
     pub(crate) fn degraded(&self) -> Vec<String> {
         let jobs = self.failing_jobs();
         let jobs = jobs.iter().filter_map(JobStatus::told);
@@ -141,11 +141,11 @@ impl Workers {
         platters.chain(jobs).chain(self.failed_restores()).chain(self.older_tiers()).collect()
     }
 
-    /// The kinds of that: neither paths nor tiers are named.
+    /// Returns the kinds of degradation, without paths or tier names.
     pub(crate) fn degraded_kinds(&self) -> Vec<String> {
         let kinds = self.ground.platters.degraded_kinds().into_iter().map(str::to_owned);
         let jobs = self.failing_jobs();
-        // Behind a name may stand what it works for.
+        // A job's name may end with what it works for.
         let jobs = jobs.iter().filter_map(|job| job.name.split('-').next());
         let jobs: BTreeSet<String> = jobs.map(|name| format!("jobs: {name} fails")).collect();
         let older = self.older_tiers().next().map(|_| OLDER_TIER.to_owned());
@@ -153,13 +153,13 @@ impl Workers {
         kinds.chain(self.failed_restores()).chain(older).collect()
     }
 
-    /// Whether bodies are refused, since the disk of the data directory has no room for them.
+    /// Returns a message if bodies are refused because the disk of the data directory is full.
     fn no_room(&self) -> Option<String> {
         let is_full = matches!(self.ground.space.check(1), Err(ArchiveError::Full { .. }));
         is_full.then(|| "disk: it has no room for objects".to_owned())
     }
 
-    /// Jobs that are in trouble; that of sealing is in those of its sets.
+    /// Returns the failing jobs. Failures of sealing that its sets report are left out.
     fn failing_jobs(&self) -> Vec<JobStatus> {
         let has_told = self.ground.platters.trouble().is_some();
         let is_told = |job: &JobStatus| has_told && job.name == SEALING;
@@ -167,19 +167,19 @@ impl Workers {
         jobs.filter(|job| job.trouble.is_some() && !is_told(job)).collect()
     }
 
-    /// Tiers that are older copies.
+    /// Returns messages for tiers that are older copies.
     fn older_tiers(&self) -> impl Iterator<Item = String> {
         let older = self.ground.tiers.iter().filter(|tier| tier.is_older());
         older.map(|tier| format!("{OLDER_TIER}: {}", tier.name()))
     }
 
-    /// How many restores were given up. Which they are is for operators.
+    /// Returns how many restores were given up; only operators are shown which.
     fn failed_restores(&self) -> Option<String> {
         let count = rows::failed_count(&*self.ground.kv).unwrap_or_default();
         (count > 0).then(|| format!("restores: {count} failed; the status names them"))
     }
 
-    /// What waits for tiers is brought there as well, beside it.
+    /// Seals what is staged, and starts the moves to tiers in parallel.
     pub(crate) async fn seal(&self) -> Result<SealReport> {
         self.ground.tiers.iter().for_each(|tier| tier.urge());
         self.ground.wake_moving();
@@ -187,15 +187,15 @@ impl Workers {
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
-    /// Has what waits for tiers brought there, and waits for it.
+    /// Starts the moves to tiers, and waits until they are done.
     pub(crate) async fn until_moved(&self) -> Result<()> {
         self.ground.tiers.iter().for_each(|tier| tier.urge());
         self.ground.wake_moving();
         tiers::until_moved(&self.ground).await
     }
 
-    /// Reads platters whole again, one or all; and with all of them the restored copies, of which
-    /// those that are damaged go, and what is in tiers of objects.
+    /// Verifies one platter or all by reading them whole. For all, also verifies restored copies,
+    /// dropping damaged ones, and bodies in tiers of objects.
     pub(crate) async fn verify(
         &self,
         platter: Option<PlatterId>,
@@ -207,7 +207,7 @@ impl Workers {
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
-    /// Has objects of a bucket get another class.
+    /// Changes the storage class of objects in a bucket.
     pub(crate) async fn reclassify(
         &self,
         bucket: BucketName,
@@ -224,7 +224,7 @@ impl Workers {
     pub(crate) fn stop(&self) -> Result<()> {
         self.ground.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
         self.runner.stop();
-        // First the library, for a job may wait for minutes of simulated mechanics.
+        // The library first, because a job may wait minutes for simulated mechanics.
         self.ground.platters.stop();
         let died = self.runner.join();
         if died > 0 {
@@ -234,7 +234,7 @@ impl Workers {
     }
 }
 
-/// What is said of the pipeline: what sealing does, or the error it waits on.
+/// Returns the state of the pipeline: what sealing does, or the error that it waits on.
 fn pipeline(sealing: &JobStatus) -> String {
     match (&sealing.doing, &sealing.trouble) {
         (Some(doing), _) => doing.clone(),

@@ -1,4 +1,4 @@
-//! Bodies on their way in and out, whether their bucket is of this archive alone or shared.
+//! Writers and readers of objects, in the archive's own or shared buckets.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::objects::put::OwnWriter;
 use crate::objects::read::{Opened, OwnReader};
 use crate::shared::{SharedReader, SharedWriter};
 
-/// An object on its way in. Dropped before `finish`, it leaves nothing behind.
+/// An object being written. Dropped before `finish`, it leaves nothing behind.
 #[derive(Debug)]
 pub struct ObjectWriter(Way);
 
@@ -20,10 +20,10 @@ enum Way {
 }
 
 impl ObjectWriter {
-    /// Takes the next bytes of the body.
+    /// Adds the next bytes of the body.
     ///
     /// # Errors
-    /// When the body passes its declared length, or there is no room or no place for it.
+    /// When the body exceeds its declared length, or cannot be stored.
     pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
         match &mut self.0 {
             Way::Own(writer) => writer.write(bytes).await,
@@ -31,8 +31,8 @@ impl ObjectWriter {
         }
     }
 
-    /// Ends the body. `trailer` is a checksum that came after it. Returns when bytes, key and row
-    /// are on stable storage.
+    /// Ends the body. `trailer` is a checksum sent after it. Returns when bytes, key and row are
+    /// durable.
     ///
     /// # Errors
     /// When a claim or a condition does not hold (nothing is stored), or it cannot be stored.
@@ -56,16 +56,16 @@ impl From<SharedWriter> for ObjectWriter {
     }
 }
 
-/// An object's bytes on their way out.
+/// An object being read.
 #[derive(Debug)]
 pub struct ObjectReader {
     /// The object.
     pub info: ObjectInfo,
-    /// First byte that will be read.
+    /// Offset of the first byte to read.
     pub first: u64,
-    /// Bytes that will be read.
+    /// Bytes to read.
     pub bytes: u64,
-    /// The part that is read, if one was asked for.
+    /// The part to read, if one was requested.
     pub part: Option<ObjectPart>,
     source: Source,
 }
@@ -77,7 +77,7 @@ enum Source {
 }
 
 impl ObjectReader {
-    /// The next bytes, verified; `None` at the end. After an error there is nothing more.
+    /// Returns the next bytes, verified; `None` at the end. An error ends the body.
     pub async fn next(&mut self) -> Option<Result<Bytes>> {
         match &mut self.source {
             Source::Own(reader) => reader.next().await,

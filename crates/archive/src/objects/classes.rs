@@ -1,8 +1,8 @@
-//! Which tier the objects of a storage class go to, and whether they are read there at once.
+//! Which tier the objects of a storage class go to, and whether they can be read there directly.
 //!
-//! A class is a row of a table that the configuration may change. Where an object goes is written
-//! down with it when it comes (`ObjectRow::home`): a table that is changed later moves nothing by
-//! itself, and loses nothing.
+//! Classes are rows of a table that the configuration may change. An object's home is stored with
+//! it on arrival (`ObjectRow::home`): a later change of the table moves nothing by itself, and
+//! loses nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,13 +14,13 @@ use crate::limits::TIER_NAME_BYTES_MAX;
 use crate::objects::object::StorageClass;
 use crate::{ArchiveError, Result};
 
-/// Names that are the product's own, or will be.
+/// Reserved for tiers and states that the product has or will have itself.
 const RESERVED: [&str; 6] = ["online", "glass", RACK, TOMES, GEO, "staged"];
 const RACK: &str = "rack";
 const TOMES: &str = "tomes";
 const GEO: &str = "geo";
 
-/// The name that a configuration gives a tier: up to 32 of `a-z 0-9 -`.
+/// The name of a configured tier: up to 32 of `a-z 0-9 -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TierName(String);
@@ -29,7 +29,7 @@ impl TierName {
     /// Checks `name`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a name that no tier can have.
+    /// `InvalidArgument` for an invalid or reserved name.
     pub fn new(name: &str) -> Result<Self> {
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let is_long = !(1..=TIER_NAME_BYTES_MAX).contains(&name.len());
@@ -45,19 +45,19 @@ impl TierName {
         Ok(Self(name.to_owned()))
     }
 
-    /// That of the rack of cold disks, which the product has itself: no other tier is called so.
+    /// Returns the name of the built-in rack of cold disks; no other tier can have it.
     #[must_use]
     pub fn rack() -> Self {
         Self(RACK.to_owned())
     }
 
-    /// That of the set of tomes, which the product has itself as well.
+    /// Returns the name of the built-in set of tomes.
     #[must_use]
     pub fn tomes() -> Self {
         Self(TOMES.to_owned())
     }
 
-    /// That of a namespace over several sites, likewise.
+    /// Returns the name of the built-in namespace over several sites.
     #[must_use]
     pub fn geo() -> Self {
         Self(GEO.to_owned())
@@ -73,7 +73,7 @@ impl TierName {
 impl TryFrom<String> for TierName {
     type Error = ArchiveError;
 
-    /// Of a row, which may be of one that is the product's own.
+    /// Accepts the names of built-in tiers, too: this reads rows.
     fn try_from(name: String) -> Result<Self> {
         match name.as_str() {
             RACK => Ok(Self::rack()),
@@ -90,7 +90,7 @@ impl fmt::Display for TierName {
     }
 }
 
-/// Where the bodies of an object go to stay.
+/// The permanent location of an object's bodies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Home {
     /// The online log, in the data directory.
@@ -102,7 +102,7 @@ pub enum Home {
 }
 
 impl Home {
-    /// What it was before rows said it.
+    /// Returns the home of objects whose rows are from before homes were stored.
     pub(crate) const fn before_tiers(class: StorageClass) -> Self {
         match class {
             StorageClass::Standard => Self::Online,
@@ -115,7 +115,7 @@ impl Home {
         }
     }
 
-    /// The log that new bodies on their way there are written to.
+    /// Returns the log to which new bodies for this home are written.
     pub(crate) const fn log(&self) -> LogKind {
         match self {
             Self::Online => LogKind::Online,
@@ -137,9 +137,9 @@ impl fmt::Display for Home {
 /// When an object in a tier can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whenever it is asked for.
+    /// At any time.
     AtOnce,
-    /// After a restore, as long as the restored copy is there.
+    /// After a restore, until the restored copy expires.
     AfterRestore,
 }
 
@@ -162,11 +162,10 @@ impl Default for Classes {
 }
 
 impl Classes {
-    /// Gives a class another row; without `access` the one that S3 has for it, as far as the tier
-    /// can do that.
+    /// Sets the row of a class; without `access` it is S3's, as far as the tier supports that.
     ///
     /// # Errors
-    /// `InvalidArgument` for glass at once, which it cannot do, and online after a restore.
+    /// `InvalidArgument` for direct reads of glass or a rack, and for online after a restore.
     pub fn assign(
         &mut self,
         class: StorageClass,
@@ -205,12 +204,12 @@ impl Classes {
         Ok(())
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub fn iter(&self) -> impl Iterator<Item = (StorageClass, &Home, Access)> {
         self.rows.iter().map(|(&class, (home, access))| (class, home, *access))
     }
 
-    /// Where new objects of a class go.
+    /// Returns where new objects of a class go.
     pub(crate) fn home(&self, class: StorageClass) -> Result<&Home> {
         let (home, _) = self.rows.get(&class).ok_or_else(|| {
             let class = class.name().to_owned();
@@ -219,19 +218,19 @@ impl Classes {
         Ok(home)
     }
 
-    /// Where an object of a class goes that was found in the staging log. What went elsewhere when
-    /// it came, and is online now, stays in that log: it is read there as well.
+    /// Returns the home of an object that a recovery found in the staging log. If its class is
+    /// online now, it stays in that log, where it can be read as well.
     pub(crate) fn staged(&self, class: StorageClass) -> Home {
         self.home(class).cloned().unwrap_or(Home::Online)
     }
 
-    /// Whether an object is read from a restored copy alone.
+    /// Whether an object can only be read from a restored copy.
     pub(crate) fn needs_restore(&self, class: StorageClass, home: &Home) -> bool {
         match home {
             Home::Online => false,
             Home::Glass => true,
             Home::Tier(_) => {
-                // A class that has no row any more is as S3 has it.
+                // A class without a row is treated as S3 does.
                 let row = self.rows.get(&class).map(|&(_, access)| access);
                 row.unwrap_or(Access::AtOnce) == Access::AfterRestore
             }
@@ -283,12 +282,12 @@ mod tests {
         ] {
             classes.assign(class, cold(), told).unwrap();
             assert_eq!(classes.needs_restore(class, &cold()), needs_restore, "{class:?} {told:?}");
-            // What went to glass before the table changed is still there.
+            // Objects that went to glass before the table changed are still there.
             assert!(classes.needs_restore(class, &Home::Glass));
         }
     }
 
-    /// docs/design/adding-a-storage-class.md.
+    /// Checks the steps of docs/design/adding-a-storage-class.md.
     #[test]
     fn every_class_has_its_name_its_place_and_an_access_in_each_home() {
         for (place, class) in (0..).zip(StorageClass::ALL) {

@@ -1,5 +1,5 @@
-//! Transactions that make objects and unmake them, and what each leaves to be done after it.
-//! `Ground::finish_retired` does it.
+//! Transactions that create and delete objects, and the cleanup that each leaves to
+//! `Ground::finish_retired`.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use crate::rows::{
 };
 use crate::{ArchiveError, Result, tiers};
 
-/// What a committed transaction left to be destroyed and given back.
+/// Keys to destroy and extents to free after a transaction has committed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Retired {
     pub(crate) keys: Vec<(u32, ObjectId)>,
     pub(crate) extents: Vec<(LogKind, Extent)>,
 }
 
-/// At most `limit` rows of `range` with their keys, the first ones.
+/// Returns the first `limit` rows of `range` with their keys.
 pub(crate) fn rows_in<T: Row>(
     view: &dyn ReadView,
     space: Space,
@@ -34,13 +34,13 @@ pub(crate) fn rows_in<T: Row>(
     Ok(row::rows_in(view, space, range, limit)?)
 }
 
-/// The object that a queue row is of, as long as it is there.
+/// Returns the object of a queue row, if it still exists.
 pub(crate) fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
     let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
     Ok(found.filter(|row| row.object_id == queue.object_id))
 }
 
-/// The object and body that a queue row stands for, as long as both are there.
+/// Returns object and body of a queue row, if both still exist.
 pub(crate) fn queued_body(
     view: &dyn ReadView,
     sequence: u64,
@@ -53,7 +53,7 @@ pub(crate) fn queued_body(
     Ok(body.map(|body| (queue, object, body)))
 }
 
-/// Takes a body out of the queue, or out of those set aside.
+/// Removes a body from the queue, or from those set aside.
 pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     let key = rows::sequence_key(sequence);
     match rows::get::<QueueRow>(tx, QUEUE, &key)? {
@@ -65,7 +65,7 @@ pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()>
     }
 }
 
-/// The bodies of an object, in order.
+/// Returns the bodies of an object, in order.
 pub(crate) fn bodies(view: &dyn ReadView, object: &ObjectRow) -> Result<Vec<BodyRow>> {
     let range = rows::bodies_of(object.object_id);
     let found: Vec<(Vec<u8>, BodyRow)> = rows_in(view, BODIES, &range, usize::MAX)?;
@@ -133,7 +133,7 @@ pub(crate) fn check_condition(
     }
 }
 
-/// Adds to, or takes from, what rows name in each segment.
+/// Adds to, or subtracts from, the live bytes of each segment.
 pub(crate) fn account(
     tx: &mut Transaction<'_>,
     kind: LogKind,
@@ -157,7 +157,7 @@ pub(crate) fn account(
     Ok(())
 }
 
-/// Writes an object over whatever was there, and says what that leaves to destroy.
+/// Writes an object, replacing any previous one, and returns what that leaves to destroy.
 pub(crate) fn insert_object(
     tx: &mut Transaction<'_>,
     bucket: &BucketName,
@@ -203,15 +203,15 @@ pub(crate) fn insert_object(
     Ok(retired)
 }
 
-/// Ends what is in doubt within `range`: whoever puts or deletes a name has the last word on it,
-/// whatever became of the uploads before.
+/// Retires unconfirmed bodies within `range`. A put or delete of a name supersedes them, whatever
+/// the outcome of the earlier uploads.
 pub(crate) fn retire_doubts(
     tx: &mut Transaction<'_>,
     range: &KeyRange,
     retired: &mut Retired,
 ) -> Result<()> {
     let count = rows::doubt_count(tx)?;
-    // Nearly always: a look at one row instead of a scan.
+    // Nearly always zero: one row is read instead of a scan.
     if count == 0 {
         return Ok(());
     }
@@ -224,8 +224,8 @@ pub(crate) fn retire_doubts(
     Ok(())
 }
 
-/// Takes an object out of the catalog, and whatever is in doubt of its name; `false` when there
-/// is none.
+/// Removes an object from the catalog, and all unconfirmed bodies of its name; `false` when there
+/// is no object.
 pub(crate) fn remove_object(
     tx: &mut Transaction<'_>,
     bucket: &BucketName,
@@ -259,10 +259,10 @@ pub(crate) fn remove_object(
     Ok(true)
 }
 
-/// Forgets that a restore of the object was given up, if one was.
+/// Removes the record that a restore of the object was given up, if there is one.
 pub(crate) fn forget_failed(tx: &mut Transaction<'_>, object: ObjectId) -> Result<()> {
     let count = rows::failed_count(tx)?;
-    // Nearly always: one row is looked at.
+    // Nearly always only one row is read.
     if count == 0 || tx.get(FAILED, &object.to_bytes())?.is_none() {
         return Ok(());
     }
@@ -270,7 +270,7 @@ pub(crate) fn forget_failed(tx: &mut Transaction<'_>, object: ObjectId) -> Resul
     rows::set_failed_count(tx, count - 1)
 }
 
-/// Notes what a body leaves behind. The caller removes the body's own row.
+/// Records the cleanup for a body. The caller removes the body's own row.
 pub(crate) fn retire_body(
     tx: &mut Transaction<'_>,
     body: &BodyRow,
@@ -294,7 +294,7 @@ pub(crate) fn retire_body(
         (_, None) => {}
     }
     if let Some(tier) = &body.tier {
-        // Also of one that has not come there: it may be on its way.
+        // Also for a body that is not there yet: it may be on its way.
         rows::put(tx, REMOVALS, rows::removal_key(tier, body.body_id), &body.key_slot)?;
     }
     Ok(Platters::dead(tx, &body.shards)?)
@@ -307,7 +307,7 @@ pub(crate) fn forget_shreds(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -> Re
     Ok(())
 }
 
-/// Counts new bodies' extents in their segments.
+/// Adds new bodies' extents to the live bytes of their segments.
 pub(crate) fn account_bodies(tx: &mut Transaction<'_>, bodies: &[BodyRow]) -> Result<()> {
     for body in bodies {
         if let Some((kind, extents)) = body.in_log() {

@@ -1,6 +1,5 @@
-//! Uploads that are being completed: each by one request at a time. A client that does not hear in
-//! time asks again while the first request is still at work, and the two would say of the same
-//! bodies that they are of two objects.
+//! Serializes completions of an upload. A client that times out retries while its first request is
+//! still running; without this both could claim the same bodies for two objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_units::UploadId;
 use tokio::sync::OwnedMutexGuard;
 
-/// Who completes which upload.
+/// A mutex for each upload that is being completed.
 #[derive(Debug, Default)]
 pub(crate) struct Completing(Mutex<BTreeMap<UploadId, Arc<tokio::sync::Mutex<()>>>>);
 
-/// The turn of one request.
+/// The lock that one request holds.
 #[derive(Debug)]
 pub(crate) struct CompletingTurn<'a> {
     all: &'a Completing,
@@ -21,7 +20,7 @@ pub(crate) struct CompletingTurn<'a> {
 }
 
 impl Completing {
-    /// Waits until nobody else completes this upload.
+    /// Waits until no other request completes this upload.
     pub(crate) async fn turn(&self, upload: UploadId) -> CompletingTurn<'_> {
         let turn = Arc::clone(self.lock().entry(upload).or_default());
         let held = Some(turn.lock_owned().await);
@@ -37,7 +36,7 @@ impl Drop for CompletingTurn<'_> {
     fn drop(&mut self) {
         let mut all = self.all.lock();
         self.held = None;
-        // Those who wait have it as well, and forget it in their turn.
+        // A waiting request holds a clone as well, and removes the entry when it is done.
         if all.get(&self.upload).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             all.remove(&self.upload);
         }

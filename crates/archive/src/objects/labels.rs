@@ -1,8 +1,8 @@
-//! Labels: what S3 lets a client say of an object beside its bytes and headers, and change after
-//! its upload: tags, retention, legal hold.
+//! Labels: what S3 lets a client attach to an object beside its bytes and headers, and change after
+//! the upload: tags, retention, legal hold.
 //!
-//! Nothing sets them yet. They are here because a sealed entry is on glass for ever, so its format
-//! has to have room for them before they come.
+//! Nothing sets them yet. They exist because sealed entries on glass are permanent, so their format
+//! must have room for labels from the start.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::{ArchiveError, Result};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Labels {
     pub(crate) tags: Tags,
-    /// Until when nobody may delete or overwrite it.
+    /// Protection against deletes and overwrites until a time.
     pub(crate) retention: Option<Retention>,
-    /// Whether nobody may, for as long as the hold lasts.
+    /// Legal hold: protection against both for as long as it is set.
     pub(crate) is_held: bool,
 }
 
-/// At most ten tags, by name.
+/// At most ten tags, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>")]
 pub(crate) struct Tags(BTreeMap<String, String>);
@@ -48,7 +48,7 @@ impl TryFrom<BTreeMap<String, String>> for Tags {
     }
 }
 
-/// A time until which an object stays.
+/// The time until which an object must be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Retention {
     pub(crate) mode: RetentionMode,
@@ -58,7 +58,7 @@ pub(crate) struct Retention {
 /// Who may end a retention early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RetentionMode {
-    /// Whoever has the right to.
+    /// Anyone with the permission.
     Governance,
     /// Nobody.
     Compliance,

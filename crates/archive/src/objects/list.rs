@@ -49,7 +49,7 @@ pub(crate) async fn delete_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> 
         rows::forget_shared(tx, &name)?;
         Ok(retired)
     };
-    // A task of its own, so that a client that goes away leaves no keys behind.
+    // A separate task, so that a client that disconnects leaves no keys behind.
     let shared = Arc::clone(ground);
     let task = async move {
         let retired = shared.committer.commit(commit).await?;
@@ -73,7 +73,7 @@ pub(crate) fn list_buckets(ground: &Ground) -> Result<Vec<BucketInfo>> {
         .collect()
 }
 
-/// One page of a bucket's objects.
+/// Returns one page of a bucket's objects.
 pub(crate) fn list(ground: &Ground, bucket: &BucketName, query: &ListQuery) -> Result<ListPage> {
     require_bucket(&*ground.kv, bucket)?;
     let limit = query.limit.min(LIST_KEYS_MAX);
@@ -136,14 +136,14 @@ fn first_range(bucket: &BucketName, query: &ListQuery) -> KeyRange {
     match &query.after {
         None => whole,
         Some(after) => match common_prefix(after, query) {
-            // The last page ended with a common prefix: all it stands for has been listed.
+            // The last page ended with a common prefix, whose keys are all covered.
             Some(prefix) if prefix == after => skip_prefix(bucket, query, prefix),
             _ => whole.after(&rows::object_key(bucket.as_str(), after)),
         },
     }
 }
 
-/// What follows every key that begins with `prefix`, within the query's own prefix.
+/// Returns the range after every key that begins with `prefix`, within the query's own prefix.
 fn skip_prefix(bucket: &BucketName, query: &ListQuery, prefix: &str) -> KeyRange {
     let whole = rows::object_prefix(bucket.as_str(), &query.prefix);
     let passed = KeyWriter::new().string(bucket.as_str()).string_prefix(prefix.as_bytes()).finish();
@@ -153,8 +153,8 @@ fn skip_prefix(bucket: &BucketName, query: &ListQuery, prefix: &str) -> KeyRange
     }
 }
 
-/// The common prefix that stands for `key`, if the query has a delimiter and the key has it after
-/// the query's prefix.
+/// Returns the common prefix that covers `key`, if the query has a delimiter and the key contains
+/// it after the query's prefix.
 pub(crate) fn common_prefix<'a>(key: &'a str, query: &ListQuery) -> Option<&'a str> {
     let delimiter = query.delimiter.as_deref().filter(|d| !d.is_empty())?;
     let rest = key.strip_prefix(query.prefix.as_str())?;

@@ -1,4 +1,4 @@
-//! What clients name: buckets, keys and the objects behind them, put, read, listed, in parts.
+//! Buckets, keys and objects: put, read, listed, and uploaded in parts.
 
 pub(crate) mod body;
 pub(crate) mod classes;

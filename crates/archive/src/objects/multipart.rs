@@ -1,10 +1,10 @@
 //! Multipart uploads: parts in any order and any number of times, joined by one transaction.
 //!
 //! A part is a body of its own, with its own key, from the moment it is uploaded; completing an
-//! upload moves rows, not bytes. The log is told of the object first:
+//! upload moves rows, not bytes. The log gets the object's entries before the commit:
 //!
 //! ```text
-//! look at the parts --> entries of the object into the log, sync --> commit, if the parts are
+//! read the parts -----> entries of the object into the log, sync --> commit, if the parts are
 //!        ^                                                           still those  --> answer
 //!        `------------------------------ else, a few times ---------------'
 //! ```
@@ -40,7 +40,7 @@ use crate::rows::{self, BodyRow, CHECKSUMS, ObjectRow, PARTS, PartRow, UPLOADS, 
 use crate::tiers::Acknowledged;
 use crate::{ArchiveError, Result};
 
-/// The upload that a call names.
+/// The upload that a request names.
 #[derive(Clone, Debug)]
 pub(crate) struct UploadName {
     pub(crate) bucket: BucketName,
@@ -63,8 +63,8 @@ impl UploadName {
         }
     }
 
-    /// The log of its parts: that of its home, but for parts that a recovery found staged when
-    /// their class had come to be online.
+    /// Returns the log of its parts: its home's, except for staged parts that a recovery found
+    /// after their class had become online.
     fn log(&self, view: &dyn ReadView, upload: &UploadRow) -> Result<LogKind> {
         let range = KeyRange::prefix(&self.upload.to_bytes());
         let first: Vec<(Vec<u8>, PartRow)> = rows_in(view, PARTS, &range, 1)?;
@@ -132,7 +132,7 @@ pub(crate) async fn create(
     Ok(info)
 }
 
-/// A part of a multipart upload on its way in. Dropped before `finish`, it leaves nothing behind.
+/// A part of a multipart upload being written. Dropped before `finish`, it leaves nothing behind.
 #[derive(Debug)]
 pub struct PartWriter {
     ground: Arc<Ground>,
@@ -171,10 +171,10 @@ impl PartWriter {
         Ok(Self { ground: Arc::clone(ground), name, number, upload, bucket_created, ingest })
     }
 
-    /// Takes the next bytes of the part.
+    /// Adds the next bytes of the part.
     ///
     /// # Errors
-    /// When the part passes its declared length, the archive is full or the disk fails.
+    /// When the part exceeds its declared length, the archive is full or the disk fails.
     pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
         self.ingest.write(bytes).await
     }
@@ -238,7 +238,7 @@ impl PartWriter {
     }
 }
 
-/// UploadPartCopy.
+/// UploadPartCopy: copies a part from a readable object.
 pub(crate) async fn copy_part(
     ground: &Arc<Ground>,
     mut reader: ObjectReader,
@@ -253,7 +253,7 @@ pub(crate) async fn copy_part(
     writer.finish(None).await
 }
 
-/// Chooses the listed parts out of the uploaded ones.
+/// Selects the listed parts from the uploaded ones.
 pub(crate) fn choose(
     uploaded: Vec<(u32, PartRow)>,
     listed: &[CompletedPart],
@@ -285,7 +285,7 @@ pub(crate) fn choose(
     Ok((chosen, left.into_values().collect()))
 }
 
-/// The ETag of a multipart object: MD5 of the parts' MD5s, and their count.
+/// Computes the ETag of a multipart object: MD5 of the parts' MD5s, and their count.
 pub(crate) fn multipart_etag(parts: &[PartRow]) -> String {
     let mut md5 = Md5::new();
     for part in parts {
@@ -294,8 +294,8 @@ pub(crate) fn multipart_etag(parts: &[PartRow]) -> String {
     format!("{}-{}", hex::encode(md5.finalize()), parts.len())
 }
 
-/// The object's checksum out of its parts': of the full object for CRCs that combine, else of the
-/// parts' checksums in a row.
+/// Computes the object's checksum from its parts': over the full object for CRCs that combine,
+/// otherwise over the concatenated part checksums.
 pub(crate) fn multipart_checksum(upload: &UploadRow, parts: &[PartRow]) -> Option<Checksum> {
     let algorithm = upload.algorithm.unwrap_or(ChecksumAlgorithm::Crc64Nvme);
     let values: Option<Vec<&Checksum>> = parts
@@ -355,7 +355,7 @@ pub(crate) fn check_object_checksum(
     }
 }
 
-/// CompleteMultipartUpload as its client asked for it.
+/// The parameters of CompleteMultipartUpload.
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub(crate) name: UploadName,
@@ -379,10 +379,10 @@ pub(crate) async fn complete(ground: &Arc<Ground>, completion: Completion) -> Re
     Ok(row.info(&key, now))
 }
 
-/// Tries until the parts do not change between the log and the commit.
+/// Retries until the parts do not change between log write and commit.
 async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<ObjectRow> {
     let _turn = ground.completing.turn(join.completion.name.upload).await;
-    // What is brought in one turn stays for the next.
+    // Copies brought to the tier by one attempt stay for the next.
     let mut stay_there = Vec::new();
     for _ in 0..COMPLETE_TRIES_MAX {
         let (shared, wanted) = (Arc::clone(&ground), Arc::clone(&join));
@@ -391,7 +391,7 @@ async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<Objec
                 .await
                 .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })??;
         let Some(Written { entries, places, row, parts }) = written else {
-            // Asked again after it was done: the answer is the same.
+            // A repeated request gets the same answer.
             return join.find_done(&*ground.kv);
         };
         ground.fail.pass("complete-logged");
@@ -410,7 +410,7 @@ async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<Objec
         let outcome = ground.committer.commit(commit).await;
         match &outcome {
             Ok(Some(_)) => entries.keep(),
-            // When the catalog itself failed nobody knows whether the rows are there.
+            // If the catalog itself failed, it is unknown whether the rows were committed.
             Err(ArchiveError::Catalog(_)) => entries.keep_in_doubt(),
             Ok(None) | Err(_) => drop(entries),
         }
@@ -424,7 +424,7 @@ async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<Objec
     Err(ArchiveError::Busy { what })
 }
 
-/// A completion, and what its object will be.
+/// A completion, with the id and time of its future object.
 #[derive(Debug)]
 struct Join {
     object_id: ObjectId,
@@ -440,7 +440,7 @@ struct Joined {
     dropped: Vec<PartRow>,
 }
 
-/// What a log was told of an object made of parts.
+/// What an attempt wrote to the log for an object made of parts.
 #[derive(Debug)]
 struct Written {
     entries: EntryWriter,
@@ -450,7 +450,7 @@ struct Written {
 }
 
 impl Join {
-    /// The object that the upload became, if it was completed before.
+    /// Returns the object that the upload became, if it was completed before.
     fn find_done(&self, view: &dyn ReadView) -> Result<ObjectRow> {
         let name = &self.completion.name;
         find_object(view, &name.bucket, &name.key)?
@@ -458,7 +458,7 @@ impl Join {
             .ok_or_else(|| ArchiveError::NoSuchUpload { upload: name.upload.to_string() })
     }
 
-    /// The object as the catalog has its parts now; `None` when it was made before.
+    /// Builds the object from the parts in the catalog; `None` when it exists already.
     fn join(&self, view: &dyn ReadView) -> Result<Option<Joined>> {
         let name = &self.completion.name;
         let current = find_object(view, &name.bucket, &name.key)?;
@@ -496,7 +496,7 @@ impl Join {
         Ok(Some(Joined { row, chosen, dropped }))
     }
 
-    /// Writes what each body is of the object to the log, and syncs. Blocks.
+    /// Writes the object's entry for each body to the log, and syncs. Blocks.
     fn write_entries(&self, ground: &Arc<Ground>) -> Result<Option<Written>> {
         let view = ground.kv.snapshot();
         let Some(Joined { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
@@ -519,7 +519,7 @@ impl Join {
         Ok(Some(Written { entries: writer, places, row, parts }))
     }
 
-    /// Makes the object, if its bodies are those at `places` in the log.
+    /// Creates the object if its bodies still have the entries at `places` in the log.
     fn commit(
         &self,
         tx: &mut Transaction<'_>,
@@ -548,7 +548,7 @@ impl Join {
     }
 }
 
-/// The log that all parts of an object are in.
+/// Returns the log that all parts of an object are in.
 fn log_of(parts: &[PartRow], object: &ObjectRow) -> LogKind {
     let first = parts.iter().find_map(|part| part.body.log.as_ref());
     first.map_or_else(|| object.home.log(), |&(kind, _)| kind)
@@ -570,11 +570,11 @@ pub(crate) async fn abort(ground: &Arc<Ground>, name: UploadName) -> Result<()> 
             retire_body(tx, &part.body, &mut retired)?;
         }
         forget_upload(tx, &name)?;
-        // Also when it had no parts: its row has a name.
+        // Also if it had no parts: the upload's row contains a name.
         rows::mark_to_forget(tx)?;
         Ok(retired)
     };
-    // A task of its own, so that a client that goes away does not leave keys and room behind.
+    // A separate task, so that a client that disconnects leaves no keys and no space behind.
     let shared = Arc::clone(ground);
     let task = async move {
         let retired = shared.committer.commit(commit).await?;
@@ -585,7 +585,7 @@ pub(crate) async fn abort(ground: &Arc<Ground>, name: UploadName) -> Result<()> 
         .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
 }
 
-/// Uploads in progress, in order of key and upload id, after a marker.
+/// Lists uploads in progress after a marker, ordered by key and upload id.
 pub(crate) fn list_uploads(
     ground: &Ground,
     bucket: &BucketName,
@@ -596,7 +596,7 @@ pub(crate) fn list_uploads(
     require_bucket(&*ground.kv, bucket)?;
     let mut range = rows::object_prefix(bucket.as_str(), prefix);
     if let Some((key, upload)) = after {
-        // Without an upload id the marker stands for every upload of its key.
+        // Without an upload id the marker covers every upload of its key.
         let upload = upload.unwrap_or_else(|| UploadId::from_bytes([0xFF; 16]));
         range = range.after(&rows::upload_key(bucket.as_str(), &key, upload));
     }
@@ -613,7 +613,7 @@ pub(crate) fn list_uploads(
     Ok((uploads, is_more))
 }
 
-/// Parts of an upload after number `after`.
+/// Lists parts of an upload after number `after`.
 pub(crate) fn list_parts(
     ground: &Ground,
     name: &UploadName,

@@ -1,5 +1,5 @@
-//! Checked names: what may stand as a bucket or a key, parsed once at the edge or out of a row, and
-//! the whole name of an object, its version included.
+//! Validated names: buckets and keys, parsed once at the edge or from a row, and the full name of
+//! an object including its version.
 
 use std::fmt;
 
@@ -116,13 +116,13 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// Which version of an object: one that was put while its bucket kept versions, or the one without
-/// an id, which S3 calls "null".
+/// The version of an object: one put while its bucket kept versions, or the one without an id,
+/// which S3 calls "null".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct VersionId(Option<[u8; VERSION_ID_BYTES]>);
 
 impl VersionId {
-    /// The version of what is put into a bucket that keeps none: there is one of a key at most.
+    /// The version of objects in a bucket without versioning; a key has at most one.
     pub(crate) const NULL: Self = Self(None);
 }
 
@@ -135,7 +135,7 @@ impl fmt::Display for VersionId {
     }
 }
 
-/// The whole name of an object. Nothing of it is ever written in the clear but to the catalog.
+/// The full name of an object. Only the catalog stores it in plaintext.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ObjectName {
     pub(crate) bucket: BucketName,
@@ -148,14 +148,14 @@ impl ObjectName {
         Self { bucket: bucket.clone(), key: key.clone(), version }
     }
 
-    /// The name in these strings, as keys of rows have them.
+    /// Parses the name from these strings, as row keys contain them.
     pub(crate) fn parse(bucket: &str, key: &str, version: VersionId) -> Result<Self> {
         Ok(Self { bucket: BucketName::new(bucket)?, key: ObjectKey::new(key)?, version })
     }
 }
 
 impl fmt::Display for ObjectName {
-    /// With its version only where it has one: people know the others by bucket and key.
+    /// Includes the version only if there is one; other objects are known by bucket and key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\" in bucket \"{}\"", self.key, self.bucket)?;
         if self.version == VersionId::NULL {

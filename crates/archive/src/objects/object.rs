@@ -1,4 +1,4 @@
-//! What the archive says about objects, and what it is told: the vocabulary of the front end.
+//! The API types for objects: what front ends pass to the archive and get back.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,28 @@ use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::objects::names::ObjectKey;
 use crate::{ArchiveError, Result};
 
-/// Where an object lives, by the name S3 clients use.
+/// Storage class of an object, by the name that S3 clients use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StorageClass {
-    /// On disk, readable at once.
+    /// On disk, readable directly.
     Standard,
-    /// On glass, until there is a tier of disks for it.
+    /// On glass, unless the configuration assigns another tier.
     Glacier,
     /// On glass.
     DeepArchive,
-    /// In a tier that answers at once, where the configuration has one for it.
+    /// In a tier with direct reads, if the configuration assigns one.
     GlacierIr,
-    /// Where the configuration says, as the two that follow.
+    /// Where the configuration puts it, like the two that follow.
     StandardIa,
-    /// What S3 keeps in one place.
+    /// S3 keeps this class in a single zone.
     OnezoneIa,
-    /// What S3 moves by how it is read; here it stays where it is put.
+    /// S3 moves objects of this class between tiers by access pattern; here they stay where they
+    /// are put.
     IntelligentTiering,
 }
 
 impl StorageClass {
-    /// All of them, each in the place that it has in rows and entries.
+    /// All classes, in the order of their numbers in rows and entries.
     pub const ALL: [Self; 7] = [
         Self::Standard,
         Self::Glacier,
@@ -41,10 +42,10 @@ impl StorageClass {
         Self::IntelligentTiering,
     ];
 
-    /// The class S3 calls `name`.
+    /// Parses S3's name of a class.
     ///
     /// # Errors
-    /// `InvalidStorageClass` for a class this archive does not keep.
+    /// `InvalidStorageClass` for a class that this archive does not support.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "STANDARD" => Ok(Self::Standard),
@@ -73,7 +74,7 @@ impl StorageClass {
     }
 }
 
-/// Headers and user metadata a client stored with an object, returned as they came.
+/// Headers and user metadata that a client stored with an object, returned unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectMeta {
     /// `Content-Type`.
@@ -97,16 +98,16 @@ pub struct ObjectMeta {
 /// The state of an archived object's restored copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RestoreState {
-    /// The copy is being made.
+    /// The restore is in progress.
     Ongoing,
-    /// The copy is there until `expiry`.
+    /// The copy exists until `expiry`.
     Restored {
-        /// When the copy goes; always a midnight UTC.
+        /// When the copy expires; always a midnight UTC.
         expiry: UnixTime,
     },
 }
 
-/// Where an archived object is on its way to glass; shown by status and by the admin API.
+/// Where an object's bytes are now; shown by the status and the admin API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Residence {
     /// On disk because its class says so.
@@ -126,19 +127,19 @@ pub struct ObjectInfo {
     pub key: String,
     /// Identity of this upload; an overwrite has another.
     pub object_id: ObjectId,
-    /// Plain bytes.
+    /// Plaintext bytes.
     pub bytes: u64,
     /// Entity tag without quotes: MD5 in hex, or MD5-of-MD5s and `-parts`.
     pub etag: String,
-    /// When the upload was completed.
+    /// Time at which the upload was completed.
     pub modified: UnixTime,
     /// Class it was stored in.
     pub class: StorageClass,
     /// Client's headers and user metadata.
     pub meta: ObjectMeta,
-    /// Additional checksum kept with the object.
+    /// Additional checksum stored with the object.
     pub checksum: Option<Checksum>,
-    /// Parts it was uploaded in, when it was a multipart upload.
+    /// Number of parts, if it was a multipart upload.
     pub part_count: Option<u32>,
     /// Restored copy, if any.
     pub restore: Option<RestoreState>,
@@ -146,16 +147,16 @@ pub struct ObjectInfo {
     pub residence: Residence,
 }
 
-/// A part of an object that was uploaded in parts; an object that was put whole is its only one.
+/// A part of a multipart object; an object that was put whole is its own only part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectPart {
-    /// From 1 on, in the order of the object.
+    /// Part number, from 1, in object order.
     pub number: u32,
-    /// First of its bytes in the object.
+    /// Offset of its first byte in the object.
     pub first: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Its checksum, if that is kept.
+    /// Its checksum, if it was stored.
     pub checksum: Option<Checksum>,
 }
 
@@ -164,38 +165,38 @@ pub struct ObjectPart {
 pub struct ObjectParts {
     /// The object.
     pub info: ObjectInfo,
-    /// Some of its parts.
+    /// The parts of this page.
     pub parts: Vec<ObjectPart>,
     /// Whether more follow.
     pub is_more: bool,
 }
 
-/// Conditions a PUT or a completed upload must meet, checked in the committing transaction.
+/// Conditions of a PUT or a completion, checked in the committing transaction.
 #[derive(Clone, Debug, Default)]
 pub struct WriteCondition {
     /// `If-None-Match: *`: no object of this key may exist.
     pub absent: bool,
     /// `If-Match`: the current object must have this entity tag (without quotes; `*` for any).
     pub etag: Option<String>,
-    /// The current object must be this one, whatever its tag: an object that was put anew with the
-    /// same bytes is another.
+    /// The current object must be this one, whatever its tag: overwriting an object with the same
+    /// bytes gives it another id.
     pub object: Option<ObjectId>,
 }
 
 /// What a client declared about a body before sending it.
 #[derive(Clone, Debug, Default)]
 pub struct BodyClaim {
-    /// Plain length, from `Content-Length` or `x-amz-decoded-content-length`.
+    /// Plaintext length, from `Content-Length` or `x-amz-decoded-content-length`.
     pub bytes: Option<u64>,
     /// `Content-MD5`, decoded.
     pub md5: Option<[u8; 16]>,
     /// `x-amz-checksum-*` from the headers.
     pub checksum: Option<Checksum>,
-    /// `x-amz-sdk-checksum-algorithm` or `x-amz-trailer`: an algorithm to compute and keep.
+    /// `x-amz-sdk-checksum-algorithm` or `x-amz-trailer`: an algorithm to compute and store.
     pub algorithm: Option<ChecksumAlgorithm>,
 }
 
-/// A PUT.
+/// Parameters of a PUT.
 #[derive(Clone, Debug)]
 pub struct PutOptions {
     /// Class to store in.
@@ -208,25 +209,25 @@ pub struct PutOptions {
     pub claim: BodyClaim,
 }
 
-/// A range of an object's bytes, as asked for.
+/// A requested range of an object's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteRange {
     /// From `first` to `last` inclusive, or to the end.
     From {
-        /// First byte wanted.
+        /// First byte.
         first: u64,
-        /// Last byte wanted.
+        /// Last byte.
         last: Option<u64>,
     },
     /// The last `bytes` bytes.
     Suffix {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
 }
 
 impl ByteRange {
-    /// The first byte and the count that this range means for an object of `bytes` bytes.
+    /// Resolves the range to offset and length in an object of `bytes` bytes.
     ///
     /// # Errors
     /// `InvalidRange` when nothing of the object lies in it.
@@ -244,25 +245,25 @@ impl ByteRange {
     }
 }
 
-/// A page of a listing, as asked for.
+/// Parameters of a listing page.
 #[derive(Clone, Debug, Default)]
 pub struct ListQuery {
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     pub prefix: String,
     /// Keys that share a part up to this string after the prefix become one common prefix.
     pub delimiter: Option<String>,
     /// Only keys (and common prefixes) after this one, exclusive.
     pub after: Option<String>,
-    /// Most keys and common prefixes in the page; capped at 1,000.
+    /// Maximum keys and common prefixes in the page; capped at 1,000.
     pub limit: usize,
 }
 
-/// Which objects of a bucket are meant.
+/// Selects objects of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chosen {
-    /// The one of this key.
+    /// The object with this key.
     One(ObjectKey),
-    /// All whose keys begin so.
+    /// All objects whose keys have this prefix.
     Below(String),
 }
 
@@ -273,7 +274,7 @@ pub struct ListPage {
     pub objects: Vec<ObjectInfo>,
     /// Common prefixes in order.
     pub prefixes: Vec<String>,
-    /// When more follow: the `after` of the next page.
+    /// The `after` of the next page; `None` at the end.
     pub next: Option<String>,
 }
 
@@ -282,46 +283,47 @@ pub struct ListPage {
 pub struct BucketInfo {
     /// Name.
     pub name: String,
-    /// When it was made.
+    /// Time of creation.
     pub created: UnixTime,
 }
 
 /// A RestoreObject request.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreRequest {
-    /// Days the copy stays, from now, rounded up to the next midnight UTC.
+    /// Lifetime of the copy in days from now, rounded up to the next midnight UTC.
     pub days: u32,
-    /// How fast.
+    /// Retrieval class.
     pub retrieval: Retrieval,
 }
 
-/// How a RestoreObject request was taken.
+/// The result of a RestoreObject request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreOutcome {
     /// The restore is queued, durably: 202.
     Accepted,
-    /// A restored copy exists; its expiry was set anew: 200.
+    /// A restored copy exists; its expiry was updated: 200.
     Extended,
 }
 
 /// A multipart upload in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadInfo {
-    /// Its id.
+    /// Upload id.
     pub upload_id: UploadId,
-    /// Key it is for.
+    /// Object key.
     pub key: String,
-    /// When it was begun.
+    /// Time at which it was started.
     pub initiated: UnixTime,
     /// Class the object will have.
     pub class: StorageClass,
     /// Checksum algorithm chosen at creation.
     pub algorithm: Option<ChecksumAlgorithm>,
-    /// Whether part checksums combine to one of the full object, or to a composite.
+    /// Whether part checksums combine to one of the full object; otherwise the checksum is
+    /// composite.
     pub full_object: bool,
 }
 
-/// A begun multipart upload's wishes.
+/// Parameters of CreateMultipartUpload.
 #[derive(Clone, Debug)]
 pub struct UploadOptions {
     /// Class to store in.
@@ -337,13 +339,13 @@ pub struct UploadOptions {
 /// An uploaded part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartInfo {
-    /// 1 to 10,000.
+    /// Part number, 1 to 10,000.
     pub number: u32,
-    /// Plain bytes.
+    /// Plaintext bytes.
     pub bytes: u64,
     /// MD5 in hex.
     pub etag: String,
-    /// When it was uploaded.
+    /// Time of upload.
     pub modified: UnixTime,
     /// Additional checksum.
     pub checksum: Option<Checksum>,
@@ -354,8 +356,8 @@ pub struct PartInfo {
 pub struct CompletedPart {
     /// Part number.
     pub number: u32,
-    /// Entity tag the client saw, without quotes.
+    /// Entity tag that the client received, without quotes.
     pub etag: String,
-    /// Checksum the client saw, if it names one.
+    /// Checksum that the client received, if it states one.
     pub checksum: Option<Checksum>,
 }

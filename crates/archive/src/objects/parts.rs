@@ -1,8 +1,7 @@
-//! The parts that an object was uploaded in. Each is a body, so that the rows of bodies say how
-//! long it is; its checksum has a row of its own, which listings do not meet. An object that was
-//! put whole is its only part.
+//! The parts of a multipart object. Each is a body, whose row has the length; its checksum is in a
+//! row of its own, which listings do not read. An object that was put whole is its own only part.
 //!
-//! Parts are counted from 1 in the order of the object, whatever numbers they had in their upload.
+//! Parts are numbered from 1 in object order, whatever numbers they had in their upload.
 
 use fulgurite_catalog::ReadView;
 
@@ -11,7 +10,7 @@ use crate::objects::object::ObjectPart;
 use crate::rows::{self, ObjectRow};
 use crate::{ArchiveError, Result};
 
-/// Parts of an object after number `after`, at most `limit`; `true` when more follow.
+/// Lists parts of an object after number `after`, at most `limit`; `true` when more follow.
 pub(crate) fn list(
     view: &dyn ReadView,
     object: &ObjectRow,
@@ -29,7 +28,7 @@ pub(crate) fn list(
     Ok((parts, is_more))
 }
 
-/// One part of an object.
+/// Returns one part of an object.
 ///
 /// # Errors
 /// `InvalidPartNumber`.
@@ -38,13 +37,13 @@ pub(crate) fn find(view: &dyn ReadView, object: &ObjectRow, number: u32) -> Resu
     the_one(parts, number, object.body_count)
 }
 
-/// The part of this number, if it is the one that was found.
+/// Returns the found part if it has this number.
 pub(crate) fn the_one(parts: Vec<ObjectPart>, number: u32, count: u32) -> Result<ObjectPart> {
     let found = parts.into_iter().next().filter(|part| part.number == number);
     found.ok_or(ArchiveError::InvalidPartNumber { number, count })
 }
 
-/// Parts of these lengths after number `after`, at most `limit`; `true` when more follow.
+/// Returns parts of these lengths after number `after`, at most `limit`; `true` when more follow.
 pub(crate) fn page(
     lengths: impl Iterator<Item = u64>,
     after: u32,

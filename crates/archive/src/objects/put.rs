@@ -1,4 +1,4 @@
-//! PUT and COPY: a body in, an object row out.
+//! PUT and COPY: write a body and its object row.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ use crate::rows::ObjectRow;
 use crate::tiers::Acknowledged;
 use crate::{ArchiveError, Result};
 
-/// A body of this archive on its way in. Dropped before `finish`, it leaves nothing behind.
+/// An object of a bucket of this archive, being written. Dropped before `finish`, it leaves nothing
+/// behind.
 #[derive(Debug)]
 pub(crate) struct OwnWriter {
     ground: Arc<Ground>,
@@ -57,7 +58,8 @@ impl OwnWriter {
         let current = find_object(&*ground.kv, bucket, key)?;
         check_condition(&options.condition, current.as_ref(), key, bucket)?;
         let mut claim = options.claim.clone();
-        // Every object keeps a checksum; clients that name none get the cheapest strong one.
+        // Every object has a checksum; if the client names no algorithm it is the cheapest strong
+        // one.
         claim.algorithm = claim.algorithm.or(Some(ChecksumAlgorithm::Crc64Nvme));
         let home = ground.config.classes.home(options.class)?.clone();
         let ingest = Ingest::begin(ground, home.log(), claim)?;
@@ -66,21 +68,21 @@ impl OwnWriter {
         Ok(Self { ground, bucket, key, options, home, bucket_created, ingest })
     }
 
-    /// Takes the next bytes of the body.
+    /// Adds the next bytes of the body.
     ///
     /// # Errors
-    /// When the body passes its declared length, the archive is full or the disk fails.
+    /// When the body exceeds its declared length, the archive is full or the disk fails.
     pub(crate) async fn write(&mut self, bytes: Bytes) -> Result<()> {
         self.ingest.write(bytes).await
     }
 
-    /// Ends the body. `trailer` is a checksum that came after it. Returns when bytes, key and row
-    /// are on stable storage.
+    /// Ends the body. `trailer` is a checksum sent after it. Returns when bytes, key and row are
+    /// durable.
     ///
     /// # Errors
     /// When a claim or a condition does not hold (nothing is stored), or the disk fails.
     pub(crate) async fn finish(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
-        // A task of its own, so that a client that goes away does not cut the commit in two.
+        // A separate task, so that a client that disconnects does not interrupt the commit.
         let task = tokio::spawn(self.commit(trailer));
         task.await.map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
     }
@@ -138,7 +140,7 @@ impl OwnWriter {
     }
 }
 
-/// What is known of a copy's body before it comes.
+/// Fills in what is known of a copy's body before its bytes arrive.
 pub(crate) fn describe_copy(options: &mut PutOptions, source: &ObjectInfo, bytes: u64) {
     options.claim.bytes = Some(bytes);
     if options.claim.algorithm.is_none() {

@@ -1,10 +1,10 @@
-//! GET: an object's bytes on their way out, every frame authenticated.
+//! GET: reads an object's bytes and authenticates every frame.
 //!
-//! The extents are pinned when the object is opened, so an overwrite, a delete or an expiry that
-//! comes later does not touch what this reader still has to read.
+//! The extents are pinned when the object is opened, so a later overwrite, delete or expiry does
+//! not affect this reader.
 //!
-//! A restored copy that fails its authentication is dropped at once, so that the object can be
-//! restored again; the reader ends with the error.
+//! A restored copy that fails authentication is dropped at once, so that the object can be restored
+//! again; the reader ends with the error.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,22 +27,22 @@ use crate::rows::{BodyRow, ObjectRow};
 use crate::tiers::{ObjectTier, TierReader};
 use crate::{ArchiveError, Result};
 
-/// A stretch of one body.
+/// A contiguous range of one body.
 #[derive(Debug)]
 struct Span {
     cipher: BodyCipher,
     origin: Origin,
-    /// Plain bytes of the whole body.
+    /// Plaintext bytes of the whole body.
     body_bytes: u64,
-    /// Plain bytes still wanted: first, and one past the last.
+    /// Plaintext range still to read: first byte, and one past the last.
     next: u64,
     end: u64,
 }
 
-/// Where a body's ciphertext is read.
+/// The source of a body's ciphertext.
 #[derive(Debug)]
 enum Origin {
-    /// In the source's log, from this byte of its extents on.
+    /// The source's log, from this offset in its extents.
     Log(u64),
     Tier(TierReader),
 }
@@ -53,28 +53,28 @@ struct Source {
     spans: VecDeque<Span>,
 }
 
-/// Bytes of an object of this archive on their way out.
+/// Reads the bytes of an object in a bucket of this archive.
 #[derive(Debug)]
 pub(crate) struct OwnReader {
     ground: Arc<Ground>,
-    /// What is read, if it is a restored copy.
+    /// The restored copy that is read, if it is one.
     copy: Option<CopyName>,
     idle: Option<Source>,
     ahead: Option<JoinHandle<(Source, Result<Option<Bytes>>)>>,
 }
 
-/// An object that was opened: which bytes come, and what reads them.
+/// An opened object: the selected bytes, and their reader.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) info: ObjectInfo,
     pub(crate) first: u64,
     pub(crate) bytes: u64,
-    /// The part that it is, if one was asked for.
+    /// The selected part, if one was requested.
     pub(crate) part: Option<ObjectPart>,
     pub(crate) reader: OwnReader,
 }
 
-/// Which bytes of an object are wanted.
+/// The requested bytes of an object.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     All,
@@ -130,7 +130,7 @@ fn open_wanted(
             }
         };
         let source = open_spans(ground, &*view, &row, from_copy, (first, bytes));
-        // What was read before the extents were pinned may have gone meanwhile; look again.
+        // The extents may have been freed before they were pinned: check that the row is unchanged.
         let again = require_object(&*ground.kv, bucket, key)?;
         let is_same = again.object_id == row.object_id && again.restore == row.restore;
         if is_same && again.bodies_staged == row.bodies_staged {
@@ -149,7 +149,7 @@ fn open_wanted(
     }
 }
 
-/// Opens bodies that are in a log whole, one behind the other.
+/// Opens whole bodies that are in a log, one after another.
 pub(crate) fn open_bodies(ground: &Arc<Ground>, bodies: &[BodyRow]) -> Result<OwnReader> {
     let (mut spans, mut extents) = (VecDeque::new(), Vec::new());
     let (mut start, mut kind) = (0, LogKind::Online);
@@ -213,7 +213,7 @@ fn open_spans(
     Ok(Source { reader: ground.log(kind).reader(extents), spans })
 }
 
-/// Where a body is read.
+/// The location of a body.
 enum Place<'a> {
     Log(LogKind, Vec<Extent>),
     Tier(&'a Arc<ObjectTier>),
@@ -240,7 +240,7 @@ fn place<'a>(
 }
 
 impl Source {
-    /// Reads and decrypts the next stretch, of at most a chunk.
+    /// Reads and decrypts the next range, at most one chunk.
     fn next(&mut self) -> Result<Option<Bytes>> {
         let Some(span) = self.spans.front_mut() else { return Ok(None) };
         let frame_bytes = FRAME_BYTES as u64;
@@ -270,7 +270,7 @@ impl Source {
         Ok(Some(Bytes::from(buffer).slice(skip..)))
     }
 
-    /// Whether the next stretch is so near that no other thread need fetch it.
+    /// Whether the next range is so small and local that no other thread need read it.
     fn is_near(&self) -> bool {
         let in_log = |span: &Span| matches!(span.origin, Origin::Log(_));
         self.left() <= INLINE_BYTES_MAX as u64 && self.spans.iter().all(in_log)
@@ -282,7 +282,7 @@ impl Source {
 }
 
 impl OwnReader {
-    /// The next bytes, verified; `None` at the end. After an error there is nothing more.
+    /// Returns the next bytes, verified; `None` at the end. An error ends the body.
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes>> {
         let (source, outcome) = if let Some(ahead) = self.ahead.take() {
             match ahead.await {
@@ -319,8 +319,8 @@ impl OwnReader {
         }
     }
 
-    /// Drops the copy that was read if it is damaged. On a task of its own, so that a client that
-    /// goes away does not cut it in two.
+    /// Drops the copy that was read if it is damaged. Runs on a separate task, so that a client
+    /// that disconnects does not interrupt it.
     async fn note_damage(&mut self, error: &ArchiveError) {
         let Some(copy) = self.copy.take() else { return };
         let ArchiveError::Corrupt { what } = error else { return };

@@ -1,4 +1,5 @@
-//! The checks with seeded changes of good bytes, and bytes of released versions that must be read.
+//! Runs the checks on seeded mutations of good bytes, and on bytes of released versions that must
+//! be readable.
 
 use fulgurite_units::{UnixTime, UploadId};
 
@@ -79,7 +80,7 @@ fn doubt_row(body: BodyRow) -> DoubtRow {
     DoubtRow { object_id: ObjectId::from_bytes([4; 16]), version: VersionId::NULL, body }
 }
 
-/// A sample for [`row`]: the number of its space, and its bytes.
+/// Returns a sample for [`row`]: the number of its space, and its bytes.
 fn sample<T: Row>(which: u8, row: &T) -> Vec<u8> {
     [vec![which], rows::encode(row).unwrap()].concat()
 }
@@ -115,7 +116,7 @@ fn sealed_entries() {
     changes::each(&[&plain], sealed_entry);
 }
 
-/// What an archive of an earlier day wrote, and what it meant by it.
+/// Checks that bytes written by an earlier version decode to this row.
 fn check_golden<T: Row + PartialEq + std::fmt::Debug>(row: &T, golden: &str) {
     let bytes = hex::decode(golden).unwrap();
     let now = hex::encode(rows::encode(row).unwrap());

@@ -1,4 +1,4 @@
-//! Wide modes are mended in the data directory and refused outside it.
+//! Permissions that are too open are fixed in the data directory and rejected outside it.
 
 use super::*;
 use crate::testing;
@@ -38,7 +38,7 @@ fn a_master_key_that_everybody_reads_is_refused() {
     let config = ArchiveConfig { master_key: Some(path.clone()), ..testing::config(&dir) };
     set(&path, 0o604);
     assert!(matches!(secure(&config), Err(ArchiveError::Unusable { .. })));
-    // A group may be how a secret is handed to a service.
+    // A service may get access to a secret through its group.
     set(&path, 0o640);
     secure(&config).unwrap();
 }

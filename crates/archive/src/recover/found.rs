@@ -1,5 +1,5 @@
-//! What is known of each body before anything is decided: where its bytes lie on glass and in
-//! logs, and what its sealed entry says.
+//! Evidence about each body, before any decision: where its bytes lie on glass and in logs, and the
+//! content of its sealed entry.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use crate::bodies::log::{Extent, LogKind};
 use crate::objects::classes::TierName;
 use crate::rows::{BodyRow, Shard};
 
-/// All bodies whose keys are there, by id.
+/// All bodies whose keys exist, by id.
 pub(crate) type Bodies = BTreeMap<ObjectId, Found>;
 
-/// A body as platters, logs and a damaged catalog tell of it.
+/// What platters, logs and a damaged catalog contain about a body.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) known: Option<Known>,
-    /// An entry of an object that a start found in doubt.
+    /// An entry that a start found to be unconfirmed.
     pub(crate) doubted: Option<Known>,
-    /// Ciphertext bytes, as file lists say.
+    /// Ciphertext bytes according to file lists.
     pub(crate) listed_bytes: u64,
-    /// By their first byte in the body; those of later sets last.
+    /// By offset in the body; for each offset, shards of later sets last.
     pub(crate) shards: BTreeMap<u64, Vec<Shard>>,
     /// Ciphertext in logs.
     pub(crate) stretches: Vec<Stretch>,
-    /// Headers, entries and pads in logs.
+    /// Headers, entries and padding in logs.
     pub(crate) framing: Vec<(LogKind, Extent)>,
-    /// The tiers that hold all of it; the one at which puts are acknowledged behind others.
+    /// The tiers that hold all of it; the one at which puts are acknowledged comes last.
     pub(crate) tiers: Vec<TierName>,
     /// Its row in the damaged catalog.
     pub(crate) row: Option<Box<BodyRow>>,
 }
 
-/// The entry of a body, and how far it can be believed to be the last.
+/// The entry of a body, with what shows how recent it is.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) entry: Box<Entry>,
@@ -42,7 +42,7 @@ pub(crate) struct Known {
     pub(crate) written: Option<Written>,
 }
 
-/// When a record was written: the run, and the time in it.
+/// When a record was written: the run, and the time within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Written {
     pub(crate) run: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Written {
     pub(crate) segment: u32,
 }
 
-/// A stretch of a body's ciphertext in a log.
+/// A contiguous range of a body's ciphertext in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) kind: LogKind,
@@ -60,7 +60,7 @@ pub(crate) struct Stretch {
 }
 
 impl Found {
-    /// Takes an entry, unless one is known that was written later.
+    /// Stores an entry, unless a later one is known.
     pub(crate) fn learn(&mut self, known: Known) {
         let is_later = self.known.as_ref().is_none_or(|before| before.written < known.written);
         if is_later {
@@ -68,8 +68,8 @@ impl Found {
         }
     }
 
-    /// The extents of one log that hold all `bytes` of the ciphertext, in order; none if some are
-    /// missing. Of an empty body a log holds the entry alone.
+    /// Returns the extents in one log that hold all `bytes` of the ciphertext, in order; `None` if
+    /// any is missing. An empty body only has an entry in the log.
     pub(crate) fn logged(&self, bytes: u64) -> Option<(LogKind, Vec<Extent>)> {
         if let [only] = self.stretches[..] {
             let is_all = only.body_offset == 0 && only.extent.bytes == bytes;
@@ -77,8 +77,7 @@ impl Found {
         }
         let mut by_offset: BTreeMap<u64, Stretch> = BTreeMap::new();
         for &stretch in &self.stretches {
-            // A body is written once. Of two stretches of one place the longer is the one that
-            // was not cut short.
+            // A body is written once. Of two ranges at one offset, the shorter one was interrupted.
             let held = by_offset.entry(stretch.body_offset).or_insert(stretch);
             if held.extent.bytes < stretch.extent.bytes {
                 *held = stretch;
@@ -100,7 +99,7 @@ impl Found {
 }
 
 impl Found {
-    /// Adds what another segment holds of the body.
+    /// Merges what another segment holds of the body.
     pub(crate) fn add(&mut self, mut more: Self) {
         if let Some(known) = more.known.take() {
             self.learn(known);
@@ -110,7 +109,7 @@ impl Found {
         self.framing.append(&mut more.framing);
     }
 
-    /// The framing in the log `kind`.
+    /// Returns the framing in the log `kind`.
     pub(crate) fn framing_in(&self, kind: LogKind) -> Vec<Extent> {
         self.framing.iter().filter(|(of, _)| *of == kind).map(|&(_, extent)| extent).collect()
     }

@@ -1,4 +1,4 @@
-//! Bodies on glass: what file lists say of bodies, opened with their keys.
+//! Bodies on glass: reads file lists and opens their entries with the keys.
 //!
 //! ```text
 //! entry + its key -> what is known of a body        entry without a key -> deleted; stays so
@@ -15,7 +15,7 @@ use crate::Result;
 use crate::bodies::entry::Entry;
 use crate::tiers::far_libraries;
 
-/// Opens all platters there are.
+/// Opens all platters.
 pub(super) fn open(
     opened: &Opened,
     paths: &[std::path::PathBuf],
@@ -28,7 +28,7 @@ pub(super) fn open(
     Ok(glass)
 }
 
-/// Takes what the file lists of all platters say.
+/// Reads the file lists of all platters.
 pub(super) fn read_lists(
     glass: &Recovered,
     opened: &Opened,
@@ -56,7 +56,7 @@ pub(super) fn write_sets(
     glass.write_sets(&salvaged.glass, &sums.live, put)
 }
 
-/// Takes an entry of a platter's list.
+/// Records an entry of a platter's list.
 fn take(opened: &Opened, listed: Listed, bodies: &mut Bodies, report: &mut RecoverReport) {
     let Some(&slot) = opened.slots.get(&listed.body) else {
         report.shredded += u64::from(listed.shard.body_offset == 0);

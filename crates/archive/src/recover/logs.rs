@@ -1,8 +1,8 @@
-//! Bodies in the segments of the staging and online logs, and in those that were set aside.
+//! Bodies in the segments of the staging and online logs, and in orphaned segments.
 //!
-//! Segments are independent of each other, so several threads scan them and open the entries that
-//! they meet: of small objects, opening a million entries is more work than finding them. Nothing
-//! is written and no segment is moved: a catalog that names one brings it back by itself.
+//! Segments are independent, so several threads scan them and open the entries that they find: for
+//! small objects, opening a million entries takes longer than finding them. Nothing is written and
+//! no segment is moved: when the new catalog names an orphan, the next start restores it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,37 +24,37 @@ use crate::directory::Paths;
 use crate::limits::SCAN_THREADS_MAX;
 use crate::{ArchiveError, Result};
 
-/// The logs that hold what exists nowhere else.
+/// The logs that hold data that exists nowhere else.
 const KINDS: [LogKind; 2] = [LogKind::Staging, LogKind::Online];
 
-/// A segment, in its log or set aside.
+/// A segment, in its log or orphaned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) kind: LogKind,
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) is_orphan: bool,
-    /// The run that made it, if its header says so.
+    /// The run that wrote it, if its header is readable.
     pub(crate) run: Option<u64>,
     /// Length of the file.
     pub(crate) bytes: u64,
-    /// Bytes in it that are no records: torn ones, and all of before records.
+    /// Bytes in it that are not records: torn ones, and everything from before records existed.
     pub(crate) foreign_bytes: u64,
-    /// Bodies whose keys are there and of which it holds something.
+    /// Bodies with a key of which it holds something.
     pub(crate) bodies: BTreeSet<ObjectId>,
 }
 
-/// What the segments told.
+/// The result of a scan of segments.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) segments: Vec<Segment>,
-    /// Bodies with an entry of a part of an upload, and none of an object.
+    /// Bodies that have an entry as a part of an upload, and none as an object's.
     pub(crate) parts: BTreeMap<ObjectId, Box<PartEntry>>,
     /// What could not be read.
     pub(crate) broken: Vec<String>,
 }
 
-/// What records of one body that follow each other hold of it.
+/// What consecutive records of one body hold.
 #[derive(Debug)]
 struct Piece {
     body: ObjectId,
@@ -64,7 +64,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// Takes a record of the body; an entry is opened.
+    /// Adds a record of the body; entries are opened.
     fn take(
         &mut self,
         record: Scanned<'_>,
@@ -106,8 +106,8 @@ impl Piece {
     }
 }
 
-/// All segments of `paths`. Of several files of one number the one in the log counts, or else the
-/// one of the latest run.
+/// Lists all segments of `paths`. If several files have one number, the one in the log counts, or
+/// else the one of the latest run.
 pub(crate) fn segments(paths: &Paths) -> Result<Vec<Segment>> {
     let mut found: BTreeMap<(LogKind, u32), Segment> = BTreeMap::new();
     for orphan in Orphans::new(paths.root()).list()? {
@@ -135,13 +135,13 @@ const fn unread(kind: LogKind, number: u32, path: PathBuf, is_orphan: bool) -> S
 }
 
 impl Segment {
-    /// Whether it holds something of a body whose key is there, or of one that nobody knows.
+    /// Whether it holds anything of a body with a key, or possibly of an unknown one.
     pub(crate) fn may_hold(&self) -> bool {
         !self.bodies.is_empty() || (self.run.is_none() && self.foreign_bytes > 0)
     }
 }
 
-/// The archive that a segment says it is of.
+/// Returns the archive id in a segment's header.
 pub(crate) fn archive_of(segment: &Segment) -> Option<ArchiveId> {
     let scan = SegmentScan::open(&segment.path, segment.kind, segment.number).ok()?;
     scan.header().map(|header| header.archive)
@@ -152,8 +152,8 @@ pub(crate) fn set_aside(paths: &Paths, segment: &Segment) -> Result<()> {
     Orphans::new(paths.root()).adopt(&segment.path, segment.kind, segment.number, segment.run)
 }
 
-/// Scans `segments` for bodies whose keys are in `slots`, and adds what it finds to `bodies`; of
-/// those in `doubts` it finds that they are in doubt.
+/// Scans `segments` for bodies whose keys are in `slots`, and adds the result to `bodies`. Entries
+/// listed in `doubts` are added as unconfirmed.
 #[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
 pub(crate) fn scan(
     segments: Vec<Segment>,
@@ -225,7 +225,7 @@ fn scan_one(
     segment.bytes = scan.file_bytes();
     while let Some(record) = scan.next_record()? {
         let header = *record.header();
-        // Records of one body mostly follow each other.
+        // Consecutive records mostly belong to one body.
         let slot = match pieces.last() {
             Some(last) if last.body == header.body => last.slot,
             Some(_) | None => match slots.get(&header.body) {
@@ -254,14 +254,14 @@ fn scan_one(
     Ok(())
 }
 
-/// What a record takes beside `content` bytes behind its header: the header, and the pad.
+/// Returns the extents of a record beside `content` bytes: the header, and the padding.
 fn framing(header: &RecordHeader, content: u64) -> impl Iterator<Item = Extent> {
     let segment = header.segment;
     let before = Extent { segment, offset: header.offset, bytes: HEADER_BYTES };
     let offset = header.offset + HEADER_BYTES + content;
     let pad = Extent { segment, offset, bytes: header.end() - offset };
     let all = if content == 0 {
-        // Nothing lies in between.
+        // Header and padding are adjacent.
         [Extent { bytes: before.bytes + pad.bytes, ..before }, Extent { bytes: 0, ..pad }]
     } else {
         [before, pad]
@@ -269,8 +269,8 @@ fn framing(header: &RecordHeader, content: u64) -> impl Iterator<Item = Extent> 
     all.into_iter().filter(|extent| extent.bytes > 0)
 }
 
-/// Those of `wanted` that have an entry in a segment of `run`, or of one that is not known: their
-/// catalog row may be what is missing, and not their upload.
+/// Returns the bodies of `wanted` that have an entry in a segment of `run` or of an unknown run.
+/// They may be acknowledged uploads whose catalog rows are missing.
 pub(crate) fn with_entries(
     data: &Path,
     wanted: &BTreeSet<ObjectId>,

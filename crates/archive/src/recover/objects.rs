@@ -1,16 +1,16 @@
-//! Which objects come back, and where their bodies are named to be.
+//! Decides which objects are recovered, and which location their bodies get.
 //!
 //! ```text
-//! a body    on glass, if its set is whole          else in a log, if all of it is there
-//! an object if all its bodies come back
-//! a name    of several objects the last one: by the time it was made, then by its records;
-//!           the others, and what a start found in doubt, stay in doubt
+//! a body    on glass, if its set is complete       else in a log, if all of it is there
+//! an object if all its bodies are recovered
+//! a name    of several objects the last one: by its records, then by the time it was made;
+//!           the others, and what a start found unconfirmed, stay unconfirmed
 //! ```
 //!
-//! A body that lies on glass and in a log is named on glass alone, because that is where its
-//! release left it, and what is in the log is a rest that was not yet punched out. Where its set is
-//! not whole, or was not released yet as far as a damaged catalog tells, the log has it, and it is
-//! written to glass again: the staged copy is the only one that can be relied on.
+//! A body that is both on glass and in a log is named only on glass: it was released, and the log
+//! still has what was not yet punched out. If its set is incomplete, or was not released according
+//! to a damaged catalog, the log is used, and the body is written to glass again: only the staged
+//! copy is reliable.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use crate::objects::classes::TierName;
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{BodyRow, Shard};
 
-/// An object all of whose bodies are there.
+/// An object with all of its bodies.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) entry: Box<Entry>,
@@ -39,15 +39,15 @@ pub(super) struct Whole {
 #[derive(Debug)]
 pub(super) struct WholeBody {
     pub(super) row: BodyRow,
-    /// Its entry's last record.
+    /// The last record of its entry.
     pub(super) written: Option<Written>,
-    /// Tiers that have it besides.
+    /// Other tiers that also hold it.
     pub(super) copies: Vec<TierName>,
-    /// Boxed, for most bodies are no parts.
+    /// Boxed, because most bodies are not parts.
     pub(super) part_checksum: Option<Box<Checksum>>,
 }
 
-/// What tells which of two objects of one name is the later.
+/// What orders two objects of one name.
 #[derive(Clone, Copy, Debug)]
 struct Rank {
     modified: UnixTime,
@@ -55,41 +55,41 @@ struct Rank {
     key_run: u64,
 }
 
-/// A body of an object, and where it is, if all of it is somewhere.
+/// A body of an object, with its location if it is complete.
 type Piece = (Box<Entry>, Rank, Option<WholeBody>);
 
-/// What became of all bodies.
+/// The outcome for all bodies.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     /// By bucket and key.
     pub(super) whole: BTreeMap<(BucketName, ObjectKey), Whole>,
-    /// Keys to be destroyed at the next start: of objects whose deletion was committed.
+    /// Keys to destroy at the next start: of objects whose deletion was committed.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
-    /// Objects that are whole and are not shown: a later one has the name, or a start found them
-    /// in doubt. Nothing of them is destroyed, for nothing proves that anybody wanted that.
+    /// Complete objects that are not shown: a later one has the name, or a start found them
+    /// unconfirmed. Nothing of them is destroyed, because nothing proves that it was meant to be.
     pub(super) doubts: Vec<Whole>,
-    /// Objects that a start found in doubt and of which a body is not there.
+    /// Unconfirmed objects with a missing body.
     pub(super) doubts_incomplete: Vec<String>,
-    /// Objects of which a body is not there.
+    /// Objects with a missing body.
     pub(super) incomplete: Vec<String>,
-    /// Objects in doubt of which a later one has the name.
+    /// Unconfirmed objects whose name a later one has.
     pub(super) overwritten: u64,
     takes_earliest: bool,
 }
 
-/// What is asked of the world outside while objects are put together.
+/// Checks against disk and glass while objects are assembled.
 pub(super) trait Look {
-    /// Whether every platter of the set that holds this one is there, and its set was released.
+    /// Whether every platter of this platter's set exists, and the set was released.
     fn is_safe_on(&self, platter: PlatterId) -> bool;
-    /// Whether the file of this platter is there.
+    /// Whether the file of this platter exists.
     fn has(&self, platter: PlatterId) -> bool;
     /// Whether these extents lie within their segments.
     fn holds(&self, kind: LogKind, extents: &[Extent]) -> bool;
-    /// Whether the bytes of a body in a log are those that were ingested.
+    /// Whether the bytes of a body in a log match the ingested ones.
     fn is_intact(&mut self, body: &BodyRow) -> bool;
-    /// Whether a crash may have come before the bytes of this body were synced.
+    /// Whether a crash may have come before this body was synced.
     fn may_be_torn(&self, body: &WholeBody) -> bool;
-    /// Which of `bodies` may be torn and are.
+    /// Returns which of `bodies` may be torn and are.
     fn torn(&mut self, bodies: &[&WholeBody]) -> BTreeSet<ObjectId> {
         let is_torn = |body: &&&WholeBody| self.may_be_torn(body) && !self.is_intact(&body.row);
         bodies.iter().filter(is_torn).map(|body| body.row.body_id).collect()
@@ -97,17 +97,17 @@ pub(super) trait Look {
 }
 
 impl Objects {
-    /// None yet. The bodies of `dead` were deleted.
+    /// Creates an empty result. The bodies of `dead` were deleted.
     pub(super) fn new(dead: BTreeMap<ObjectId, u32>, takes_earliest: bool) -> Self {
         Self { shreds: dead, takes_earliest, ..Self::default() }
     }
 
-    /// Whether nothing came back, not even what is in doubt.
+    /// Whether nothing was recovered, not even as unconfirmed.
     pub(super) fn is_empty(&self) -> bool {
         self.whole.is_empty() && self.doubts.is_empty()
     }
 
-    /// Puts objects together out of `bodies`.
+    /// Assembles objects from `bodies`.
     pub(super) fn put_together(&mut self, bodies: Bodies, look: &mut dyn Look) {
         let mut pieces: Vec<Option<Piece>> = Vec::with_capacity(bodies.len());
         let mut doubted = Vec::new();
@@ -139,9 +139,9 @@ impl Objects {
         self.doubts_incomplete.append(&mut incomplete);
     }
 
-    /// Takes an object, unless a later one has its name. The earlier is in doubt then: mostly a
-    /// crash came between an overwrite and the end of its key, but the later may as well be an
-    /// upload that a crash cut short, and the earlier what was acknowledged last.
+    /// Adds an object, unless a later one has its name; the earlier one becomes unconfirmed then.
+    /// Mostly a crash came between an overwrite and the destruction of the old key. But the later
+    /// one may also be an interrupted upload, and the earlier one the last that was acknowledged.
     fn take(&mut self, mut object: Whole, torn: &BTreeSet<ObjectId>, look: &mut dyn Look) {
         let name = (object.entry.name.bucket.clone(), object.entry.name.key.clone());
         let Some(mut other) = self.whole.remove(&name) else {
@@ -152,7 +152,7 @@ impl Objects {
             }
             return;
         };
-        // Which of the two comes back decides over the bytes of the other: both are read.
+        // The decision affects the bytes of both, so both are verified.
         let mut is_intact = |object: &Whole| object.bodies.iter().all(|b| look.is_intact(&b.row));
         let (is_new_intact, is_old_intact) = (is_intact(&object), is_intact(&other));
         if !is_new_intact || !is_old_intact {
@@ -180,7 +180,7 @@ impl Objects {
     }
 }
 
-/// The objects of `pieces`, and what is said of those that are not whole.
+/// Joins `pieces` to objects, and returns messages for the incomplete ones.
 fn join_all(mut pieces: Vec<Option<Piece>>) -> (Vec<Whole>, Vec<String>) {
     let (mut objects, mut incomplete) = (Vec::with_capacity(pieces.len()), Vec::new());
     for of_one in by_object(&pieces).chunk_by(|(object, ..), (other, ..)| object == other) {
@@ -192,7 +192,8 @@ fn join_all(mut pieces: Vec<Option<Piece>>) -> (Vec<Whole>, Vec<String>) {
     (objects, incomplete)
 }
 
-/// Object, index and place of `pieces`, the bodies of an object side by side and in their order.
+/// Returns object, body index and position of `pieces`, sorted, so that an object's bodies are
+/// adjacent and in order.
 fn by_object(pieces: &[Option<Piece>]) -> Vec<(ObjectId, u32, usize)> {
     let of = |(piece, at): (&Option<Piece>, usize)| {
         piece.as_ref().map(|(entry, ..)| (entry.object_id, entry.index, at))
@@ -202,9 +203,9 @@ fn by_object(pieces: &[Option<Piece>]) -> Vec<(ObjectId, u32, usize)> {
     order
 }
 
-/// `objects` more or less in order of their names, those of one name in the order they came in, so
-/// that each finds its place beside the one before. Names mostly begin alike: they are compared by
-/// the bytes behind that first, which lie side by side.
+/// Returns `objects` roughly sorted by name, those of one name in their original order, so that
+/// each is inserted next to the previous one. Names mostly share a prefix: the bytes after it are
+/// compared first, in one contiguous array.
 fn by_name(objects: Vec<Whole>) -> impl Iterator<Item = Whole> {
     let same = objects.windows(2).map(|pair| {
         let [(bucket, key), (next_bucket, next_key)] =
@@ -232,7 +233,7 @@ fn by_name(objects: Vec<Whole>) -> impl Iterator<Item = Whole> {
     order.into_iter().filter_map(move |(_, at)| objects[at].take())
 }
 
-/// Where a body is: `None` if not all of it is anywhere.
+/// Chooses the location of a body; `None` if it is complete nowhere.
 fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Option<WholeBody> {
     let bytes = cipher_bytes(known.entry.body_bytes);
     let row = found.row.as_deref();
@@ -244,7 +245,7 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
     let shards = on_glass(&found, row, bytes, look);
     let is_safe = shards.iter().all(|shard| look.is_safe_on(shard.platter));
     let is_on_glass = !shards.is_empty() && (is_safe || logged.is_none());
-    // Staged bytes are the surer copy: what is in a tier may not have been read back.
+    // Staged bytes are more reliable: a copy in a tier may not have been read back.
     let tier = found.tiers.first().cloned().filter(|_| !is_on_glass && logged.is_none());
     let log = if is_on_glass || tier.is_some() { None } else { Some(logged?) };
     let framing = match &log {
@@ -270,12 +271,12 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
     Some(WholeBody { row, written: known.written, copies, part_checksum })
 }
 
-/// The shards of a body, if they are all there.
+/// Returns the shards of a body, if none is missing.
 fn on_glass(found: &Found, row: Option<&BodyRow>, bytes: u64, look: &dyn Look) -> Vec<Shard> {
     let mut shards = unbroken(&found.shards, found.listed_bytes);
     let told = row.map_or(&[][..], |row| &row.shards);
     if shards.is_empty() || found.listed_bytes != bytes {
-        // Lists of lost platters do not say it, but the catalog does.
+        // The lists of lost platters are missing, but the catalog has their content.
         let is_whole = told.iter().map(|shard| shard.bytes).sum::<u64>() == bytes;
         let is_there = told.iter().all(|shard| look.has(shard.platter));
         return if is_whole && is_there { told.to_vec() } else { Vec::new() };
@@ -286,7 +287,7 @@ fn on_glass(found: &Found, row: Option<&BodyRow>, bytes: u64, look: &dyn Look) -
     shards
 }
 
-/// The object of these bodies, which come in order.
+/// Joins these bodies, which are in order, to an object.
 fn join(bodies: impl Iterator<Item = Piece>) -> Result<Whole, String> {
     let mut whole: Vec<WholeBody> = Vec::with_capacity(1);
     let mut first = None;
@@ -304,9 +305,9 @@ fn join(bodies: impl Iterator<Item = Piece>) -> Result<Whole, String> {
     }
 }
 
-/// Which of two objects of one name is the later, as far as can be told.
+/// Orders two objects of one name, as far as possible.
 fn later(a: &Rank, b: &Rank) -> Ordering {
-    // Runs do not depend on a clock; of one run, records have milliseconds where objects have
+    // Runs are independent of any clock; within a run, records have milliseconds and objects only
     // seconds.
     if let (Some(a), Some(b)) = (a.written, b.written)
         && a != b

@@ -1,13 +1,13 @@
-//! A data directory opened to be recovered: keys, platters' drives, and a catalog in the making.
+//! A data directory opened for recovery: keys, platters' drives, and the new catalog.
 //!
 //! ```text
-//! catalog.part --rows--> catalog.part --whole--> catalog.recovered
-//! catalog (damaged) --> catalog.damaged-TIME     catalog.recovered --> catalog
+//! catalog.part --rows--> catalog.part --complete--> catalog.recovered
+//! catalog (damaged) --> catalog.damaged-TIME        catalog.recovered --> catalog
 //! ```
 //!
-//! A crash before `catalog.recovered` leaves everything as it was. One between the last two steps
-//! leaves no `catalog`; whoever comes next takes the third. No log is opened, for a log that is
-//! opened with an empty catalog would put all its segments aside.
+//! A crash before `catalog.recovered` leaves everything as it was. A crash between the last two
+//! steps leaves no `catalog`, and the next start or recovery does the third step. No log is opened,
+//! because a log opened with an empty catalog would make orphans of all its segments.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,7 +28,7 @@ use crate::rows::SPACES;
 use crate::tiers::Tiers;
 use crate::{ArchiveError, Result};
 
-/// A data directory that nobody else has open.
+/// A data directory locked for this process.
 pub(super) struct Opened {
     pub(super) config: ArchiveConfig,
     pub(super) paths: Paths,
@@ -42,7 +42,7 @@ pub(super) struct Opened {
     _lock: File,
 }
 
-/// Takes the directory for this process alone.
+/// Locks the directory for this process.
 pub(super) fn lock(config: &ArchiveConfig) -> Result<File> {
     let lock = lock_directory(&config.data)?;
     Paths::new(&config.data).settle_recovered_catalog()?;
@@ -50,8 +50,8 @@ pub(super) fn lock(config: &ArchiveConfig) -> Result<File> {
 }
 
 impl Opened {
-    /// Opens what there is beside the catalog. `found` is what platters or logs say the archive is,
-    /// for a directory that lost its identity.
+    /// Opens everything but the catalog. `found` returns the archive id in platters or logs, for a
+    /// directory that lost its identity.
     pub(super) fn open(
         config: ArchiveConfig,
         lock: File,
@@ -77,16 +77,16 @@ impl Opened {
         };
         let master = master_key(&master_key_path(&config), false)?;
         let keys = KeyTable::open(&tables, master, archive, false)?;
-        // Above every run that made a key. The next start takes unnamed keys of the run before it
-        // for scrap; none of those may be a key whose platter was merely not found this time. And
-        // above every run that made a segment: the new catalog is newer than all of them.
+        // Above every run that created a key: the next start destroys unnamed keys of the run
+        // before it, and none of those may be a key whose platter merely was not found this time.
+        // Also above every run that wrote a segment: the new catalog is newer than all of them.
         let run = keys.begin_recovery(catalog_mark::last_run(&paths, archive)?)?;
         let slots = keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
         let tiers = Tiers::open(&config, archive, |_| Ok(true))?;
         Ok(Self { config, paths, archive, keys, slots, tiers, run, _lock: lock })
     }
 
-    /// An empty catalog that has no name yet. What an earlier recovery left is scrap.
+    /// Creates an empty catalog under a temporary name, replacing what an earlier recovery left.
     pub(super) fn begin_catalog(&self) -> Result<FjallStore> {
         let part = self.paths.catalog_part();
         if part.exists() {
@@ -96,8 +96,8 @@ impl Opened {
         Ok(FjallStore::open(&part, &SPACES, &FjallConfig::default())?)
     }
 
-    /// Gives the new catalog its name, and the damaged one another, which is returned. The store
-    /// is closed.
+    /// Renames the new catalog into place, and the damaged one away; returns the latter's path. The
+    /// store must be closed.
     pub(super) fn publish(&self, now: UnixTime) -> Result<Option<PathBuf>> {
         let (part, whole) = (self.paths.catalog_part(), self.paths.catalog_recovered());
         let catalog = self.paths.catalog();

@@ -1,5 +1,5 @@
-//! Where bytes are said to be, compared with what is there: sizes of segments, whole sets, and,
-//! where it must be, the bytes of a body themselves.
+//! Compares stated locations with what exists: sizes of segments, complete sets, and, where
+//! necessary, the bytes of a body themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use crate::bodies::log::{Extent, LogKind, list_segments, segment_path};
 use crate::limits::SCAN_THREADS_MAX;
 use crate::rows::BodyRow;
 
-/// Segments of each run and log whose bytes a crash may have come before the sync of: the one that
-/// was written, and the one before it, whose last bodies may have waited still.
+/// Last segments of each run and log that may have unsynced bytes: the one being written, and the
+/// one before it, whose last bodies may still have been waiting for their sync.
 const UNSYNCED_SEGMENTS: usize = 2;
 
-/// What is there.
+/// What exists on disk and glass.
 pub(super) struct Places<'a> {
     glass: &'a Recovered,
     safe: BTreeSet<PlatterId>,
@@ -60,7 +60,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Whether the bytes that a row says are in a log can be there.
+    /// Whether the log extents in a row lie within existing segments.
     pub(super) fn holds_body(&self, body: &BodyRow) -> bool {
         body.log.as_ref().is_some_and(|(kind, extents)| self.holds(*kind, extents))
     }

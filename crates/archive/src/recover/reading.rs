@@ -1,5 +1,5 @@
-//! The bytes of bodies in logs, read to be compared with their digests: one body, or many in order
-//! of their places.
+//! Reads bodies in logs to verify their digests: single bodies, or many in order of their
+//! locations.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,24 +15,24 @@ use crate::rows::BodyRow;
 /// Path and length of each segment.
 pub(super) type Files = BTreeMap<(LogKind, u32), (PathBuf, u64)>;
 
-/// Reads bodies one after the other; small ones that lie side by side come in one read.
+/// Reads one body after another; adjacent small ones share a read.
 #[derive(Debug, Default)]
 pub(super) struct BodyReader {
     is_in_order: bool,
     /// The segment read last.
     open: Option<((LogKind, u32), File)>,
-    /// Bytes of it, from `window_at` on.
+    /// Buffered bytes of it, from `window_at` on.
     window: Vec<u8>,
     window_at: u64,
 }
 
 impl BodyReader {
-    /// For bodies that come in order of their places: it reads ahead.
+    /// Creates a reader with read-ahead, for bodies in order of their locations.
     pub(super) fn in_order() -> Self {
         Self { is_in_order: true, ..Self::default() }
     }
 
-    /// Whether the bytes of a body in a log are those that were ingested.
+    /// Whether the bytes of a body in a log match the ingested ones.
     pub(super) fn is_intact(&mut self, files: &Files, body: &BodyRow) -> bool {
         let Some((kind, extents)) = &body.log else { return true };
         let mut crc = cipher_crc();
@@ -60,7 +60,8 @@ impl BodyReader {
             if !held.contains(&at) {
                 self.window_at = at;
                 let ahead = if self.is_in_order { file_bytes.max(end) } else { end };
-                // Bytes not asked for may be unreadable, and say nothing of those that are.
+                // Read-ahead may hit unreadable bytes that belong to other bodies: retry without
+                // it.
                 fill(file, &mut self.window, at, ahead)
                     .or_else(|_| fill(file, &mut self.window, at, end))?;
                 continue;
@@ -74,7 +75,7 @@ impl BodyReader {
     }
 }
 
-/// Fills `window` from `at`, as far as it goes and `end` lets it.
+/// Fills `window` from `at`, up to `end` or the window's maximum size.
 fn fill(file: &File, window: &mut Vec<u8>, at: u64, end: u64) -> std::io::Result<()> {
     window.resize(CHUNK_BYTES.min(to_usize(end - at)), 0);
     let read = file.read_exact_at(window, at);
@@ -97,7 +98,7 @@ mod tests {
     const KIND: LogKind = LogKind::Staging;
     const BODIES: usize = 40;
 
-    /// Two segments of noise, in which bodies lie one behind the other, each of two extents.
+    /// Creates two segments of noise with adjacent bodies of two extents each.
     fn world(dir: &tempfile::TempDir) -> (Files, Vec<BodyRow>) {
         let noise = |at: u32| at.wrapping_mul(2_654_435_761).to_le_bytes()[3];
         let noise: Vec<u8> = (0..1 << 20).map(noise).collect();
@@ -146,7 +147,7 @@ mod tests {
         std::fs::write(&path, &content).unwrap();
         let bad = at / (content.len() / BODIES);
         assert_eq!(both(&files), (0..BODIES).filter(|&at| at != bad).collect::<Vec<_>>());
-        // A file that is shorter than it is said to be costs the bodies behind its end alone.
+        // If a file is shorter than stated, only bodies beyond its end are lost.
         std::fs::write(&path, &content[..at]).unwrap();
         assert_eq!(both(&files), (0..bad).collect::<Vec<_>>());
         files.insert((KIND, 1), (dir.path().join("missing"), bytes));

@@ -1,8 +1,8 @@
-//! The rows of a recovered catalog: everything that can be worked out from the objects is.
+//! The rows of a recovered catalog: everything that can be derived from the objects is.
 //!
-//! Nobody else has the store open, and it serves only when it is whole, so nothing has to be done
-//! one object at a time: spaces with a row for each object are filled in order of their keys, past
-//! journal and memory, on two threads. Other rows go to it in large batches.
+//! Nobody else has the store open, and it is used only when it is complete, so objects need not be
+//! written one at a time. Spaces with a row for each object are bulk-loaded in key order, bypassing
+//! journal and memtable, on two threads. Other rows are written in large batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::rows::{
 };
 use crate::{ArchiveError, Result};
 
-/// Writes rows in batches of some size.
+/// Writes rows in batches of limited size.
 pub(super) struct Writer<'a> {
     kv: &'a FjallStore,
     batch: Batch,
@@ -39,7 +39,7 @@ impl<'a> Writer<'a> {
         self.put_bytes(space, key, rows::encode(row)?)
     }
 
-    /// Writes a row that is bytes already.
+    /// Writes an encoded row.
     pub(super) fn put_bytes(&mut self, space: Space, key: Vec<u8>, bytes: Vec<u8>) -> Result<()> {
         self.batch.put(space, key, bytes)?;
         if self.batch.bytes() >= RECOVERY_BATCH_BYTES {
@@ -57,19 +57,19 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What the rows of objects add up to.
+/// Totals over the rows of objects.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) totals: Totals,
     segments: BTreeMap<(LogKind, u32), u64>,
-    /// Ciphertext bytes that bodies have on each platter.
+    /// Ciphertext bytes of live bodies on each platter.
     pub(super) live: BTreeMap<PlatterId, u64>,
     pub(super) bytes: u64,
     pub(super) bodies: Vec<ObjectId>,
     pub(super) completed: BTreeSet<UploadId>,
     /// Objects that rows name.
     pub(super) objects: Vec<ObjectId>,
-    /// What rows say is in doubt.
+    /// Unconfirmed bodies that rows name.
     pub(super) doubts: DoubtList,
     doubt_count: u64,
     key_slots: u32,
@@ -103,7 +103,7 @@ impl Sums {
     }
 }
 
-/// An object as its rows say it.
+/// An object with its final rows.
 #[derive(Debug)]
 struct Finished {
     name: ObjectName,
@@ -142,8 +142,7 @@ pub(super) fn write_objects(
     Ok(buckets.len() as u64)
 }
 
-/// Writes the rows of what is in doubt: its bytes and its key stay until its name is put or
-/// deleted.
+/// Writes the rows of unconfirmed bodies: bytes and key stay until their name is put or deleted.
 fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) -> Result<()> {
     for object in doubts {
         let entry = object.entry;
@@ -162,8 +161,8 @@ fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) ->
     Ok(())
 }
 
-/// Queues what is to be written to glass, oldest first, so that it waits in the order in which it
-/// came. Returns object and body of each place in the queue.
+/// Queues bodies for their tier, oldest first, so that they keep their order. Returns object and
+/// body index for each queue entry.
 fn enqueue(objects: &mut [Whole], classes: &Classes, sums: &mut Sums) -> Vec<(usize, u32)> {
     let mut oldest_first: Vec<_> = (0..objects.len())
         .map(|at| (objects[at].bodies[0].written, objects[at].entry.modified, at))
@@ -191,7 +190,7 @@ fn enqueue(objects: &mut [Whole], classes: &Classes, sums: &mut Sums) -> Vec<(us
     queue
 }
 
-/// Where an object goes on from where it was found.
+/// Returns the home of an object, depending on where it was found.
 fn home(object: &Whole, classes: &Classes) -> Home {
     let is_online = |body: &WholeBody| matches!(body.row.log, Some((LogKind::Online, _)));
     if object.bodies.iter().any(|body| !body.row.shards.is_empty()) {
@@ -250,7 +249,8 @@ fn finish(
     Ok(Finished { name: entry.name, row, bodies })
 }
 
-/// Writes what becomes of copies in tiers: one stays as long as its body is staged.
+/// Writes the rows of copies in tiers: one copy stays as long as its body is staged, others are
+/// removed.
 fn write_copies(writer: &mut Writer<'_>, body: &WholeBody) -> Result<()> {
     let WholeBody { row, copies, .. } = body;
     let mut is_wanted = row.log.is_some();
@@ -264,8 +264,8 @@ fn write_copies(writer: &mut Writer<'_>, body: &WholeBody) -> Result<()> {
     Ok(())
 }
 
-/// Fills the spaces that have a row or more for each object, each in order of its keys. `objects`
-/// come by name, `queue` by sequence.
+/// Bulk-loads the spaces with at least one row per object, each in key order. `objects` are sorted
+/// by name, `queue` by sequence.
 #[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
 fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result<()> {
     let object_rows = objects
@@ -318,7 +318,7 @@ fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result
     })
 }
 
-/// Takes a restore over from the damaged catalog: one that waits, or a copy that is there.
+/// Carries a restore over from the damaged catalog: a waiting one, or an existing copy.
 fn restore_row(
     writer: &mut Writer<'_>,
     row: &mut ObjectRow,
@@ -348,7 +348,7 @@ fn restore_row(
     Ok(())
 }
 
-/// Writes uploads that go on, with their parts.
+/// Writes uploads in progress, with their parts.
 pub(super) fn write_uploads(
     writer: &mut Writer<'_>,
     uploads: &Uploads,
@@ -364,8 +364,8 @@ pub(super) fn write_uploads(
     Ok(())
 }
 
-/// Writes what the rows add up to: totals, of the server run `run`, bytes by
-/// segment, slots of the key table, and doubts.
+/// Writes the totals with server run `run`, live bytes by segment, key slots, and the count of
+/// unconfirmed bodies.
 pub(super) fn write_sums(writer: &mut Writer<'_>, sums: &mut Sums, run: u64) -> Result<()> {
     sums.totals.run = run;
     for (&(kind, number), bytes) in &sums.segments {

@@ -1,8 +1,8 @@
-//! Which of the shards found of a body make up its bytes.
+//! Selects the shards that make up a body.
 //!
-//! A body whose platter could not give a shard back went on, from that shard, in a later set, and
-//! a body that staging had damaged was written again whole. So there may be several shards of one
-//! place, of other lengths, and some that end where none begins.
+//! If a platter lost a shard, the body was written again from that shard on, to a later set; if
+//! staging had damaged a body, all of it was written again. So several shards of different lengths
+//! may start at one offset, and some end where none begins.
 //!
 //! ```text
 //! set 1   [0      ][10     ][20 bad ][30     ]
@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 
 use crate::rows::Shard;
 
-/// An unbroken run of shards over all `bytes` of a body; empty when there is none. `found` has the
-/// shards by their first byte, those of later sets last: where two do, the later one is taken.
+/// Returns a gapless sequence of shards over all `bytes` of a body; empty when there is none.
+/// `found` has the shards by offset, those of later sets last: where two lead to the end, the later
+/// one is taken.
 pub(super) fn unbroken(found: &BTreeMap<u64, Vec<Shard>>, bytes: u64) -> Vec<Shard> {
-    // By first byte: the shard from which on everything to the end is there.
+    // By offset: a shard from which a gapless sequence leads to the end.
     let mut ways: BTreeMap<u64, Shard> = BTreeMap::new();
     for (&first, shards) in found.iter().rev() {
         let leads_on = |shard: &&Shard| {

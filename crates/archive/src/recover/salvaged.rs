@@ -1,9 +1,8 @@
-//! What a damaged catalog still says: kept where nothing else knows it, and as evidence where
-//! platters and logs know it too.
+//! Readable rows of a damaged catalog: kept where nothing else has the data, and used as evidence
+//! where platters and logs have it too.
 //!
-//! A row that is read may be older than the newest there was, or one that was deleted. So rows of
-//! objects count only for bodies whose keys are there, and everything that can be worked out
-//! anew (queue, totals, segments, plans, slots) is worked out anew.
+//! A readable row may be outdated or deleted. So object rows count only for bodies whose keys
+//! exist, and everything derivable (queue, totals, segments, plans, slots) is rebuilt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,26 +34,26 @@ pub(super) struct Salvaged {
     /// By object id, with their names.
     pub(super) objects: BTreeMap<ObjectId, (ObjectName, ObjectRow)>,
     bodies: BTreeMap<Vec<u8>, BodyRow>,
-    /// Of parts, by the keys of their bodies.
+    /// Checksums of parts, by the row keys of their bodies.
     checksums: BTreeMap<Vec<u8>, Checksum>,
-    /// By row key, with upload id.
+    /// By row key, with the upload id.
     pub(super) uploads: BTreeMap<Vec<u8>, (UploadId, UploadRow)>,
-    /// By upload and number.
+    /// By upload and part number.
     pub(super) parts: BTreeMap<UploadId, BTreeMap<Vec<u8>, PartRow>>,
-    /// What its rows say is in doubt.
+    /// Unconfirmed bodies in its rows.
     pub(super) doubts: DoubtList,
     /// Bodies whose deletion was committed, and their key slots.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
     pub(super) restores: BTreeMap<ObjectId, RestoreRow>,
     /// Rows of the glass tier.
     pub(super) glass: OldRows,
-    /// Rows that were read and make no sense.
+    /// Rows that were read but do not decode.
     pub(super) unreadable: u64,
-    /// What is said of the first row that only a newer program reads.
+    /// The error for the first row that needs a newer program.
     pub(super) newer: Option<String>,
 }
 
-/// Reads the rows of the catalog at `path` that can be read. Nothing in it is changed.
+/// Reads all readable rows of the catalog at `path`, without changing it.
 pub(super) fn salvage(path: &std::path::Path) -> Result<Salvaged> {
     let mut salvaged = Salvaged::default();
     let report = FjallStore::salvage(path, &SPACES, &mut |space, key, value| {
@@ -78,7 +77,7 @@ fn id<T>(key: &[u8], from: fn([u8; 16]) -> T) -> Result<T> {
 }
 
 impl Salvaged {
-    /// Keeps a row, if it is of a kind that is kept; an error if it does not decode.
+    /// Keeps a row if its kind is needed; returns an error if it does not decode.
     fn keep(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
         if space == BUCKETS {
             let name = BucketName::try_from(String::from_utf8_lossy(key).into_owned())?.to_string();
@@ -111,13 +110,13 @@ impl Salvaged {
         Ok(())
     }
 
-    /// What it or `listed` says is in doubt, without what it shows.
+    /// Returns the unconfirmed bodies in its rows or `listed`, without objects that it shows.
     pub(super) fn in_doubt(&self, listed: &DoubtList) -> DoubtList {
         let all = listed.iter().chain(self.doubts.iter());
         all.filter(|(_, object)| !self.objects.contains_key(object)).collect()
     }
 
-    /// Adds what its rows say of bodies whose keys are in `slots` to what is known of them.
+    /// Adds what its rows contain about bodies whose keys are in `slots` to the evidence.
     pub(super) fn tell(&mut self, slots: &BTreeMap<ObjectId, UsedSlot>, bodies: &mut Bodies) {
         let rows = std::mem::take(&mut self.bodies);
         let mut checksums = std::mem::take(&mut self.checksums);
@@ -140,8 +139,8 @@ impl Salvaged {
         }
     }
 
-    /// Uploads that are not complete, with those of their parts whose keys are in `slots`, that
-    /// are not part of an object, and whose bytes `is_there` finds; and how many parts are lost.
+    /// Returns incomplete uploads with their usable parts, and the number of lost parts. A usable
+    /// part has a key in `slots`, is not part of an object, and `is_there` finds its bytes.
     pub(super) fn open_uploads(
         &mut self,
         slots: &BTreeMap<ObjectId, UsedSlot>,
@@ -171,7 +170,7 @@ impl Salvaged {
     }
 }
 
-/// Uploads that go on after a recovery.
+/// Uploads that continue after a recovery.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
     pub(super) uploads: BTreeMap<Vec<u8>, UploadRow>,
@@ -179,7 +178,7 @@ pub(super) struct Uploads {
 }
 
 impl Uploads {
-    /// Adds parts that logs tell of and the catalog did not, with their uploads.
+    /// Adds a part that a log has and the catalog did not, with its upload.
     pub(super) fn add(&mut self, part: &PartEntry, body: BodyRow, classes: &Classes) {
         let key = rows::upload_key(&part.bucket, &part.key, part.upload_id);
         let is_online = matches!(body.log, Some((LogKind::Online, _)));

@@ -1,4 +1,4 @@
-//! Shards of one body from several sets, and catalogs of programs to come.
+//! Shards of one body from several sets, and catalogs of future programs.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{RecoverOptions, recover};
 use crate::rows::{self, BUCKETS, BucketRow, Shard};
 use crate::{ArchiveError, testing};
 
-/// Shards as (set, first byte, bytes), the earliest set first; the run as (set, first byte).
+/// Checks shards given as (set, offset, bytes), the earliest set first; expects (set, offset).
 #[track_caller]
 fn check(shards: &[(u8, u64, u64)], bytes: u64, expected: &[(u8, u64)]) {
     let mut found: BTreeMap<u64, Vec<Shard>> = BTreeMap::new();
@@ -32,7 +32,7 @@ fn a_body_written_in_two_sets_is_put_together() {
     let second = [(2, 20, 15), (2, 35, 5)];
     check(&first, 40, &[(1, 0), (1, 10), (1, 20), (1, 30)]);
     check(&[&first[..], &second].concat(), 40, &[(1, 0), (1, 10), (2, 20), (2, 35)]);
-    // The end of the later one is not found: the earlier one is whole, and taken.
+    // The end of the later one is missing, and the earlier one is complete, so it is taken.
     check(&[&first[..], &second[..1]].concat(), 40, &[(1, 0), (1, 10), (1, 20), (1, 30)]);
     // The bad shard and the end of the first set are lost.
     check(&[&first[..2], &second].concat(), 40, &[(1, 0), (1, 10), (2, 20), (2, 35)]);
@@ -56,8 +56,8 @@ fn an_empty_body_has_an_empty_shard() {
     check(&[(2, 0, 5), (1, 0, 0), (1, 5, 0)], 5, &[(2, 0)]);
 }
 
-/// It reads well, and only a newer program can tell what it says: to rebuild it here would leave
-/// that out.
+/// It is readable, but only a newer program understands all of it: rebuilding it here would lose
+/// data.
 #[test]
 fn a_newer_catalog_is_not_rebuilt_unless_one_insists() {
     let dir = testing::dir();

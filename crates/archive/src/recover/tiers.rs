@@ -1,4 +1,4 @@
-//! What tiers of objects hold, as the entries beside their bodies say.
+//! What tiers of objects hold, according to the entries beside their bodies.
 
 use fulgurite_units::ObjectId;
 
@@ -11,24 +11,25 @@ use crate::objects::classes::TierName;
 use crate::rows::{self, META, REMOVALS};
 use crate::tiers::InTier;
 
-/// What the new catalog is told of tiers.
+/// What the new catalog records about tiers.
 #[derive(Debug, Default)]
 pub(super) struct ReadTiers {
-    /// Those that are this archive's.
+    /// Tiers that belong to this archive.
     taken: Vec<TierName>,
-    /// Bodies in them whose keys are destroyed: scrap, of which a removal was cut short.
+    /// Bodies whose keys are destroyed, left over from an interrupted removal.
     scrap: Vec<(TierName, ObjectId)>,
 }
 
-/// Reads the entries of every tier. One that does not answer ends the recovery: without it objects
-/// would be missing that are not lost.
+/// Reads the entries of every tier. A tier that does not answer ends the recovery: otherwise
+/// objects would seem lost that are not.
 pub(super) fn read(
     opened: &Opened,
     bodies: &mut Bodies,
     report: &mut RecoverReport,
 ) -> Result<ReadTiers> {
     let mut read = ReadTiers::default();
-    // Where a body is acknowledged it is a copy, if another tier has it as well.
+    // The tier that acknowledges puts comes last: there a body is only a copy if another tier has
+    // it.
     let mut tiers: Vec<_> = opened.tiers.iter().collect();
     tiers.sort_by_key(|tier| opened.config.acknowledged_at.as_ref() == Some(tier.name()));
     for tier in tiers {
@@ -81,13 +82,13 @@ fn take(
 }
 
 impl ReadTiers {
-    /// Has the next start make none of them anew, and remove the scrap.
+    /// Makes the next start use these tiers as they are, and remove the leftovers.
     pub(super) fn write(&self, writer: &mut rebuild::Writer<'_>) -> Result<()> {
         for tier in &self.taken {
             writer.put(META, rows::tier_key(tier), &1u64)?;
         }
         for (tier, body) in &self.scrap {
-            // The number of a slot that was: nobody asks for it.
+            // Any slot number will do: the key is gone.
             writer.put(REMOVALS, rows::removal_key(tier, *body), &0u32)?;
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Work for restores that takes a processor and no drive: shards put together out of a set, bodies
-//! copied that are still staged. What is due first is done first.
+//! A worker pool for restores that need a CPU and no drive: reconstructing shards from a set, and
+//! copying bodies that are still staged. The earliest due time goes first.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,27 @@ use fulgurite_units::UnixTime;
 use crate::jobs::{Bell, Failed, Job, Next, Pace, Turn};
 use crate::limits::{JOB_REST_MAX, JOB_TICK};
 
-/// A piece of work, which tells by mail what became of it.
+/// A work item, which sends its outcome as a message.
 pub(super) type Work = Box<dyn FnOnce() + Send>;
 
-/// Work that waits, by when it is due and then in its order.
+/// A waiting work item, ordered by due time, then by arrival.
 #[derive(Default)]
 struct Waiting {
     work: BTreeMap<(UnixTime, u64), Work>,
     sequence: u64,
 }
 
-/// Where work waits for whoever does it. Clones are the same bench.
+/// The queue of the worker pool. Clones share it.
 #[derive(Clone)]
 pub(super) struct Bench(Arc<Shared>);
 
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// A job each.
+    /// One for each worker's job.
     bells: Vec<Bell>,
 }
 
-/// One who works there.
+/// A worker of the pool.
 #[derive(Debug)]
 pub(super) struct BenchWorker {
     bench: Bench,
@@ -37,12 +37,12 @@ pub(super) struct BenchWorker {
 }
 
 impl Bench {
-    /// A bench for the jobs of these bells.
+    /// Creates a pool for the jobs of these handles.
     pub(super) fn new(bells: Vec<Bell>) -> Self {
         Self(Arc::new(Shared { waiting: Mutex::default(), bells }))
     }
 
-    /// The job that is one of them.
+    /// Returns the job of one worker.
     pub(super) fn worker(&self, number: u32) -> BenchWorker {
         BenchWorker { bench: self.clone(), number }
     }
@@ -51,7 +51,7 @@ impl Bench {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has something done.
+    /// Queues a work item.
     pub(super) fn add(&self, due: UnixTime, work: Work) {
         {
             let mut waiting = self.lock();
@@ -59,7 +59,7 @@ impl Bench {
             waiting.sequence += 1;
             waiting.work.insert((due, sequence), work);
         }
-        // Who is at work looks again behind it.
+        // A busy worker checks the queue again after its current item.
         self.0.bells.iter().for_each(Bell::ring);
     }
 

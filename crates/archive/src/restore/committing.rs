@@ -1,4 +1,5 @@
-//! The job that makes whole copies readable: all that wait are synced together, and committed.
+//! The job that makes complete copies readable: syncs all that wait together, and commits them
+//! (group commit).
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -19,16 +20,16 @@ use crate::rows::{
 };
 use crate::{ArchiveError, Result};
 
-/// What became of a copy.
+/// The outcome of a copy.
 #[derive(Debug)]
 pub(crate) enum End {
     /// It is readable, or its object is gone.
     Done,
-    /// Nothing of it is there.
+    /// Nothing of it was kept.
     Lost,
 }
 
-/// Makes copies readable.
+/// Syncs and commits copies.
 #[derive(Debug)]
 pub(super) struct Committing {
     ground: Arc<Ground>,
@@ -61,7 +62,7 @@ impl Job for Committing {
         }
         turn.doing("committing restored copies");
         let ids: Vec<RestoreId> = group.iter().map(|(id, _)| *id).collect();
-        // Caught here, for who waits for them must be told.
+        // A panic is caught here, because the restorer must get an answer.
         let ended = self.ground.panics.catch("restoring", || commit_all(&self.ground, group));
         let ended = ended.unwrap_or_else(|_| ids.into_iter().map(|id| (id, End::Lost)).collect());
         self.ground.bells.restore.send(Message::Ended(ended));
@@ -75,7 +76,7 @@ fn commit_all(ground: &Ground, group: Vec<(RestoreId, Whole)>) -> Vec<(RestoreId
         say(&error);
         return group.into_iter().map(|(id, _)| (id, End::Lost)).collect();
     }
-    // All are handed in before the first answer is waited for, so that they share syncs.
+    // All are submitted before the first result is awaited, so that they share syncs.
     let mut waiting = Vec::new();
     for (id, Whole { object, row, copies, rooms }) in group {
         let (now, day) = (ground.now(), ground.config.day);
@@ -87,7 +88,7 @@ fn commit_all(ground: &Ground, group: Vec<(RestoreId, Whole)>) -> Vec<(RestoreId
     let mut ended = Vec::new();
     for (id, ticket, rooms) in waiting {
         let outcome = ticket.wait();
-        // When the catalog failed while it wrote nobody knows whether the rows are there.
+        // If the catalog failed during the write, it is unknown whether the rows exist.
         let is_kept = match &outcome {
             Ok(is_there) => *is_there,
             Err(ArchiveError::Catalog(error)) => error.leaves_doubt(),
@@ -115,7 +116,8 @@ fn say(error: &ArchiveError) {
         tracing::error!(error, "a restored copy cannot be kept; it is made again");
     }
 }
-/// Makes the copies of one object readable; `false` when the object is gone, or has its copy.
+/// Makes the copies of one object readable; `false` when the object is gone, or already has its
+/// copy.
 fn commit_copies(
     tx: &mut Transaction<'_>,
     object_id: ObjectId,
@@ -127,7 +129,8 @@ fn commit_copies(
     let name = &row.name;
     let found =
         find_object(tx, &name.bucket, &name.key)?.filter(|object| object.object_id == object_id);
-    // A commit that was in doubt may have made a copy readable that was fetched once more.
+    // An earlier commit with unknown outcome may have made a copy readable, and the object was
+    // fetched again.
     let wanted = found.and_then(|object| {
         let mark = object.restore.filter(|mark| mark.expiry.is_none())?;
         Some((object, mark))
@@ -144,7 +147,7 @@ fn commit_copies(
         body.restored = Some(extents);
         rows::put(tx, BODIES, body_key, &body)?;
     }
-    // The days count from the request, but a copy that comes late still lives its days.
+    // The days count from the request, but a late copy still gets its full number of days.
     let from_request = expiry(mark.requested, mark.days, day);
     let end = if from_request > now { from_request } else { expiry(now, mark.days, day) };
     object.restore = Some(RestoreMark { expiry: Some(end), ..mark });

@@ -1,4 +1,4 @@
-//! One restore: its bodies, where their pieces are, and the room that they are brought into.
+//! One restore: its bodies, the sources of their pieces, and the space reserved for the copy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,35 +18,35 @@ use crate::rows::{self, BODIES, BodyRow, RestoreRow, Shard};
 use crate::space::Admission;
 use crate::{ArchiveError, Result};
 
-/// A restore that the controller knows.
+/// A restore that was submitted to the controller.
 #[derive(Debug)]
 pub(super) struct Copying {
     pub(super) object: ObjectId,
     pub(super) row: RestoreRow,
     parts: Vec<Part>,
     pieces: Vec<Source>,
-    /// The CRC of each piece that came.
+    /// The CRC of each piece that has arrived.
     came: BTreeMap<u32, u64>,
-    /// As soon as it has begun: of each part one.
+    /// Reserved space, one for each part; empty until the restore begins.
     rooms: Vec<Room>,
-    /// When its failure was written down last.
+    /// When its last failure was recorded.
     pub(super) noted: Option<Instant>,
     pub(super) tries: Tries,
 }
 
-/// What is known of a restore's failures.
+/// The failures of a restore.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tries {
     /// Times that all of it had to start over.
     rounds: u32,
-    /// Whether a piece was found damaged since it began last.
+    /// Whether a piece was found damaged since the last start.
     is_damaged: bool,
-    /// The last failure; of damage, if any was.
+    /// The last failure; the last damage, if there was any.
     error: String,
 }
 
 impl Tries {
-    /// A piece failed.
+    /// Records the failure of a piece.
     pub(super) fn failed(&mut self, error: &str, kind: ErrorKind) {
         let is_damage = kind == ErrorKind::Corrupt;
         if is_damage || !self.is_damaged {
@@ -55,7 +55,7 @@ impl Tries {
         self.is_damaged |= is_damage;
     }
 
-    /// It starts over: why it does not, if that was enough.
+    /// Counts a restart; returns the error if the limit is reached.
     pub(super) fn end_round(&mut self) -> Option<String> {
         self.rounds += 1;
         let most = if self.is_damaged { RESTORE_DAMAGED_ROUNDS } else { RESTORE_ROUNDS_MAX };
@@ -63,51 +63,52 @@ impl Tries {
         (self.rounds >= most).then(|| self.error.clone())
     }
 
-    /// A copy came to bytes that are not those ingested.
+    /// Counts a copy whose bytes differ from the ingested ones; returns the error if the limit is
+    /// reached.
     pub(super) fn spoiled(&mut self, error: &str) -> Option<String> {
         self.rounds += 1;
         (self.rounds >= RESTORE_COPIES_MAX).then(|| error.to_owned())
     }
 }
 
-/// A body that is not there to be read, and its place in its object.
+/// A body without a readable copy, and its index in its object.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) index: u32,
     pub(super) body: BodyRow,
 }
 
-/// Room for a body, given back when it is dropped before its copy is committed.
+/// Space reserved for a body; freed when dropped before its copy is committed.
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) writer: Arc<LogWriter>,
-    /// Until the copy is committed: its bytes are on the disk only after the last of them.
+    /// Held until the copy is committed: its bytes are on the disk only after the last of them.
     _admission: Admission,
 }
 
-/// Where a piece comes from.
+/// The source of a piece.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
     Glass {
         part: usize,
         shard: Shard,
     },
-    /// All of a body that is staged, and takes no drive.
+    /// A whole staged body, which needs no drive.
     Whole {
         part: usize,
     },
-    /// All of a body that lies in a tier of objects, by its place among the controller's.
+    /// A whole body in a tier of objects, by the controller's index of the tier.
     Tier {
         part: usize,
         tier: TierIndex,
     },
-    /// It has no bytes: it stands for an object of which nothing is to be fetched.
+    /// No bytes: the piece of an object that needs nothing fetched.
     Nothing,
-    /// What is to be fetched could not be found out.
+    /// The sources could not be determined.
     Unknown,
 }
 
-/// A copy that is whole, on its way into the catalog.
+/// A complete copy on its way into the catalog.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) object: ObjectId,
@@ -117,10 +118,10 @@ pub(super) struct Whole {
 }
 
 impl Copying {
-    /// What an object's restore is; none when the object is gone, or is another one by now.
+    /// Plans the restore of an object; `None` when the object is gone or was replaced.
     pub(super) fn find(ground: &Ground, object: ObjectId, row: RestoreRow) -> Result<Option<Self>> {
         let name = &row.name;
-        // One view: the object may be put again between the look at it and at its bodies.
+        // One snapshot: the object may be overwritten between reading its row and its bodies.
         let view = ground.kv.snapshot();
         let found = find_object(&*view, &name.bucket, &name.key)?;
         let Some(of_row) = found.filter(|found| found.object_id == object) else {
@@ -149,14 +150,14 @@ impl Copying {
         Ok(Some(Self { object, row, parts, pieces, came, rooms, noted: None, tries }))
     }
 
-    /// A restore of which nothing more is known than that it is wanted.
+    /// Creates a restore whose sources are unknown yet.
     pub(super) fn unknown(object: ObjectId, row: RestoreRow) -> Self {
         let (parts, pieces, came) = (Vec::new(), vec![Source::Unknown], BTreeMap::new());
         let (rooms, tries) = (Vec::new(), Tries::default());
         Self { object, row, parts, pieces, came, rooms, noted: None, tries }
     }
 
-    /// Its pieces, as the controller is told of them.
+    /// Returns its pieces, in the controller's terms.
     pub(super) fn pieces(&self) -> Vec<Piece> {
         let first = TierIndex::default();
         let whole = |part: usize| ByteCount::new(cipher_bytes(self.parts[part].body.bytes));
@@ -183,8 +184,8 @@ impl Copying {
         self.pieces[index as usize]
     }
 
-    /// Makes room for its bodies, if that was not done; `false` when the object is gone, or has its
-    /// copy.
+    /// Reserves space for its bodies, if that was not done; `false` when the object is gone, or
+    /// already has its copy.
     pub(super) fn begin(&mut self, ground: &Ground) -> Result<bool> {
         let name = &self.row.name;
         let found = find_object(&*ground.kv, &name.bucket, &name.key)?;
@@ -198,7 +199,7 @@ impl Copying {
         Ok(true)
     }
 
-    /// Whether a file of its room failed: then none of its pieces can come there any more.
+    /// Whether a file of its reserved space has failed, so that no piece can be written there.
     pub(super) fn is_spoiled(&self) -> bool {
         self.rooms.iter().any(|room| room.writer.is_failed())
     }
@@ -211,18 +212,19 @@ impl Copying {
         &self.parts[part]
     }
 
-    /// A piece is there.
+    /// Records that a piece has arrived.
     pub(super) fn came(&mut self, index: u32, crc: u64) {
         self.came.insert(index, crc);
     }
 
-    /// Gives back what it holds.
+    /// Frees its space and forgets its pieces.
     pub(super) fn forget(&mut self) {
         self.rooms.clear();
         self.came.clear();
     }
 
-    /// The copy, all of whose pieces came; or what is wrong with it. It holds nothing after.
+    /// Returns the copy if all of its pieces are intact, otherwise the error. It holds no space
+    /// afterwards.
     pub(super) fn finish(&mut self) -> Result<Whole, String> {
         let mut pieces: BTreeMap<usize, Vec<(u64, u64, u64)>> = BTreeMap::new();
         for (index, source) in (0..).zip(&self.pieces) {
@@ -259,12 +261,12 @@ impl Copying {
     }
 }
 
-/// How the controller knows a platter.
+/// Converts a platter to the controller's place.
 fn place(platter: PlatterId) -> Place {
     Place::new(u128::from_le_bytes(platter.to_bytes()))
 }
 
-/// The platter that the controller knows as this.
+/// Converts the controller's place to the platter.
 pub(super) fn platter(place: Place) -> PlatterId {
     PlatterId::from_bytes(place.get().to_le_bytes())
 }
@@ -277,8 +279,8 @@ fn room(ground: &Ground, part: &Part) -> Result<Room> {
     Ok(Room { writer: Arc::new(writer), _admission: admission })
 }
 
-/// The staged bytes of a body, pinned, as long as they are there. The row is looked at again after
-/// the pin, for sealing may have released the bytes to glass before it.
+/// Pins the staged bytes of a body, if they still exist. The row is read again after pinning,
+/// because sealing may have released the bytes before.
 fn pin_staged(ground: &Ground, object: ObjectId, part: &Part) -> Result<Option<LogReader>> {
     let Some((kind, extents)) = part.body.log.clone() else { return Ok(None) };
     let reader = ground.log(kind).reader(extents);
@@ -286,15 +288,14 @@ fn pin_staged(ground: &Ground, object: ObjectId, part: &Part) -> Result<Option<L
     Ok(now.is_some_and(|row| row.log.is_some()).then_some(reader))
 }
 
-/// Which of the controller's tiers it is: glass is the first, those of objects follow in the order
-/// of their names.
+/// Returns the controller's index of a tier: glass is the first, tiers of objects follow by name.
 fn index_of(ground: &Ground, tier: &TierName) -> Result<TierIndex> {
     let known = ground.tiers.get(tier)?.name();
     let before = ground.tiers.iter().take_while(|of| of.name() != known).count();
     Ok(TierIndex(u32::try_from(before + 1).unwrap_or(u32::MAX)))
 }
 
-/// Copies a body that is still staged; its CRC, or none when it has moved.
+/// Copies a body that is still staged and returns its CRC; `None` when it has moved.
 pub(super) fn copy_whole(
     ground: &Ground,
     object: ObjectId,
@@ -325,7 +326,7 @@ pub(super) fn copy_whole(
 mod tests {
     use super::*;
 
-    /// Rounds until a restore of such failures is given up, and what is said then.
+    /// Returns the rounds until a restore with such failures is given up, and the final error.
     fn rounds(failures: &[(&str, ErrorKind)]) -> (u32, String) {
         let mut tries = Tries::default();
         for round in 1.. {

@@ -1,5 +1,5 @@
-//! Restores that were given up: the object is not being restored any more, and a row says why,
-//! until it is asked for again or deleted.
+//! Restores that were given up: the object is not being restored any more, and a row has the
+//! reason, until it is requested again or deleted.
 
 use fulgurite_catalog::Transaction;
 use fulgurite_units::ObjectId;
@@ -9,7 +9,7 @@ use crate::objects::commit::find_object;
 use crate::restore::watch::FailedRestore;
 use crate::rows::{self, FAILED, OBJECTS, RESTORES, RestoreRow};
 
-/// Ends the restore of an object, and says what it was; nothing when there is none.
+/// Ends the restore of an object, and returns its record; `None` when there was none.
 pub(crate) fn give_up(
     tx: &mut Transaction<'_>,
     object: ObjectId,

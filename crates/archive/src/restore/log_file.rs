@@ -1,5 +1,6 @@
-//! The log of the controller of restores in a file: one for each start, bounded, and never a reason
-//! to stop. Like that of the library it begins with nothing known, so it cannot go on in another.
+//! The event log of the restore controller in a file: one for each start, limited in size, and
+//! never a reason to stop. Like the library's log it begins with an empty state, so it cannot
+//! continue a previous one.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -13,7 +14,7 @@ use fulgurite_units::{Instant, error_chain};
 use crate::Result;
 use crate::limits::RESTORE_LOG_BYTES_MAX;
 
-/// The file of a log, until its controller begins.
+/// The file of a log whose controller has not started.
 #[derive(Debug)]
 pub(super) struct Begun {
     file: File,
@@ -21,7 +22,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Makes the file; a log that is there is moved aside.
+    /// Creates the file; an existing log is renamed.
     pub(super) fn at(path: Option<&Path>) -> Result<Option<Self>> {
         let Some(path) = path else { return Ok(None) };
         let file = begin_log(path, "restore log", FORMAT)?;
@@ -29,7 +30,7 @@ impl Begun {
     }
 }
 
-/// The log, if there is one.
+/// The log, if one is configured.
 #[derive(Debug)]
 pub(super) struct LogFile {
     open: Option<LogWriter<BufWriter<File>>>,
@@ -37,7 +38,7 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Begins the log of a controller that was told nothing yet.
+    /// Starts the log of a controller that has received no event yet.
     pub(super) fn new(begun: Option<Begun>, restores: &Restores) -> Self {
         let Some(Begun { file, path }) = begun else {
             return Self { open: None, path: PathBuf::new() };
@@ -47,7 +48,7 @@ impl LogFile {
         Self { open, path }
     }
 
-    /// The controller is told something.
+    /// Logs an event.
     pub(super) fn event(&mut self, now: Instant, event: &Event) {
         if self.open.as_ref().is_some_and(|log| log.bytes() >= RESTORE_LOG_BYTES_MAX) {
             let path = self.path.display();
@@ -57,17 +58,17 @@ impl LogFile {
         self.write(|log| log.event(now, event));
     }
 
-    /// The controller decides.
+    /// Logs a command.
     pub(super) fn command(&mut self, command: &Command) {
         self.write(|log| log.command(command));
     }
 
-    /// What was written is in the hands of the system.
+    /// Flushes what was written to the operating system.
     pub(super) fn flush(&mut self) {
         self.write(LogWriter::flush);
     }
 
-    /// The controller stops.
+    /// Logs that the controller stops.
     pub(super) fn stopped(&mut self) {
         self.end(End::Stopped);
     }

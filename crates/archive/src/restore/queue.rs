@@ -1,8 +1,8 @@
-//! Restores that are asked for and that the controller was not told of: by retrieval, in the order
-//! of their requests.
+//! Requested restores that were not submitted to the controller yet: by retrieval class, in request
+//! order.
 //!
-//! A million may wait, and the controller needs to know the first of each retrieval only. The rows
-//! say what is wanted; here is no more of it than a time and an id.
+//! A million may wait, and the controller only needs the first of each class. The rows have the
+//! details; this keeps only a time and an id of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -16,14 +16,14 @@ use crate::objects::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreMark, RestoreRow};
 use crate::{ArchiveError, Result};
 
-/// What waits, by time and id.
+/// Waiting restores, ordered by time and id.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<Retrieval, BTreeSet<(UnixTime, ObjectId)>>,
 }
 
 impl Queue {
-    /// All that the rows ask for.
+    /// Reads all requested restores from the rows.
     pub(super) fn of_rows(ground: &Ground) -> Result<Self> {
         let mut queue = Self::default();
         let mut failure = None;
@@ -45,12 +45,12 @@ impl Queue {
         failure.map_or(Ok(queue), Err)
     }
 
-    /// One more is asked for, or one that was is wanted sooner.
+    /// Adds a request, or a faster one for a queued object.
     pub(super) fn add(&mut self, object: ObjectId, mark: RestoreMark) {
         self.waiting.entry(mark.retrieval).or_default().insert((mark.requested, object));
     }
 
-    /// The first of a retrieval.
+    /// Removes and returns the first of a retrieval class.
     pub(super) fn take(&mut self, retrieval: Retrieval) -> Option<ObjectId> {
         let (_, object) = self.waiting.get_mut(&retrieval)?.pop_first()?;
         Some(object)

@@ -1,23 +1,24 @@
-//! Restoring: a job that drives the controller of restores.
+//! Restoring: a job that drives the restore controller.
 //!
 //! ```text
 //! inbox: Asked -----> queue ---(the first of each retrieval)---> Asked ---.
 //!        Visited, Brought, ... ---------------------> Came, Failed -------+--> Restores::step
 //!        Ended --------------------------------> Committed, Lost ---------'          |
 //! Fetch --> rooms, then: library (read_platter on a drive's thread)                  |
-//!                        bench (what is staged; sets that shards are put together of) <-- Fetch
+//!                        bench (copies staged bodies; reconstructs shards from sets)  <-- Fetch
 //! Commit --> the committing job                                              <-----  Commit
 //! ```
 //!
-//! A run takes all mail, has the controller decide, and is over: what it began answers by mail.
-//! Nothing here would be missed: a restart, or a panic of this job, begins with the rows again.
+//! A run processes all messages, steps the controller, and ends: the work that it started answers
+//! by message. No state here needs to survive: after a restart, or a panic of this job, it starts
+//! from the rows again.
 //!
-//! The inbox needs no bound of its own, for nothing sends without one. An answer is one to a piece
-//! or a copy, of which the controller has only so many under way (its `limits`), and those of one
-//! visit come together or by stretches of it. A row is told of when it is made and at most twice
-//! more, for it can become faster only twice, and there are [`RESTORE_QUEUE_MAX`] rows at most.
-//! What is left is rows that go as fast as they come: each takes its client commits, and a run
-//! takes all that is in the inbox before it does anything else.
+//! The inbox needs no bound of its own, because every sender has one. There is one answer for each
+//! piece or copy, of which the controller has a limited number in flight (its `limits`), and the
+//! answers of one fetch come together or in a few batches. A row is announced when it is created
+//! and at most twice more, because it can be made faster only twice, and there are at most
+//! [`RESTORE_QUEUE_MAX`] rows. That leaves rows that are deleted as fast as they are created: each
+//! takes its client two commits, and a run empties the inbox before it does anything else.
 //!
 //! [`RESTORE_QUEUE_MAX`]: crate::limits::RESTORE_QUEUE_MAX
 
@@ -47,33 +48,33 @@ use crate::objects::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreRow};
 use crate::{ArchiveError, ErrorKind, Result};
 
-/// How often it looks whether there is more room.
+/// Interval for updating the space for copies.
 const TICK: Duration = JOB_TICK;
 
-/// What restoring is told.
+/// A message to the restoring job.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A row asks for this object.
+    /// A row requests this object.
     Asked(ObjectId),
-    /// What a drive gave of a platter.
+    /// The pieces that a drive read from a platter.
     Visited(Visited<PieceId>),
-    /// The platters of a set were brought, or were not.
+    /// The platters of a set were brought, or failed to be.
     Brought(Box<SetBrought<PieceId>>),
-    /// What was put together of a set.
+    /// The shards reconstructed from a set.
     PutTogether(Fetched<PieceId>),
-    /// What became of a piece that was to be copied: its CRC.
+    /// The outcome of copying a piece: its CRC.
     Copied(PieceId, Result<u64>),
-    /// A piece was to be copied that is not staged any more.
+    /// A piece that was to be copied is not staged any more.
     Moved(PieceId),
-    /// What became of copies.
+    /// The outcomes of copies.
     Ended(Vec<(RestoreId, End)>),
 }
 
-/// What restores are driven with.
+/// Shared context of the job and its driver.
 #[derive(Debug)]
 struct Means {
     ground: Arc<Ground>,
-    /// Glass, then the tiers of objects in the order of their names.
+    /// Glass, then the tiers of objects by name.
     tiers: Vec<Capacity>,
 }
 
@@ -87,18 +88,18 @@ impl Means {
 #[derive(Debug)]
 pub(crate) struct Restorer {
     of: Arc<Means>,
-    /// Of the first controller: one that begins anew after a bug has none.
+    /// Log file of the first controller; one that restarts after a bug has none.
     log: Option<Begun>,
     inbox: Receiver<Message>,
     bench: Bench,
     commits: Mail<(RestoreId, Whole)>,
-    /// None before the first run, and after one that failed.
+    /// `None` before the first run, and after a failed one.
     driver: Option<Driver>,
-    /// No number is used again: late answers must not be taken for others.
+    /// Ids are never reused, so that late answers are not mistaken for others.
     first_id: u64,
 }
 
-/// What a driver knows beside its controller. All of it can be lost.
+/// The controller with its driver's state. All of it is expendable.
 #[derive(Debug)]
 struct Driver {
     of: Arc<Means>,
@@ -107,12 +108,12 @@ struct Driver {
     started: Instant,
     looks_at: Instant,
     queue: Queue,
-    /// How often the catalog had been opened anew when the rows were read.
+    /// How often the catalog had been reopened when the rows were read.
     mended: u64,
     known: BTreeMap<RestoreId, Copying>,
     by_object: BTreeMap<ObjectId, RestoreId>,
     next: u64,
-    /// What the controller is to be told.
+    /// Events for the controller.
     events: VecDeque<Event>,
     room: ByteCount,
     bench: Bench,
@@ -121,7 +122,7 @@ struct Driver {
 }
 
 impl Restorer {
-    /// Starts restoring and what it needs beside it.
+    /// Starts the restoring job with its helper jobs.
     pub(crate) fn start(
         runner: &Runner,
         ground: &Arc<Ground>,
@@ -143,16 +144,16 @@ impl Restorer {
         runner.start_at(ground.bells.restore.bell(), restorer)
     }
 
-    /// A driver that begins with the rows.
+    /// Creates a driver that starts from the rows.
     fn begin(&mut self) -> Result<Driver> {
-        // What was asked for is in the rows, and what is answered was asked by another driver.
+        // Requests are in the rows, and answers are for another driver.
         while self.inbox.try_recv().is_ok() {}
         let first_id = self.first_id;
         self.first_id += 1 << 32;
         let restores = Restores::of_tiers(self.of.tiers.clone());
         let log = LogFile::new(self.log.take(), &restores);
         let now = self.of.ground.clock().passed();
-        // Read first: rows that come between the two are found twice, not never.
+        // Read first: rows written in between are found twice, not missed.
         let mended = self.of.ground.catalog_mended();
         Ok(Driver {
             of: Arc::clone(&self.of),
@@ -192,7 +193,7 @@ impl Job for Restorer {
             Some(driver) => driver,
             None => self.begin()?,
         };
-        // One that meets an error is lost.
+        // After an error the driver is discarded.
         let next = driver.serve(&self.inbox)?;
         let count: usize = Retrieval::URGENT_FIRST.map(|of| driver.restores.count(of)).iter().sum();
         turn.under_way((count > 0).then(|| format!("{count} restores")));
@@ -208,7 +209,7 @@ impl Job for Restorer {
 }
 
 impl Driver {
-    /// The time of the controller, which begins with its driver.
+    /// Returns the controller's time, which starts with its driver.
     fn now(&self) -> Instant {
         Instant::from_nanos(self.passed().since(self.started).as_nanos())
     }
@@ -217,9 +218,9 @@ impl Driver {
         self.of.ground.clock().passed()
     }
 
-    /// Takes what came and lets the controller decide; when it has to be looked at again.
+    /// Processes all messages and steps the controller; returns when it must run again.
     fn serve(&mut self, inbox: &Receiver<Message>) -> Result<Next> {
-        // What came together is answered together.
+        // Messages that arrived together are handled in one run.
         for message in inbox.try_iter() {
             self.take(message)?;
         }
@@ -236,8 +237,8 @@ impl Driver {
         Ok(Next::By(due.map_or(self.looks_at, |due| due.min(self.looks_at))))
     }
 
-    /// Reads the rows again when the catalog was opened anew: it may have requests that were
-    /// refused in doubt. What is known already stays as it is when it is asked for again.
+    /// Reads the rows again after the catalog was reopened: it may have requests whose commits had
+    /// an unknown outcome. Repeating a known request changes nothing.
     fn find_doubtful(&mut self) -> Result<()> {
         let mended = self.of.ground.catalog_mended();
         if mended != self.mended {
@@ -247,7 +248,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Steps the controller until it has been told everything, and asks for more as it ends.
+    /// Steps the controller through all events, and submits further restores while there is room.
     fn step_all(&mut self) -> Result<()> {
         let mut out = Outbox::new();
         loop {
@@ -268,7 +269,7 @@ impl Driver {
         }
     }
 
-    /// Tells the controller of the first that wait of each retrieval.
+    /// Submits the first waiting restores of each retrieval class to the controller.
     fn ask_more(&mut self) -> Result<()> {
         for retrieval in Retrieval::URGENT_FIRST {
             while self.events.is_empty()
@@ -285,14 +286,14 @@ impl Driver {
         let Some(row) = self.of.row(object)? else { return Ok(()) };
         let (retrieval, at) = (row.mark.retrieval, row.mark.requested);
         if let Some(&restore) = self.by_object.get(&object) {
-            // What is asked for again has its pieces known.
+            // The controller has the pieces of a repeated request already.
             self.events.push_back(Event::Asked { restore, retrieval, at, pieces: Vec::new() });
             return Ok(());
         }
         let copying = match Copying::find(&self.of.ground, object, row.clone()) {
             Ok(Some(copying)) => copying,
             Ok(None) => return Ok(()),
-            // What is wrong with it shows when it is its turn.
+            // The error appears when its turn comes.
             Err(_) => Copying::unknown(object, row),
         };
         let restore = RestoreId::new(self.next);
@@ -304,7 +305,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells how much room there is for copies, if that is another number than before.
+    /// Reports the space for copies to the controller, if it changed.
     fn tell_room(&mut self) -> Result<()> {
         let free = self.of.ground.room_for_copies()?;
         let bytes = free.saturating_add(self.restores.taken().get()).min(RESTORE_ROOM_MAX);
@@ -316,7 +317,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Turns a message into events.
+    /// Converts a message to events.
     fn take(&mut self, message: Message) -> Result<()> {
         match message {
             Message::Asked(object) => {
@@ -358,7 +359,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Has shards put together from their set.
+    /// Queues the reconstruction of shards from their set.
     fn put_together(&self, recovery: SetBrought<PieceId>) {
         let due = recovery.due().unwrap_or(UnixTime::from_millis(0));
         let ground = Arc::clone(&self.of.ground);
@@ -384,7 +385,7 @@ impl Driver {
         }
     }
 
-    /// Tells the controller of a piece that came, if it waits for it.
+    /// Reports an arrived piece to the controller, if that waits for it.
     fn came(&mut self, piece: PieceId, crc: u64) {
         if self.restores.is_under_way(piece) {
             if let Some(copying) = self.known.get_mut(&piece.restore) {
@@ -419,7 +420,7 @@ impl Driver {
                 self.events.push_back(Event::Committed { restore });
                 if let Some(copying) = self.known.remove(&restore) {
                     self.by_object.remove(&copying.object);
-                    // It may have been asked for anew since.
+                    // It may have been requested again since.
                     if let Some(row) = self.of.row(copying.object)? {
                         self.queue.add(copying.object, row.mark);
                     }
@@ -429,7 +430,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A piece is not where it was: its restore is asked for anew.
+    /// Requests a restore again because one of its pieces is not where it was.
     fn ask_anew(&mut self, piece: PieceId) -> Result<()> {
         let object = self.forget(piece.restore);
         if self.restores.is_under_way(piece) {
@@ -438,7 +439,7 @@ impl Driver {
         object.map_or(Ok(()), |object| self.ask(object))
     }
 
-    /// A restore is not wanted any more, or not as it was.
+    /// Cancels a restore that is not wanted any more, or changed.
     fn forget(&mut self, restore: RestoreId) -> Option<ObjectId> {
         let copying = self.known.remove(&restore)?;
         self.by_object.remove(&copying.object);
@@ -465,13 +466,13 @@ impl Driver {
         let mut wishes = Vec::new();
         for piece in pieces {
             let Some(copying) = self.known.get_mut(&piece.restore) else {
-                // Its restore was forgotten by a piece before it.
+                // An earlier piece of this fetch canceled its restore.
                 self.events.push_back(Event::Failed { piece });
                 continue;
             };
             match copying.begin(&self.of.ground) {
                 Ok(true) if copying.is_spoiled() => {
-                    // Others of its pieces may be on their way to the old room.
+                    // Other pieces may still be written to the old space, so it cannot be reused.
                     self.ask_anew(piece)?;
                     continue;
                 }
@@ -507,7 +508,7 @@ impl Driver {
         }
     }
 
-    /// Has a body copied that needs no drive.
+    /// Queues the copy of a body that needs no drive.
     fn copy(&self, piece: PieceId, part: usize, due: UnixTime) {
         let Some(copying) = self.known.get(&piece.restore) else { return };
         let (object, body) = (copying.object, copying.part(part).clone());
@@ -526,7 +527,7 @@ impl Driver {
         self.bench.add(due, Box::new(work));
     }
 
-    /// Has a body fetched from its tier of objects.
+    /// Fetches a body from its tier of objects.
     fn fetch_whole(&mut self, piece: PieceId, part: usize, due: UnixTime) {
         let Some(copying) = self.known.get(&piece.restore) else { return };
         let (body, writer) = (copying.part(part).body.clone(), copying.writer(part));
@@ -545,7 +546,7 @@ impl Driver {
         }
     }
 
-    /// What is to be fetched for a restore could not be found out; perhaps now it can.
+    /// Tries again to determine the sources of a restore.
     fn look_again(&mut self, piece: PieceId) -> Result<()> {
         let Some(copying) = self.known.get(&piece.restore) else { return Ok(()) };
         let (object, row) = (copying.object, copying.row.clone());
@@ -574,22 +575,23 @@ impl Driver {
         Ok(())
     }
 
-    /// Ends a restore that failed often enough. It is not tried before it is asked for again.
+    /// Gives up a restore that failed too often. It is not retried until it is requested again.
     fn give_up(&mut self, restore: RestoreId, error: String) -> Result<()> {
         let Some(object) = self.forget(restore) else { return Ok(()) };
         tracing::error!(%object, error, "a restore is given up; asked for again it is tried again");
         let end = move |tx: &mut Transaction<'_>| give_up(tx, object, error);
-        // Waited for: a client that asks again meanwhile is asking for a restore that there is.
+        // Awaited, so that a client that repeats its request meanwhile still finds the restore in
+        // progress.
         let failed = self.of.ground.committer.commit_blocking(end)?;
         if let Some(failed) = failed {
-            // Nobody may watch.
+            // Fails only if there is no subscriber.
             let _ = self.of.ground.given_up.send(failed);
         }
         Ok(())
     }
 
-    /// Writes down why a restore failed, once for all of its pieces that fail together. Not waited
-    /// for: it is tried again in any case.
+    /// Records why a restore failed, once for all of its pieces that fail together. Not awaited:
+    /// the restore is retried in any case.
     fn note_failure(&mut self, restore: RestoreId, error: &str) {
         let now = self.passed();
         let Some(copying) = self.known.get_mut(&restore) else { return };
@@ -597,7 +599,7 @@ impl Driver {
             return;
         }
         copying.noted = Some(now);
-        // Not by its name, which would outlive the object in the log.
+        // Logged by id, because a name in the log would outlive the object.
         let object = copying.object;
         tracing::error!(%object, error, "an object cannot be restored; it is tried again");
         let (id, error) = (object.to_bytes().to_vec(), error.to_owned());

@@ -1,4 +1,4 @@
-//! Expiry is rounded up to midnight UTC, as the S3 guide's own examples have it.
+//! Expiry is rounded up to midnight UTC, as in the examples of S3's guide.
 
 use fulgurite_catalog::KeyRange;
 use fulgurite_catalog::row::rows_in;
@@ -63,7 +63,7 @@ async fn a_second_request_only_makes_a_restore_faster() {
     assert!(matches!(again, Err(ArchiveError::RestoreAlreadyInProgress)));
     let longer = ask(&ground, "glass", 3, Retrieval::Standard).await;
     assert!(matches!(longer, Err(ArchiveError::RestoreAlreadyInProgress)));
-    // Expedited counts as Standard here, as the configuration says.
+    // The configuration treats Expedited as Standard here.
     assert_eq!(ask(&ground, "glass", 2, Retrieval::Expedited).await.unwrap(), Accepted);
     let slower = ask(&ground, "glass", 2, Retrieval::Bulk).await;
     assert!(matches!(slower, Err(ArchiveError::RestoreAlreadyInProgress)));

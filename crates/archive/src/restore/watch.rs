@@ -1,27 +1,27 @@
-//! Restores that failed, and a watch of those that are given up.
+//! Failed restores, and a subscription to those that are given up.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A restore that failed, and why the last time.
+/// A failed restore with its last error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRestore {
     /// Bucket of the object.
     pub bucket: String,
-    /// Its key.
+    /// Object key.
     pub key: String,
-    /// Times it failed.
+    /// Number of failures.
     pub failures: u32,
-    /// What failed: platter and layer of code.
+    /// The last failure: platter and code layer.
     pub error: String,
-    /// Whether it was given up: it is tried again when it is asked for again.
+    /// Whether it was given up: it is not retried until it is requested again.
     #[serde(default)]
     pub is_given_up: bool,
 }
 
-/// A subscriber to restores that are given up, each as it happens. Nothing waits for it: of very
-/// many at once it misses the first, which the status names all the same.
+/// A subscription to restores that are given up. It never blocks them: if too many come at once the
+/// subscriber misses the oldest, which the status still names.
 #[derive(Debug)]
 pub struct RestoreWatch(Receiver<FailedRestore>);
 
@@ -30,8 +30,7 @@ impl RestoreWatch {
         Self(given_up)
     }
 
-    /// The next restore that is given up; none when the archive is gone. What is not waited for to
-    /// the end is not lost.
+    /// Waits for the next restore that is given up; `None` when the archive is gone. Cancel safe.
     pub async fn next(&mut self) -> Option<FailedRestore> {
         loop {
             match self.0.recv().await {

@@ -1,4 +1,4 @@
-//! The version of each kind of row, and how older ones are read.
+//! The version of each kind of row, and the decoding of older ones.
 
 use fulgurite_catalog::row::{Read, Row, read_as};
 

@@ -1,5 +1,4 @@
-//! Rows return as they were written, have the bytes they had, and bytes that are no row are an
-//! error.
+//! Rows survive the round trip, have their golden bytes, and bytes that are no row are an error.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
@@ -10,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing;
 
-/// What rows of all kinds are made of.
+/// The values from which rows of all kinds are built.
 #[derive(Clone, Debug)]
 struct Facts {
     name: ObjectName,
@@ -19,12 +18,12 @@ struct Facts {
     small: u32,
     text: String,
     labels: Labels,
-    /// Whether there is what need not be there.
+    /// Whether optional fields are set.
     is_full: bool,
 }
 
 impl Facts {
-    /// Those of one day.
+    /// Returns fixed values.
     fn fixed() -> Self {
         Self {
             name: ObjectName { version: testing::version(Some([8; 16])), ..testing::name("a\0b") },
@@ -125,7 +124,7 @@ fn tier() -> TierName {
     TierName::new("cold").unwrap()
 }
 
-/// What is asked of a row of each kind.
+/// A check applied to a row of each kind.
 trait Check {
     fn row<T: Row + PartialEq + Debug>(&mut self, row: &T);
 }
@@ -167,12 +166,12 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
     check.row(&facts.large);
 }
 
-/// The name of a type without the path to it.
+/// Returns the name of a type without its path.
 fn name_of<T>() -> &'static str {
     std::any::type_name::<T>().rsplit("::").next().unwrap()
 }
 
-/// A row comes back from its bytes, from no fewer, no more, and in no version to come.
+/// Checks that a row decodes from exactly its bytes, and not in a future version.
 struct Returns;
 
 impl Check for Returns {
@@ -197,7 +196,7 @@ impl Check for Returns {
     }
 }
 
-/// The bytes of each kind of row, in lines.
+/// Collects the bytes of each kind of row, as lines.
 #[derive(Default)]
 struct Golden {
     text: String,
@@ -215,13 +214,13 @@ impl Check for Golden {
     }
 }
 
-/// Any bytes in any version are an answer.
+/// Checks that any bytes in any version decode or are an error.
 struct Answers<'a>(&'a [u8]);
 
 impl Check for Answers<'_> {
     fn row<T: Row + PartialEq + Debug>(&mut self, _: &T) {
         for version in 0..=T::VERSION + 1 {
-            // Nothing says that they are refused; what is read is a row that returns.
+            // They need not be rejected, but what decodes is a row that survives the round trip.
             if let Ok(row) = decode::<T>(META, &[&[version], self.0].concat()) {
                 assert_eq!(decode::<T>(META, &encode(&row).unwrap()).unwrap(), row);
             }
@@ -311,7 +310,7 @@ proptest! {
         let _ = parse_object_key(&bytes);
     }
 
-    /// As an older program meets a name that it does not allow.
+    /// Like an older program that reads a name that it does not allow.
     #[test]
     fn names_in_rows_are_checked(bucket in "[A-Z]{0,4}", key in ".{0,4}") {
         let row = encode(&ExpiryRow { name: testing::name("k") }).unwrap();

@@ -1,4 +1,4 @@
-//! Rows as version 1 had them, for catalogs that were begun then: no CRC of shards.
+//! Rows in version 1, for catalogs from that time: shards without CRC.
 
 use fulgurite_units::{ObjectId, PlatterId, UnixTime};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Rows as version 2 had them, for catalogs that were begun then: logs without framing.
+//! Rows in version 2, for catalogs from that time: logs without framing.
 
 use fulgurite_units::{ObjectId, UnixTime};
 use serde::{Deserialize, Serialize};

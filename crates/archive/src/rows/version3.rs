@@ -1,5 +1,5 @@
-//! Rows as version 3 had them, and those before, for catalogs that were begun then: names without a
-//! version of the object, objects without labels.
+//! Rows in version 3 and before, for catalogs from that time: names without an object version,
+//! objects without labels.
 
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub(super) struct DoubtRow3 {
     body: BodyRow3,
 }
 
-/// What was put before there were versions is what S3 calls version "null".
+/// Objects from before versions existed have the version that S3 calls "null".
 const fn unversioned(bucket: BucketName, key: ObjectKey) -> ObjectName {
     ObjectName { bucket, key, version: VersionId::NULL }
 }

@@ -1,4 +1,4 @@
-//! Rows as version 4 had them, and those before: objects and bodies without a tier.
+//! Rows in version 4 and before: objects and bodies without a tier.
 
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub(super) struct ObjectRow4 {
     labels: Labels,
 }
 
-/// A body as version 3 had it, the last before there were tiers.
+/// A body in version 3, the last before tiers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BodyRow3 {
     body_id: ObjectId,

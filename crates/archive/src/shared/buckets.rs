@@ -1,4 +1,4 @@
-//! Which buckets are shared, and one of them.
+//! The set of shared buckets, and operations on one of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,13 +32,13 @@ struct Place {
     key: SecretKey,
 }
 
-/// Which buckets are shared.
+/// The set of shared buckets.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBuckets {
     place: Option<Arc<Place>>,
     named: BTreeSet<BucketName>,
-    /// Those that were shared once, and of which the configuration says nothing now: to take an
-    /// object for one of this archive alone would be to hide those of the others.
+    /// Buckets that were shared before and that the configuration no longer names: treating them as
+    /// this archive's own would hide the objects of the others.
     forgotten: Mutex<BTreeSet<BucketName>>,
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct SharedBucket {
 }
 
 impl SharedBuckets {
-    /// Begins shared buckets in the store, or finds that others did, and notes in the catalog that
-    /// they are.
+    /// Creates the shared buckets in the store unless another archive did, and records them in the
+    /// catalog.
     pub(crate) async fn open(ground: &Ground) -> Result<Self> {
         let known = known(&*ground.kv)?;
         let Some(options) = &ground.config.shared else {
@@ -76,10 +76,10 @@ impl SharedBuckets {
         Ok(Self { place: Some(place), named, forgotten: Mutex::new(forgotten) })
     }
 
-    /// The bucket, if it is shared.
+    /// Returns the bucket if it is shared.
     ///
     /// # Errors
-    /// `SharedElsewhere` when it was, and the configuration does not say so any more.
+    /// `SharedElsewhere` when it was, and the configuration does not name it any more.
     pub(crate) fn of(&self, bucket: &BucketName) -> Result<Option<SharedBucket>> {
         if self.lock().contains(bucket) {
             return Err(ArchiveError::SharedElsewhere { bucket: bucket.to_string() });
@@ -88,7 +88,7 @@ impl SharedBuckets {
         Ok(place.map(|place| SharedBucket { place: Arc::clone(place), name: bucket.clone() }))
     }
 
-    /// Refuses what only buckets of one archive have.
+    /// Rejects an operation that shared buckets do not support.
     ///
     /// # Errors
     /// `NotShared`, or as [`Self::of`].
@@ -99,13 +99,12 @@ impl SharedBuckets {
         }
     }
 
-    /// Whether a bucket was shared and is not named any more: all that can be done with it is to
-    /// remove it here.
+    /// Whether a bucket was shared and is no longer configured: it can only be removed here.
     pub(crate) fn is_forgotten(&self, bucket: &BucketName) -> bool {
         self.lock().contains(bucket)
     }
 
-    /// The bucket is not known here any more.
+    /// Forgets such a bucket.
     pub(crate) fn forget(&self, bucket: &BucketName) {
         self.lock().remove(bucket);
     }
@@ -115,13 +114,13 @@ impl SharedBuckets {
     }
 }
 
-/// Buckets of which the catalog says that they are shared.
+/// Returns the buckets that the catalog records as shared.
 fn known(view: &dyn ReadView) -> Result<BTreeSet<BucketName>> {
     let found: Vec<(Vec<u8>, u64)> = rows_in(view, META, &rows::shared_buckets(), usize::MAX)?;
     found.iter().map(|(key, _)| rows::parse_shared_key(key)).collect()
 }
 
-/// A bucket that has objects of this archive alone cannot come to be shared: they would be hidden.
+/// Refuses to share a bucket that has objects of this archive: they would be hidden.
 fn refuse_own_objects(data: &Path, view: &dyn ReadView, bucket: &BucketName) -> Result<()> {
     let within: KeyRange = rows::object_prefix(bucket.as_str(), "");
     let first: Vec<(Vec<u8>, ObjectRow)> = rows_in(view, OBJECTS, &within, 1)?;
@@ -136,7 +135,7 @@ fn refuse_own_objects(data: &Path, view: &dyn ReadView, bucket: &BucketName) -> 
 }
 
 impl SharedBucket {
-    /// Begins the bucket, or compares the key with that of whoever did.
+    /// Creates the bucket, or compares the key with that of the archive that did.
     async fn begin(&self) -> Result<BucketRow> {
         let name = names::bucket(&self.name);
         if self.find_name(&name).await?.is_none() {
@@ -162,7 +161,7 @@ impl SharedBucket {
                 condition: SharedCondition::Absent,
             };
             match self.place.store.put(put).await {
-                // Another archive was first, which is as good.
+                // If another archive was first, that is just as good.
                 Ok(()) | Err(SharedError::Refused) => {}
                 Err(error) => return Err(self.told("", error)),
             }
@@ -185,14 +184,14 @@ impl SharedBucket {
         self.place.store.find(name).await.map_err(|error| self.told("", error))
     }
 
-    /// An object, if it is there.
+    /// Finds an object.
     pub(super) async fn find(&self, key: &ObjectKey) -> Result<Option<Described>> {
         let found = self.place.store.find(&self.object(key)?).await;
         let found = found.map_err(|error| self.told(key.as_str(), error))?;
         found.map(|found| self.described(&found, key.as_str())).transpose()
     }
 
-    /// An object.
+    /// Returns an object's metadata.
     ///
     /// # Errors
     /// `NoSuchKey`.
@@ -200,7 +199,7 @@ impl SharedBucket {
         self.find(key).await?.map(|found| found.info).ok_or_else(|| self.no_such(key))
     }
 
-    /// An object with its parts after number `after`, at most `limit`.
+    /// Returns an object with its parts after number `after`, at most `limit`.
     ///
     /// # Errors
     /// `NoSuchKey`, `PartsNotKept`.
@@ -215,7 +214,7 @@ impl SharedBucket {
         Ok(ObjectParts { info: found.info, parts, is_more })
     }
 
-    /// Removes an object; whether it was there.
+    /// Deletes an object; returns whether it existed.
     pub(crate) async fn delete(&self, key: &ObjectKey) -> Result<bool> {
         let removed = self.place.store.delete(&self.object(key)?).await;
         removed.map_err(|error| self.told(key.as_str(), error))
@@ -225,7 +224,7 @@ impl SharedBucket {
         Described::of(&self.place.key, found, (self.name.as_str(), key))
     }
 
-    /// The name of an object in the store.
+    /// Returns the name of an object in the store.
     ///
     /// # Errors
     /// `KeyTooLong`.
@@ -249,7 +248,7 @@ impl SharedBucket {
         ArchiveError::NoSuchKey { bucket: self.name.to_string(), key: key.to_string() }
     }
 
-    /// What went wrong with an object, in the archive's words.
+    /// Converts a store error about an object to an archive error.
     pub(super) fn told(&self, key: &str, error: SharedError) -> ArchiveError {
         let (bucket, key) = (self.name.to_string(), key.to_owned());
         match error {

@@ -1,4 +1,4 @@
-//! Parts of an upload, which are staged at this archive, joined to an object of a shared bucket.
+//! Joins the parts of an upload, which are staged at this archive, to an object of a shared bucket.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use crate::objects::read::{self, OwnReader};
 use crate::rows::{PartRow, UploadRow};
 use crate::{ArchiveError, Result};
 
-/// Joins the parts of an upload. Asked again after it was done, it answers the same; cut short,
-/// the upload is there still.
+/// Joins the parts of an upload. Idempotent: a repeated call returns the same result, and an
+/// interrupted one leaves the upload in place.
 pub(crate) async fn complete(
     ground: &Arc<Ground>,
     bucket: &SharedBucket,
     completion: Completion,
 ) -> Result<ObjectInfo> {
     let (ground, bucket) = (Arc::clone(ground), bucket.clone());
-    // A task of its own, so that a client that goes away does not cut it in two.
+    // A separate task, so that a client that disconnects does not interrupt it.
     tokio::spawn(async move { join(&ground, &bucket, completion).await })
         .await
         .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
@@ -54,7 +54,7 @@ async fn join(
     Ok(info)
 }
 
-/// Puts the parts one behind the other.
+/// Puts the concatenated parts.
 async fn put(
     ground: &Arc<Ground>,
     bucket: &SharedBucket,
@@ -85,7 +85,7 @@ async fn put(
     writer.finish(None).await
 }
 
-/// The parts that are named, and what reads them: those of one moment.
+/// Returns the listed parts with a reader for them, as a consistent snapshot.
 fn open(ground: &Arc<Ground>, completion: &Completion) -> Result<(Vec<PartRow>, OwnReader)> {
     let chosen = || -> Result<Vec<PartRow>> {
         let view = ground.kv.snapshot();
@@ -95,7 +95,7 @@ fn open(ground: &Arc<Ground>, completion: &Completion) -> Result<(Vec<PartRow>, 
     for _ in 0..COMPLETE_TRIES_MAX {
         let parts = chosen()?;
         let reader = read::open_bodies(ground, &bodies(&parts));
-        // What was put anew before the extents were pinned may have gone meanwhile; look again.
+        // Parts may have been replaced before their extents were pinned: check again.
         if chosen()? == parts {
             return Ok((parts, reader?));
         }

@@ -10,17 +10,17 @@ use crate::objects::list::common_prefix;
 use crate::objects::object::{ListPage, ListQuery};
 use crate::{ArchiveError, Result};
 
-/// How a scan of names ended.
+/// Why a scan of names ended.
 enum Ended {
-    /// There is nothing more of what is wanted.
+    /// No further names match.
     Whole,
     Full,
-    /// The next that may be wanted is here or behind it.
+    /// The next match is at this key or after it.
     Jump(Vec<u8>),
 }
 
 impl SharedBucket {
-    /// One page of the bucket's objects, each as it was at some moment of the listing.
+    /// Returns one page of the bucket's objects, each as of some moment during the listing.
     pub(crate) async fn list(&self, query: &ListQuery) -> Result<ListPage> {
         let limit = query.limit.min(LIST_KEYS_MAX);
         let mut page = ListPage::default();
@@ -65,7 +65,8 @@ impl SharedBucket {
             let common = common_prefix(&key, query);
             if let Some(prefix) = common.filter(|it| page.prefixes.last().is_some_and(|p| p == it))
             {
-                // All it stands for is listed. A few names are passed over, many are not read.
+                // The prefix is listed already. A few of its names are skipped one by one; beyond
+                // that the scan seeks past it.
                 passed += 1;
                 if passed >= SHARED_SKIP {
                     let behind = prefix_successor(prefix.as_bytes());
@@ -89,7 +90,7 @@ impl SharedBucket {
     }
 }
 
-/// Where a page begins; nothing when no key can be there.
+/// Returns where a page begins; `None` when no key can be there.
 fn first(query: &ListQuery) -> Option<Vec<u8>> {
     let prefix = query.prefix.as_bytes();
     if prefix.len() > SHARED_KEY_BYTES_MAX {
@@ -98,7 +99,7 @@ fn first(query: &ListQuery) -> Option<Vec<u8>> {
     let behind = match &query.after {
         None => Vec::new(),
         Some(after) => match common_prefix(after, query) {
-            // The last page ended with a common prefix: all it stands for has been listed.
+            // The last page ended with a common prefix, whose keys are all covered.
             Some(prefix) if prefix == after => prefix_successor(prefix.as_bytes())?,
             _ => [after.as_bytes(), b"\0"].concat(),
         },

@@ -1,12 +1,12 @@
-//! What objects of shared buckets are called in the store.
+//! Names of objects of shared buckets in the store.
 //!
 //! ```text
-//! shared/BUCKET             says when the bucket was begun, and with which key
+//! shared/BUCKET             states when the bucket was created, and with which key
 //! shared/BUCKET/LETTERS     an object: six bits of its key a letter, a slash after each 180
 //! ```
 //!
-//! Letters are in the order of their bytes, so that names are in the order of keys. Any byte may be
-//! in a key, and only a few are taken as they are by every store.
+//! The letters are in ASCII order, as in an order-preserving base64, so names sort like keys. A key
+//! may contain any bytes, and only a few characters are safe in every store.
 
 use crate::BucketName;
 use crate::limits::{BUCKET_NAME_BYTES_MAX, SHARED_KEY_BYTES_MAX};
@@ -14,13 +14,13 @@ use crate::limits::{BUCKET_NAME_BYTES_MAX, SHARED_KEY_BYTES_MAX};
 /// The folder of all shared buckets.
 const FOLDER: &str = "shared";
 
-/// Letters by the six bits that they stand for.
+/// The alphabet: one letter for each six bits.
 const LETTERS: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 
-/// Letters of a segment: stores of files allow some 200.
+/// Letters per path segment: file systems allow some 200.
 const SEGMENT_LETTERS: usize = 180;
 
-/// Bytes of a name that every store takes.
+/// Name length that every store accepts.
 const NAME_BYTES_MAX: usize = 600;
 
 const _: () = {
@@ -29,31 +29,31 @@ const _: () = {
     assert!(name <= NAME_BYTES_MAX, "every key has a name");
 };
 
-/// The name of what tells of a bucket, and the folder of its objects.
+/// Returns the name of a bucket's record, which is also the folder of its objects.
 pub(super) fn bucket(bucket: &BucketName) -> String {
     format!("{FOLDER}/{bucket}")
 }
 
-/// The name of an object.
+/// Returns the name of an object.
 pub(super) fn object(of: &BucketName, key: &str) -> String {
     named(of, letters(key.as_bytes()))
 }
 
-/// A name behind those of all keys that are less than `start`, and before all others; none when
-/// there are none before. Of a start that is longer than any key it is that of its beginning.
+/// Returns a name after those of all keys less than `start` and before all others; `None` when no
+/// keys are less. A start longer than any key is truncated.
 pub(super) fn before(of: &BucketName, start: &[u8]) -> Option<String> {
     let mut letters = letters(&start[..start.len().min(SHARED_KEY_BYTES_MAX)]);
     let last = LETTERS.iter().position(|letter| Some(*letter) == letters.last().copied())?;
     letters.pop();
     if last > 0 {
         letters.push(LETTERS[last - 1]);
-        // In 24 bits that are set there is a byte that no key has.
+        // 24 set bits contain the byte 0xFF, which is not in any UTF-8 key.
         letters.extend(b"zzzz");
     }
     (!letters.is_empty()).then(|| named(of, letters))
 }
 
-/// The key of a name below the folder of its bucket; none when it is no name of an object.
+/// Parses the key from a name in its bucket's folder; `None` if it is not the name of an object.
 pub(super) fn key(of: &BucketName, name: &str) -> Option<String> {
     let text = name.strip_prefix(FOLDER)?.strip_prefix('/')?;
     let text = text.strip_prefix(of.as_str())?.strip_prefix('/')?;

@@ -1,15 +1,15 @@
-//! What an archive notes of an object of a shared bucket, sealed: whoever has the store alone
-//! learns its name, its size and when it was written.
+//! The sealed metadata of an object in a shared bucket. The store alone reveals only its name, its
+//! size and when it was written.
 //!
 //! ```text
 //! 1 | base64 of: object id (16) | nonce (12) | postcard of the note | tag (16)
 //! ```
 //!
-//! Of an object that was uploaded in parts, the runs of its parts' lengths stand behind the note:
-//! programs of before read the note and leave them.
+//! For an object that was uploaded in parts, run-length encoded part lengths follow the note;
+//! earlier programs ignore them.
 //!
-//! The note names the object, so that a store which tells of one object under the name of another
-//! is found out.
+//! The note names the object, so a store that returns one object under the name of another is
+//! detected.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -26,10 +26,10 @@ use crate::objects::object::{ObjectInfo, ObjectMeta, ObjectPart, Residence, Stor
 use crate::objects::parts;
 use crate::{ArchiveError, Result};
 
-/// The version of notes, in front of each.
+/// Version of the note, its first character.
 const VERSION: char = '1';
 
-/// What is noted of an object.
+/// The metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) bucket: String,
@@ -40,14 +40,14 @@ pub(super) struct Note {
     pub(super) meta: ObjectMeta,
     pub(super) checksum: Option<Checksum>,
     pub(super) part_count: Option<u32>,
-    /// The upload that became the object, if it was one.
+    /// The upload that became the object, if it was a multipart upload.
     pub(super) upload: Option<UploadId>,
-    /// How long its parts are, if that is kept.
+    /// Lengths of its parts, if they are stored.
     #[serde(skip)]
     pub(super) runs: Option<PartRuns>,
 }
 
-/// An object of a shared bucket, as it was found.
+/// An object of a shared bucket, with its metadata.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
     pub(super) object_id: ObjectId,
@@ -57,7 +57,7 @@ pub(super) struct Described {
     pub(super) info: ObjectInfo,
 }
 
-/// The key of one object's body and note.
+/// Derives the key of one object's body and note.
 pub(super) fn key_of(shared: &SecretKey, object: ObjectId) -> SecretKey {
     let mut hasher = blake3::Hasher::new_derive_key("fulgurite shared bucket, key of an object, 1");
     hasher.update(shared.expose());
@@ -66,7 +66,7 @@ pub(super) fn key_of(shared: &SecretKey, object: ObjectId) -> SecretKey {
 }
 
 impl Note {
-    /// The text that the store keeps.
+    /// Returns the sealed note as the text that the store keeps.
     pub(super) fn seal(&self, shared: &SecretKey, object: ObjectId) -> Result<String> {
         let internal = |error: postcard::Error| ArchiveError::Internal {
             what: format!("a note could not be written: {error}"),
@@ -74,7 +74,7 @@ impl Note {
         let mut plain = postcard::to_stdvec(self).map_err(internal)?;
         if let Some(runs) = &self.runs {
             let longer = postcard::to_extend(runs, plain.clone()).map_err(internal)?;
-            // What a client sent goes before what can be read by ranges as well.
+            // Part lengths can be left out; what the client sent cannot.
             plain = if longer.len() > SHARED_NOTE_BYTES_MAX { plain } else { longer };
         }
         if plain.len() > SHARED_NOTE_BYTES_MAX {
@@ -90,7 +90,7 @@ impl Note {
         Ok(format!("{VERSION}{}", BASE64.encode(all)))
     }
 
-    /// Opens what the store kept, and says which object it is of.
+    /// Opens a sealed note, and returns the object that it belongs to.
     fn open(shared: &SecretKey, text: &str) -> Option<(ObjectId, Self)> {
         let all = BASE64.decode(text.strip_prefix(VERSION)?).ok()?;
         let (object, sealed) = all.split_first_chunk::<16>()?;
@@ -104,7 +104,7 @@ impl Note {
         Some((object, Self { runs, ..note }))
     }
 
-    /// What is noted of something under `name` that was found; it has to be of that object.
+    /// Opens the note of `found`, and checks that it belongs to the object of that name.
     pub(super) fn of(
         shared: &SecretKey,
         found: &SharedFound,
@@ -126,8 +126,8 @@ impl Note {
 }
 
 impl Described {
-    /// Its parts after number `after`, at most `limit`; `true` when more follow. Only the checksum
-    /// of an object that was put whole is known.
+    /// Returns its parts after number `after`, at most `limit`; `true` when more follow. The
+    /// checksum is only known for an object that was put whole.
     pub(super) fn parts(&self, after: u32, limit: usize) -> Result<(Vec<ObjectPart>, bool)> {
         let info = &self.info;
         if info.part_count.is_none() {
@@ -140,7 +140,7 @@ impl Described {
         Ok(parts::page(runs.lengths(), after, limit))
     }
 
-    /// One of its parts.
+    /// Returns one of its parts.
     ///
     /// # Errors
     /// `InvalidPartNumber`, `PartsNotKept`.
@@ -149,7 +149,7 @@ impl Described {
         parts::the_one(found, number, self.info.part_count.unwrap_or(1))
     }
 
-    /// The object that was found under the name of `key`.
+    /// Describes the object found under the name of `key`.
     pub(super) fn of(
         shared: &SecretKey,
         found: &SharedFound,

@@ -1,17 +1,16 @@
-//! How long the parts of an object of a shared bucket are: runs of parts of one length, as most
-//! uploads have one such run and a last part. A note has little room, so that lengths which change
-//! all the time are not kept.
+//! Run-length encoded part lengths of an object in a shared bucket. Most uploads have one run and a
+//! last part. A note has little space, so lengths that change all the time are not stored.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{PART_NUMBER_MAX, SHARED_PART_RUNS_MAX};
 
-/// Lengths of parts: how many of a length follow each other, and the length.
+/// Runs of parts of equal length: count and length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartRuns(Vec<(u32, u64)>);
 
 impl PartRuns {
-    /// The runs of these lengths; none when there are too many.
+    /// Encodes these lengths; `None` when there are too many runs.
     pub(super) fn of(lengths: impl Iterator<Item = u64>) -> Option<Self> {
         let mut runs: Vec<(u32, u64)> = Vec::new();
         for bytes in lengths {
@@ -29,13 +28,13 @@ impl PartRuns {
         Some(Self(runs))
     }
 
-    /// The length of each part; what is read here came from a store.
+    /// Returns the length of each part. Bounded, because the runs come from a store.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
         let all = self.0.iter().flat_map(|&(count, bytes)| (0..count).map(move |_| bytes));
         all.take(PART_NUMBER_MAX as usize)
     }
 
-    /// Whether they are so many parts with so many bytes.
+    /// Whether they have this number of parts and bytes.
     pub(super) fn add_up_to(&self, parts: u32, bytes: u64) -> bool {
         let count = self.0.iter().try_fold(0, |sum: u32, &(count, _)| sum.checked_add(count));
         let sum = self.0.iter().try_fold(0, |sum: u64, &(count, length)| {

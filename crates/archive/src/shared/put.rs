@@ -1,11 +1,11 @@
-//! An object of a shared bucket on its way in.
+//! The write path of an object in a shared bucket.
 //!
 //! ```text
 //! write --> buffer (512 KiB) --> blocking pool: MD5, checksum, AES-GCM --> the store's task
 //! finish --> compare claims --> sealed note --> the store agrees on it --> answer
 //! ```
 //!
-//! Nothing is there before the store has the note, which it gets when all claims were compared: a
+//! Nothing is stored before the store has the note, which is sent after all claims are verified: a
 //! writer that is dropped leaves nothing.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::objects::object::{ObjectInfo, PutOptions, Residence, StorageClass, Wr
 use crate::objects::put::check_meta;
 use crate::{ArchiveError, Result};
 
-/// What the blocking pool works on.
+/// Digests and encrypts a body, on the blocking pool.
 struct Work {
     cipher: BodyCipher,
     digest: BodyDigest,
@@ -46,18 +46,18 @@ impl Work {
     }
 }
 
-/// What an object is called that is joined of the parts of an upload.
+/// Metadata of an object that is joined from the parts of an upload.
 #[derive(Debug)]
 pub(super) struct OfParts {
     pub(super) upload: UploadId,
     pub(super) etag: String,
     pub(super) checksum: Option<Checksum>,
     pub(super) count: u32,
-    /// How long they are, if that is kept.
+    /// Lengths of the parts, if they are stored.
     pub(super) runs: Option<PartRuns>,
 }
 
-/// An object of a shared bucket on its way in. Dropped before `finish`, it leaves nothing behind.
+/// An object of a shared bucket being written. Dropped before `finish`, it leaves nothing behind.
 pub(crate) struct SharedWriter {
     bucket: SharedBucket,
     key: ObjectKey,
@@ -81,7 +81,7 @@ impl std::fmt::Debug for SharedWriter {
     }
 }
 
-/// Refuses what lies on glass.
+/// Rejects classes other than STANDARD and GLACIER_IR: shared buckets have no glass.
 fn check_class(bucket: &SharedBucket, class: StorageClass) -> Result<()> {
     match class {
         StorageClass::Standard | StorageClass::GlacierIr => Ok(()),
@@ -97,7 +97,7 @@ fn check_class(bucket: &SharedBucket, class: StorageClass) -> Result<()> {
     }
 }
 
-/// The condition as the store can keep it, by what is there now.
+/// Converts the condition to one that the store supports, based on the current object.
 async fn condition(
     bucket: &SharedBucket,
     key: &ObjectKey,
@@ -121,7 +121,7 @@ async fn condition(
 }
 
 impl SharedBucket {
-    /// Refuses what cannot be put, before any of it comes.
+    /// Rejects an invalid put before any of it is received.
     ///
     /// # Errors
     /// `KeyTooLong`, `NotShared`.
@@ -130,7 +130,7 @@ impl SharedBucket {
         self.object(key).map(drop)
     }
 
-    /// Begins a PUT.
+    /// Starts a PUT.
     pub(crate) async fn put(
         &self,
         key: &ObjectKey,
@@ -140,7 +140,7 @@ impl SharedBucket {
         self.begin_put(key, options, None, now).await
     }
 
-    /// Begins a PUT, or what parts of an upload are joined into.
+    /// Starts a PUT, or the object that joins the parts of an upload.
     pub(super) async fn begin_put(
         &self,
         key: &ObjectKey,
@@ -159,7 +159,7 @@ impl SharedBucket {
         }
         let condition = condition(self, key, &options.condition).await?;
         let claim = &mut options.claim;
-        // As everywhere: clients that name none get the cheapest strong one.
+        // As everywhere: if the client names no algorithm it is the cheapest strong one.
         let named = claim.checksum.as_ref().map(|checksum| checksum.algorithm);
         let algorithm = named.or(claim.algorithm).unwrap_or(ChecksumAlgorithm::Crc64Nvme);
         let object = ObjectId::from_random(random_bytes()?);
@@ -178,7 +178,8 @@ impl SharedBucket {
             condition,
         };
         let store = Arc::clone(self.store());
-        // A task of its own, so that a client that goes away does not cut the agreement in two.
+        // A separate task, so that a client that disconnects does not interrupt the store's
+        // agreement.
         let put = tokio::spawn(async move { store.put(put).await });
         Ok(SharedWriter {
             bucket: self.clone(),
@@ -199,15 +200,15 @@ impl SharedBucket {
 }
 
 impl SharedWriter {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(crate) async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
         self.received += bytes.len() as u64;
         if self.received > self.bytes {
             return Err(ArchiveError::BodyTooLong { declared: self.bytes });
         }
         while !bytes.is_empty() {
-            // A full buffer is worked on only when more follows: its last frame is then not the
-            // body's last.
+            // A full buffer is handed over only when more bytes follow, so its last frame is never
+            // the body's last.
             if self.buffer.len() == CHUNK_BYTES {
                 self.hand_over(false).await?;
             }
@@ -239,7 +240,7 @@ impl SharedWriter {
         if sealed.is_empty() || body.send(sealed).await.is_ok() {
             return Ok(());
         }
-        // The store takes nothing any more, and says why.
+        // The store stopped accepting bytes; its error has the reason.
         self.ended().await.and_then(|()| Err(lost()))
     }
 
@@ -255,7 +256,7 @@ impl SharedWriter {
         })
     }
 
-    /// Ends the body: compares every claim, and returns when the store has it.
+    /// Ends the body: verifies every claim, and returns when the store has it.
     pub(crate) async fn finish(mut self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
         if self.received < self.bytes {
             let (declared, received) = (self.bytes, self.received);
@@ -287,7 +288,7 @@ impl SharedWriter {
         };
         let note = note.seal(self.bucket.key(), self.object)?;
         if let Some(noted) = self.note.take() {
-            // Who does not take the note has ended, and says why.
+            // If the put ended without taking the note, its result has the reason.
             let _ = noted.send(note);
         }
         self.body = None;

@@ -1,4 +1,4 @@
-//! An object of a shared bucket on its way out, every frame authenticated.
+//! Reads an object of a shared bucket and authenticates every frame.
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
@@ -12,27 +12,27 @@ use crate::objects::names::ObjectKey;
 use crate::objects::object::{ByteRange, ObjectInfo, ObjectPart};
 use crate::{ArchiveError, Result};
 
-/// Plain bytes of a frame.
+/// Plaintext bytes of a frame.
 const FRAME: u64 = FRAME_BYTES as u64;
-/// Stored bytes of one.
+/// Stored bytes of a frame.
 const SEALED_FRAME: u64 = FRAME_CIPHER_BYTES as u64;
 
-/// The bytes of an object of a shared bucket on their way out.
+/// Reads the bytes of an object of a shared bucket.
 pub(crate) struct SharedReader {
     pub(crate) info: ObjectInfo,
     pub(crate) first: u64,
     pub(crate) bytes: u64,
-    /// The part that is read, if one was asked for.
+    /// The selected part, if one was requested.
     pub(crate) part: Option<ObjectPart>,
     bucket: SharedBucket,
     source: SharedBytes,
     cipher: Option<Box<BodyCipher>>,
-    /// Sealed bytes that have come and are not given out.
+    /// Encrypted bytes received and not returned yet.
     sealed: BytesMut,
-    /// The next frame, of how many.
+    /// The next frame, and the number of frames.
     frame: u64,
     frames: u64,
-    /// Plain bytes that still come out.
+    /// Plaintext bytes left to return.
     left: u64,
 }
 
@@ -42,7 +42,8 @@ impl std::fmt::Debug for SharedReader {
     }
 }
 
-/// The sealed bytes in which a range is, as far as that is known without the object's length.
+/// Returns the encrypted bytes that contain a range, as far as possible without the object's
+/// length.
 fn sealed_range(first: u64, last: Option<u64>) -> std::ops::Range<u64> {
     let end = last.map_or(u64::MAX, |last| (last / FRAME + 1).saturating_mul(SEALED_FRAME));
     (first / FRAME).saturating_mul(SEALED_FRAME)..end
@@ -52,7 +53,7 @@ impl SharedBucket {
     /// Opens an object for reading.
     ///
     /// # Errors
-    /// `NoSuchKey`, `InvalidRange`, or when the store cannot say.
+    /// `NoSuchKey`, `InvalidRange`, or when the store fails.
     pub(crate) async fn get(
         &self,
         key: &ObjectKey,
@@ -60,7 +61,7 @@ impl SharedBucket {
     ) -> Result<SharedReader> {
         match range {
             Some(range @ ByteRange::Suffix { .. }) => {
-                // Where it begins is known with the object's length alone.
+                // A suffix range starts at an offset that depends on the object's length.
                 self.get_found(key, |found| Ok((range.resolve(found.info.bytes)?, None))).await
             }
             Some(range @ ByteRange::From { first, last }) => {
@@ -90,7 +91,7 @@ impl SharedBucket {
         .await
     }
 
-    /// Opens a stretch of an object that is known when the object is.
+    /// Opens a range that depends on the object's metadata.
     async fn get_found(
         &self,
         key: &ObjectKey,
@@ -143,7 +144,7 @@ impl SharedBucket {
 }
 
 impl SharedReader {
-    /// The next bytes, verified; `None` at the end. After an error there is nothing more.
+    /// Returns the next bytes, verified; `None` at the end. An error ends the body.
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes>> {
         if self.left == 0 {
             return None;
@@ -156,7 +157,7 @@ impl SharedReader {
     }
 
     async fn read(&mut self) -> Result<Bytes> {
-        // Of the first frame some may not be wanted.
+        // The start of the first frame may lie outside the range.
         let plain = self.first + self.bytes - self.left;
         let skip = plain - self.frame * FRAME;
         let count = (skip + self.left).div_ceil(FRAME).min((CHUNK_BYTES / FRAME_BYTES) as u64);
@@ -185,12 +186,12 @@ impl SharedReader {
         Ok(opened.slice(start..start + length))
     }
 
-    /// The next sealed frames, as many as this.
+    /// Collects the next `count` encrypted frames.
     async fn gather(&mut self, count: u64) -> Result<BytesMut> {
         let end = (self.frame + count).min(self.frames);
         let mut wanted = (end - self.frame) * SEALED_FRAME;
         if end == self.frames {
-            // The last frame is as long as what is left of the object.
+            // The last frame is as long as the remainder of the object.
             wanted -= self.frames * FRAME - self.info.bytes;
         }
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);

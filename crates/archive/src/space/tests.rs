@@ -1,5 +1,5 @@
-//! Admission against the free bytes of the disk that the test is on, which others change
-//! meanwhile: what is asked for is far beyond any change.
+//! Admission against the free space of the test's disk, which others change meanwhile: the amounts
+//! requested are far beyond any such change.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn what_was_admitted_counts_until_it_is_written_or_dropped() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(matches!(error, ArchiveError::Full { .. }) && error.to_string().contains("promised"));
     assert!(space.check(most).is_err());
-    // Bytes on the disk are in its own count; here none were written, so the room is back.
+    // The disk counts written bytes itself. Here none were written, so the space is free again.
     first.written(most - 10);
     let second = space.admit(most).unwrap();
     assert!(first.cover(most).is_err(), "a body of unknown length is checked as it goes");
@@ -56,7 +56,7 @@ fn the_reserve_is_real_and_comes_back() {
     kept.keep_reserve().unwrap();
     assert!(allocated(&path) >= bytes, "blocks, not a length");
     assert_eq!(kept.reserve(), (bytes, bytes));
-    // A later start finds it.
+    // A later start finds the reserve.
     let found = space(&dir, 0, bytes);
     assert_eq!(found.reserve(), (bytes, bytes));
     assert!(found.make_room(true), "there is room once it is given up");
@@ -64,7 +64,7 @@ fn the_reserve_is_real_and_comes_back() {
     assert_eq!(found.reserve(), (0, bytes));
     found.keep_reserve().unwrap();
     assert_eq!(found.reserve(), (bytes, bytes));
-    // Not while that would break the floor.
+    // It is not created if that would violate the minimum free space.
     found.give_up_reserve();
     drop(found);
     let poor = space(&dir, u64::MAX / 2, bytes);

@@ -1,4 +1,4 @@
-//! What a start destroys: keys that nothing names, of the last run only.
+//! Which keys a start destroys: unnamed ones of the last run only.
 
 use fulgurite_units::PlatterId;
 
@@ -9,7 +9,7 @@ use crate::objects::object::StorageClass;
 use crate::rows::BodyRow;
 use crate::testing;
 
-/// A key in the table, with a body row for it.
+/// Creates a key in the table, and returns a body row for it.
 fn body(ground: &Arc<Ground>) -> BodyRow {
     let row = testing::body_row(LogKind::Online);
     let (_, key_slot) = ground.keys.create(row.body_id).unwrap();
@@ -60,7 +60,7 @@ fn a_catalog_from_a_backup_sweeps_no_keys() {
     drop(ground);
     let copy = testing::dir();
     copy_folder(&dir.path().join("catalog"), &copy.path().join("catalog"));
-    // Two runs go by before the backup comes back.
+    // Two runs pass before the backup is restored.
     let mut made = Vec::new();
     for _ in 0..2 {
         let ground = testing::ground(&dir);
@@ -68,7 +68,7 @@ fn a_catalog_from_a_backup_sweeps_no_keys() {
     }
     std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
     copy_folder(&copy.path().join("catalog"), &dir.path().join("catalog"));
-    // Else it would not be opened at all.
+    // With the mark the catalog would not be opened at all.
     std::fs::remove_file(dir.path().join("catalog.mark")).unwrap();
     for start in 0..3 {
         let ground = testing::ground(&dir);
@@ -138,7 +138,7 @@ fn a_destruction_that_failed_is_done_without_a_restart() {
         rows::put(tx, SHREDS, shred.body_id.to_bytes().to_vec(), &shred.key_slot)
     };
     ground.committer.commit_blocking(commit).unwrap();
-    // One under way is its deleter's business.
+    // A destruction in progress is left to its delete.
     finish_failed_shreds(&ground, &mut || {}).unwrap();
     assert!(has_key(&ground, &doomed));
     ground.has_failed_shreds.store(true, Ordering::SeqCst);

@@ -1,8 +1,8 @@
-//! A file whose sync failed once takes nothing more, whoever asks.
+//! A file whose sync failed accepts nothing more, from any caller.
 
 use super::*;
 
-/// A target that takes writes and refuses syncs: no device syncs `/dev/null`.
+/// Returns a target that accepts writes and fails syncs: `/dev/null` cannot be synced.
 fn unsyncable() -> SyncTarget {
     let path = PathBuf::from("/dev/null");
     SyncTarget::new(1, File::options().write(true).open(&path).unwrap(), path)
@@ -32,7 +32,7 @@ fn a_sync_that_nobody_waits_for_is_as_final() {
     let sync = GroupSync::start("test").unwrap();
     bad.write_at(b"before", 0).unwrap();
     sync.begin(vec![bad.clone()]);
-    // Asked behind it, and about nothing: it answers when that was done.
+    // Queued after the others and without targets: it returns when they are done.
     sync.sync_blocking(Vec::new()).unwrap();
     assert!(bad.is_failed());
     assert!(bad.write_at(b"after", 0).is_err() && sync.sync_blocking(vec![bad]).is_err());
@@ -44,7 +44,7 @@ fn a_full_disk_does_not_fail_a_file_and_another_error_does() {
     let full = SyncTarget::new(1, File::options().write(true).open(&full).unwrap(), full);
     assert!(matches!(full.write_at(b"x", 0), Err(ArchiveError::Full { .. })));
     assert!(!full.is_failed());
-    // A file that was opened for reading takes no writes.
+    // A file opened for reading rejects writes.
     let path = PathBuf::from("/dev/zero");
     let broken = SyncTarget::new(1, File::open(&path).unwrap(), path);
     assert!(matches!(broken.write_at(b"x", 0), Err(ArchiveError::Io { .. })));

@@ -1,15 +1,15 @@
-//! Bodies that lie in a tier before their client is answered, so that what is acknowledged does not
-//! hang on the disk of one machine (design note 0034).
+//! Copies bodies to a tier before the client is answered, so that acknowledged objects do not
+//! depend on the disk of one machine (design note 0034).
 //!
 //! ```text
 //! PUT: log synced --> "removals" names the bodies --> put in the tier --> commit --> 200
-//!        commit:  the object is there, "removals" names them no more, and "copies" does, unless
+//!        commit:  the object exists, "removals" no longer names them, and "copies" does, unless
 //!                 the tier is their home
 //! on glass, in its home, deleted: "copies" --> "removals" --> removed
 //! ```
 //!
-//! A crash before the commit leaves what the mover of the tier removes, and an object that was
-//! there before as it was. A put is then as it ever was: staged, queued, brought to its home.
+//! After a crash before the commit, the tier's mover removes the copies, and a previous object is
+//! unchanged. Otherwise a put is as usual: staged, queued, moved to its home.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ use crate::objects::names::ObjectName;
 use crate::rows::{self, BodyRow, COPIES, ObjectRow, REMOVALS};
 use crate::{ArchiveError, Result};
 
-/// Bodies in a tier, of an object that is not committed yet. They stay there while this is kept.
+/// Bodies in a tier, of an object that is not committed yet. They are pinned there until this is
+/// dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Acknowledged {
     tier: Arc<ObjectTier>,
@@ -38,12 +39,12 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Brings the bodies of an object, of parts with their checksums, to the tier at which puts are
-    /// acknowledged. `None` when
-    /// there is no such tier, and for objects that lie online: those have no other home.
+    /// Copies the bodies of an object, given with the checksums of parts, to the tier at which puts
+    /// are acknowledged. `None` if there is no such tier, and for online objects, which have no
+    /// other home.
     ///
     /// # Errors
-    /// `TierUnavailable` when the tier does not take them. What it took is removed later.
+    /// `TierUnavailable` when the tier does not accept them. What it accepted is removed later.
     pub(crate) async fn bring(
         ground: &Arc<Ground>,
         name: &ObjectName,
@@ -86,7 +87,7 @@ impl Acknowledged {
         }
         let mut pins = Vec::with_capacity(bodies.len());
         for (body, _) in bodies {
-            // Parts may have been brought by a completion that failed; all others are new.
+            // A failed completion may have copied its parts already; all other bodies are new.
             pins.push(match object.part_count {
                 Some(_) => tier.pin_again(body.body_id).await,
                 None => tier.pin(body.body_id),
@@ -102,7 +103,7 @@ impl Acknowledged {
         };
         ground.committer.commit(note).await?;
         ground.fail.pass("put-named");
-        // The threads of tiers may wait for a disk; those of clients may not.
+        // Threads of tiers may block on a disk; threads of clients may not.
         let shared = Arc::clone(tier);
         let brought = tier.runtime().spawn(async move {
             let puts = futures::stream::iter(cargoes).map(|cargo| shared.bring(cargo));
@@ -112,7 +113,8 @@ impl Acknowledged {
                 puts.await?;
                 return shared.confirm().await;
             }
-            // Of a bucket it is asked at the same time: it is as far away as sites are.
+            // A bucket is confirmed in parallel: a round trip to it may be as long as to another
+            // site.
             tokio::try_join!(shared.confirm(), puts).map(drop)
         });
         brought
@@ -123,7 +125,7 @@ impl Acknowledged {
         Ok(Self { tier: Arc::clone(tier), bodies, _pins: Arc::new(pins) })
     }
 
-    /// Has rows say that the bodies are there, in the transaction that makes their object.
+    /// Records the copies in the transaction that creates their object.
     pub(crate) fn settle(&self, tx: &mut Transaction<'_>, home: &Home) -> Result<()> {
         let tier = self.tier.name();
         for &body in &self.bodies {

@@ -1,7 +1,7 @@
-//! Bodies that have their sealed entries with them, among their attributes.
+//! Bodies that carry their sealed entries in an attribute.
 //!
-//! A rack keeps small objects in its index alone, and whose index is lost finds its blobs on its
-//! disks: with them comes back what they are, and whose the tier is.
+//! A rack keeps small objects only in its index. If it loses the index it finds its blobs on its
+//! disks again, and these entries tell what they are and which archive owns the tier.
 
 use std::borrow::Cow;
 
@@ -15,12 +15,12 @@ use object_store::{Attribute, Attributes, Error, GetOptions, ObjectStoreExt as _
 use super::{EntryFile, ObjectTier, claim};
 use crate::Result;
 
-/// The attribute of a body that has its entry.
+/// The attribute with a body's entry.
 const ENTRY: Attribute = Attribute::Metadata(Cow::Borrowed("fulgurite-entry"));
 
 impl ObjectTier {
-    /// Whose a tier without its file is, as the first body says that says it. Nothing where the
-    /// file is there, or bodies say nothing.
+    /// Returns the owner of a tier that lost its claim file, according to the first body with an
+    /// entry. `None` if the file exists, or no body has an entry.
     pub(super) async fn owner_by_bodies(&self) -> Result<Option<ArchiveId>> {
         let (store, root) = self.store().await?;
         if !self.has_entries() || store.head(&root.clone().join(claim::FILE)).await.is_ok() {
@@ -35,7 +35,7 @@ impl ObjectTier {
         Ok(None)
     }
 
-    /// The entry that a body has among its attributes, if it can be read.
+    /// Returns the entry in a body's attributes, if it is readable.
     pub(super) async fn carried(&self, body: &Path) -> Result<Option<EntryFile>> {
         if !self.has_entries() {
             return Ok(None);
@@ -50,19 +50,19 @@ impl ObjectTier {
         Ok(found.attributes.get(&ENTRY).and_then(|text| entry(text)))
     }
 
-    /// The attributes that a body is put with.
+    /// Returns the attributes to put a body with.
     pub(super) fn attributes(&self, file: &EntryFile) -> Attributes {
         let entry = self.has_entries().then(|| (ENTRY, text(file)));
         entry.into_iter().collect()
     }
 }
 
-/// An entry as the text that attributes are.
+/// Encodes an entry as text for an attribute.
 fn text(file: &EntryFile) -> String {
     STANDARD.encode(file.encode())
 }
 
-/// None when it is damaged: the entry beside the body may say it.
+/// Decodes it; `None` when it is damaged: the entry beside the body may be intact.
 fn entry(text: &str) -> Option<EntryFile> {
     EntryFile::decode(&STANDARD.decode(text).ok()?).ok()
 }

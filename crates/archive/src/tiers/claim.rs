@@ -1,4 +1,4 @@
-//! Whose tier it is. Two archives in one place would take each other's objects for their own.
+//! Ownership of a tier. Two archives in one place would mistake each other's objects for their own.
 
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
@@ -8,7 +8,7 @@ use fulgurite_units::ArchiveId;
 
 use super::objects::error_text;
 
-/// Name of the file that says it.
+/// Name of the file that states the owner.
 pub(super) const FILE: &str = "fulgurite-tier.json";
 const FORMAT: &str = "fulgurite-tier-1";
 
@@ -19,9 +19,8 @@ struct Claim {
     tier: String,
 }
 
-/// Takes the place for this archive if it was not taken before, and finds that it is its own if
-/// it was. Whoever takes it first writes on the condition that nothing is there, so a store that
-/// does not obey conditions is found out.
+/// Claims the place for this archive, or verifies that this archive claimed it before. The first
+/// claim is a conditional write, so a store that ignores preconditions is detected.
 pub(super) async fn take(
     store: &dyn ObjectStore,
     root: &Path,
@@ -38,7 +37,7 @@ pub(super) async fn take(
             if !is_first {
                 return Ok(());
             }
-            // Left by a try that did not come to the end: conditions were not seen to be obeyed.
+            // Left by an interrupted attempt that had not verified the store's preconditions yet.
         }
         Err(Error::NotFound { .. }) if is_first => {}
         Err(Error::NotFound { .. }) => return Err(not_there()),
@@ -50,7 +49,7 @@ pub(super) async fn take(
         Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
         Err(error) => return Err(error_text(&error)),
     }
-    // Of two that come at once both read what the one wrote.
+    // If two archives come at once, both read what one of them wrote.
     let found = store.get(&path).await.map_err(|error| error_text(&error))?;
     compare(&ours, &found.bytes().await.map_err(|error| error_text(&error))?)?;
     match store.put_opts(&path, PutPayload::from(bytes), create()).await {
@@ -62,7 +61,7 @@ pub(super) async fn take(
     }
 }
 
-/// Finds that the place is still this archive's, who took it.
+/// Verifies that the place still belongs to this archive, which claimed it.
 pub(super) async fn confirm(
     store: &dyn ObjectStore,
     root: &Path,
@@ -78,7 +77,7 @@ pub(super) async fn confirm(
     compare(&ours, &found.bytes().await.map_err(|error| error_text(&error))?)
 }
 
-/// What it means that the file is not there in a tier that was taken.
+/// Returns the error when the file of a claimed tier is missing.
 pub(super) fn not_there() -> String {
     format!(
         "{FILE} is not there, and was: bring the tier back as it was (is its disk mounted?), or \

@@ -1,4 +1,4 @@
-//! What lies beside a body in a tier: which body it is, and its sealed entry.
+//! The file beside a body in a tier: the identity of the body, and its sealed entry.
 //!
 //! ```text
 //! magic       8   "FULGTIER"
@@ -20,12 +20,12 @@ const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 8 + 1 + 16 + 16 + 8 + 8 + 4;
 const CRC_BYTES: usize = 8;
 
-/// What lies beside a body.
+/// The content of the file beside a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFile {
     pub(crate) archive: ArchiveId,
     pub(crate) body: ObjectId,
-    /// Of ciphertext.
+    /// Length of the ciphertext.
     pub(crate) bytes: u64,
     pub(crate) digest: u64,
     pub(crate) sealed: Vec<u8>,
@@ -48,7 +48,7 @@ impl EntryFile {
         out
     }
 
-    /// What these bytes say, or why they say nothing.
+    /// Decodes these bytes, or returns what is wrong with them.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
         let mut rest = bytes;
         if &take::<8>(&mut rest)? != MAGIC {

@@ -1,4 +1,4 @@
-//! A tier of objects at another site as a far library: it keeps platters.
+//! Far libraries: tiers of objects at another site that keep platters.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{ArchiveError, Result};
 
 type PlattersResult<T> = Result<T, PlattersError>;
 
-/// The tiers of the configuration that are far libraries. Without a catalog none takes platters.
+/// Returns the configured tiers that are far libraries. Without a catalog they accept no platters.
 ///
 /// # Errors
 /// `InvalidArgument` when there is no tier of such a name, or too few far libraries.
@@ -49,7 +49,7 @@ pub(crate) fn far_libraries(
 /// A tier that keeps platters.
 struct FarTier {
     tier: Arc<ObjectTier>,
-    /// Who is told that the tier is this archive's before anything is in it.
+    /// Records that the tier belongs to this archive, before anything is stored in it.
     catalog: Option<(Arc<FjallStore>, Arc<Committer>)>,
 }
 
@@ -59,7 +59,7 @@ impl std::fmt::Debug for FarTier {
     }
 }
 
-/// A platter that is put.
+/// A platter to put.
 struct Platter<'a>(ReadPlatter<'a>);
 
 impl Parcel for Platter<'_> {
@@ -67,7 +67,7 @@ impl Parcel for Platter<'_> {
         Ok((self.0)(at, buffer)?)
     }
 
-    /// It is compared when it is there.
+    /// Always succeeds: a platter is compared once it is in the tier.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -82,7 +82,8 @@ fn path(root: &Path, platter: PlatterId) -> Path {
 }
 
 impl FarTier {
-    /// Waits for the store, and says which did not answer. What failed at home is told as it is.
+    /// Waits for the store, and names the library that did not answer. Local failures are returned
+    /// as they are.
     fn ask<T>(&self, work: impl Future<Output = Result<T>>) -> PlattersResult<T> {
         self.tier.wait(work).map_err(|error| {
             if let ArchiveError::TierUnavailable { what, .. } = error {
@@ -121,7 +122,7 @@ impl FarLibrary for FarTier {
             let (store, root) = self.tier.store().await?;
             match store.head(&path(root, platter)).await {
                 Ok(found) => Ok(Some(found.size)),
-                // Of a tier that was taken, and whose disk is not mounted, nothing is known.
+                // If a claimed tier's disk is not mounted, nothing is known about it.
                 Err(Error::NotFound { .. }) if self.tier.was_taken() => {
                     self.tier.confirm().await.map(|()| None)
                 }

@@ -1,7 +1,7 @@
-//! A body of a tier, copied whole into the room of a restore.
+//! Copies a whole body of a tier into the space of a restore.
 //!
-//! All of it is asked for at once, with the time by which it is wanted: a store that orders its own
-//! queue, as a rack does, sees a body and not its stretches. What breaks off goes on where it was.
+//! The whole body is requested at once, with its due time: a store that orders its own queue, as a
+//! rack does, sees the body and not ranges of it. An interrupted read is resumed where it was.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::rows::BodyRow;
 use crate::{ArchiveError, Result};
 
 impl ObjectTier {
-    /// Has a body copied, and `then` told its checksum, or why there is none.
+    /// Copies a body, and calls `then` with its checksum or the error.
     pub(crate) fn fetch(
         self: &Arc<Self>,
         body: BodyRow,

@@ -1,14 +1,14 @@
-//! Bodies move from the staging log to the tier of their object's class, and leave tiers when
-//! nothing names them any more.
+//! Moves bodies from the staging log to the tier that is their home, and removes bodies that
+//! nothing names any more from tiers.
 //!
 //! ```text
-//! PUT commits --> moves: body --(put, read back, commit)--> row says tier; its log bytes are free
-//! DELETE      --> removals: tier, body --(removed)--> row goes
+//! PUT commits --> moves: body --(put, read back, commit)--> row names tier; its log bytes are free
+//! DELETE      --> removals: tier, body --(removed)--> row is deleted
 //! ```
 //!
-//! Each step may be cut short and done again: a body has one name in a tier for ever. Each tier has
-//! a job, which moves and then removes, so that nothing is removed while it is brought. One whose
-//! tier does not answer rests; the others go on.
+//! Each step is idempotent and may be interrupted: a body's name in a tier never changes. Each tier
+//! has a job, which moves and then removes, so that nothing is removed while it is being written. A
+//! job whose tier does not answer backs off; the others go on.
 
 use std::sync::Arc;
 
@@ -29,14 +29,14 @@ use crate::objects::commit::{Retired, account, object_of, rows_in};
 use crate::rows::{self, BODIES, BodyRow, COPIES, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
 use crate::{ArchiveError, Result};
 
-/// Works moves and removals of a tier off.
+/// Processes the moves and removals of a tier.
 #[derive(Debug)]
 pub(crate) struct Mover {
     ground: Arc<Ground>,
     tier: Arc<ObjectTier>,
-    /// It was time for what waits, until nothing does.
+    /// A move was due, and bodies still wait.
     is_moving: bool,
-    /// This run is counted in the tier, or the tier is an older copy.
+    /// This run is recorded in the tier, or the tier is an older copy.
     is_counted: bool,
 }
 
@@ -60,13 +60,13 @@ impl Mover {
         self.tier.name()
     }
 
-    /// Whoever waits for what is moved looks whether it is.
+    /// Notifies tasks that wait for moves that the queue was processed.
     pub(crate) fn tell_looked(&self) {
         self.ground.moves_looked.notify_waiters();
     }
 
-    /// Does the first of what waits; `begins` is told what that is. `false` when nothing waits that
-    /// can be done now.
+    /// Processes the first waiting bodies; calls `begins` with what it does. `false` when nothing
+    /// that waits can be done now.
     pub(crate) fn work(&mut self, begins: &dyn Fn(&'static str)) -> Result<bool> {
         self.ground.check_stopping()?;
         let tier = Arc::clone(&self.tier);
@@ -81,7 +81,7 @@ impl Mover {
         Ok(moved || removed)
     }
 
-    /// Whether what waits is brought now.
+    /// Whether waiting bodies are to be moved now.
     fn is_time(&self) -> Result<bool> {
         if self.is_moving || self.tier.was_urged() {
             return Ok(true);
@@ -94,7 +94,7 @@ impl Mover {
         Ok(self.tier.when().is_due(self.ground.now(), first.arrived, waiting))
     }
 
-    /// Moves the first bodies that wait for a tier; `false` when none does.
+    /// Moves the first bodies that wait for a tier; `false` when there are none.
     fn move_some(&self, tier: &Arc<ObjectTier>, begins: &dyn Fn(&'static str)) -> Result<bool> {
         let view = self.ground.kv.snapshot();
         let range = rows::moves_of(tier.name());
@@ -123,14 +123,14 @@ impl Mover {
             (body.sequence, put)
         });
         let put: Vec<_> = tier.wait(puts.buffer_unordered(tier.bodies_at_once()).collect());
-        // A disk that went away meanwhile left its empty folder, which took them all.
+        // If a disk was unmounted meanwhile, its empty mount point accepted all of them.
         tier.wait(tier.confirm())?;
         self.ground.fail.pass("move-written");
         self.commit(tier, put)?;
         Ok(true)
     }
 
-    /// A body that waits, pinned in its log; none if it was deleted meanwhile.
+    /// Opens a waiting body, pinned in its log; `None` if it was deleted meanwhile.
     fn load(&self, queue: &QueueRow) -> Result<Option<Cargo>> {
         let view = self.ground.kv.snapshot();
         let Some(object) = object_of(&*view, queue)? else { return Ok(None) };
@@ -138,7 +138,7 @@ impl Mover {
         let Some(body) = rows::get::<BodyRow>(&*view, BODIES, &key)? else { return Ok(None) };
         let Some((kind, extents)) = body.log.clone() else { return Ok(None) };
         let reader = self.ground.log(kind).reader(extents);
-        // A delete may have freed the bytes before they were pinned; its row went first.
+        // A delete removes the row first and may have freed the bytes before they were pinned.
         if self.ground.kv.get(BODIES, &key)?.is_none() {
             return Ok(None);
         }
@@ -146,7 +146,7 @@ impl Mover {
         cargo(&self.ground, &entry, &body, reader).map(Some)
     }
 
-    /// Has rows say what became of each body.
+    /// Records the outcome of each body in its rows.
     fn commit(&self, tier: &ObjectTier, put: Vec<(u64, Result<bool>)>) -> Result<()> {
         let mut outcome = Ok(());
         let mut tickets = Vec::new();
@@ -166,7 +166,7 @@ impl Mover {
                 }
             };
             let settle = move |tx: &mut Transaction<'_>| settle(tx, &name, sequence, is_there);
-            // All are handed in before the first answer is waited for, so that they share syncs.
+            // All are submitted before the first result is awaited, so that they share syncs.
             tickets.push(self.ground.committer.submit_blocking(settle));
         }
         for ticket in tickets {
@@ -180,8 +180,7 @@ impl Mover {
         outcome
     }
 
-    /// Removes the first bodies that nothing names any more; `false` when there is none that can
-    /// be removed now.
+    /// Removes the first bodies that nothing names any more; `false` when none can be removed now.
     fn remove_some(&self, tier: &Arc<ObjectTier>, begins: &dyn Fn(&'static str)) -> Result<bool> {
         let range = rows::removals_of(tier.name());
         let found: Vec<(Vec<u8>, u32)> =
@@ -200,13 +199,14 @@ impl Mover {
             }
             self.ground.fail.pass("move-removed");
         }
-        // What is not there is done, but not in the folder of a disk that went away meanwhile.
+        // A missing body counts as removed, but not in the empty mount point of a disk that was
+        // unmounted meanwhile.
         tier.wait(tier.confirm())?;
         let any = !done.is_empty();
         let tier = Arc::clone(tier);
         self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (key, body) in done {
-                // Who brings it again has named it again.
+                // A task that copies it again has named it again.
                 if !tier.is_pinned(body) {
                     tx.delete(REMOVALS, key)?;
                 }
@@ -217,7 +217,7 @@ impl Mover {
     }
 }
 
-/// A body with its sealed entry, as a tier takes it. Its bytes are pinned in their log.
+/// Returns a body with its sealed entry, ready for a tier. Its bytes are pinned in their log.
 pub(super) fn cargo(
     ground: &Ground,
     entry: &Entry,
@@ -225,7 +225,7 @@ pub(super) fn cargo(
     reader: LogReader,
 ) -> Result<Cargo> {
     let secret = ground.keys.load(body.key_slot, body.body_id).map_err(|error| {
-        // Any other error may pass: the key may be read later.
+        // Any other error may be temporary: the key may be readable later.
         let ArchiveError::Corrupt { what } = error else { return error };
         ArchiveError::Corrupt { what: format!("key of staged body {}: {what}", body.body_id) }
     })?;
@@ -240,7 +240,7 @@ pub(super) fn cargo(
     Ok(Cargo { reader, file, kin })
 }
 
-/// Takes a tier for this archive, and has the catalog know it before anything is in it.
+/// Claims a tier for this archive, and records that in the catalog before anything is stored in it.
 pub(super) async fn note_taken(
     (kv, committer): (&FjallStore, &Committer),
     tier: &ObjectTier,
@@ -254,7 +254,7 @@ pub(super) async fn note_taken(
     committer.commit(note).await
 }
 
-/// A body is in its tier: its row says so. What waited for a body that is gone, waits no more.
+/// Records in its row that a body is in its tier. If the body is gone, nothing waits any more.
 fn settle(
     tx: &mut Transaction<'_>,
     tier: &TierName,
@@ -265,7 +265,7 @@ fn settle(
     let key = rows::move_key(tier, sequence);
     let Some(queue) = rows::get::<QueueRow>(tx, MOVES, &key)? else { return Ok(retired) };
     if !is_there {
-        // Whoever deletes an object takes it out of here, too.
+        // A delete removes the body from this queue, too.
         let what = format!(
             "body {} of object {} waits for a tier without staged bytes",
             queue.index, queue.object_id
@@ -294,7 +294,8 @@ fn settle(
     Ok(retired)
 }
 
-/// A body whose staged bytes are damaged waits for an operator, and for the next start.
+/// Sets aside a body whose staged bytes are damaged: it waits for an operator, and for the next
+/// start.
 fn set_aside(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
     let key = rows::move_key(tier, sequence);
     let Some(queue) = rows::get::<QueueRow>(tx, MOVES, &key)? else { return Ok(()) };
@@ -302,7 +303,7 @@ fn set_aside(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result
     leave_moves(tx, tier, sequence)
 }
 
-/// Takes a body out of those that wait for a tier, or out of those set aside.
+/// Removes a body from those that wait for a tier, or from those set aside.
 pub(crate) fn leave_moves(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
     let key = rows::move_key(tier, sequence);
     match rows::get::<QueueRow>(tx, MOVES, &key)? {
@@ -314,7 +315,7 @@ pub(crate) fn leave_moves(tx: &mut Transaction<'_>, tier: &TierName, sequence: u
     }
 }
 
-/// Has a body wait for its tier.
+/// Queues a body for its tier.
 pub(crate) fn enqueue(
     tx: &mut Transaction<'_>,
     tier: &TierName,
@@ -325,7 +326,8 @@ pub(crate) fn enqueue(
     rows::with_totals(tx, |totals| totals.moving_bytes += queue.bytes)
 }
 
-/// A body is not staged any more: the copy of it that it was acknowledged with is removed.
+/// Schedules the removal of the copy with which a body was acknowledged, because it is not staged
+/// any more.
 pub(crate) fn leave_copies(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<()> {
     let key = rows::copy_key(body.body_id);
     let Some(tier) = rows::get::<TierName>(tx, COPIES, &key)? else { return Ok(()) };

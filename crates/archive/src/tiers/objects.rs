@@ -1,4 +1,4 @@
-//! One tier: bodies in, bodies out, bodies away.
+//! One tier of objects: writes, reads and removes bodies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -28,7 +28,7 @@ use crate::limits::{
 use crate::objects::classes::TierName;
 use crate::{ArchiveError, Result};
 
-/// Why a tier does not do what it is asked for.
+/// Why a tier does not serve a request.
 pub(super) struct Refusal(String);
 
 impl From<String> for Refusal {
@@ -43,7 +43,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// What a store says, with every cause that it has not said itself.
+/// Formats a store error with every cause that its message does not contain.
 pub(super) fn error_text(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -57,7 +57,7 @@ pub(super) fn error_text(error: &Error) -> String {
     text
 }
 
-/// What memory of bodies under way is counted in.
+/// Unit of `bringing`, in bytes.
 const BRING_UNIT_BYTES: u64 = 4096;
 
 /// A folder or a bucket with bodies in it.
@@ -67,47 +67,48 @@ pub(crate) struct ObjectTier {
     address: Address,
     archive: ArchiveId,
     runtime: Handle,
-    /// Whether the tier was this archive's before: then it is not made anew.
+    /// Whether the tier belonged to this archive before: then it is not created again.
     was_taken: AtomicBool,
     store: OnceCell<(Arc<dyn ObjectStore>, Path)>,
     claimed: OnceCell<()>,
-    /// How many read each body now, or bring it: what is pinned is not removed.
+    /// Number of current readers and writers of each body; pinned bodies are not removed.
     pinned: Mutex<BTreeMap<ObjectId, usize>>,
-    /// Memory that bodies may take that puts wait for, in units.
+    /// Memory for bodies that puts wait for, in units.
     bringing: Semaphore,
     /// Held while a body is removed.
     removing: tokio::sync::Mutex<()>,
-    /// Bodies whose puts were acknowledged here by this run: they are read back, and not put again.
+    /// Bodies whose puts this run acknowledged here: they are read back, but not uploaded again.
     brought: Mutex<BTreeSet<ObjectId>>,
     when: MoveWhen,
     with_entries: bool,
     restores_at_once: usize,
     bodies_at_once: usize,
-    /// What waits shall be brought now, whatever `when` says.
+    /// Set to move waiting bodies now, whatever `when` says.
     is_urged: AtomicBool,
-    /// Whether its store knows of older copies of itself.
+    /// Whether its store itself detects older copies.
     counts_itself: bool,
-    /// Whether it is an older copy of what it was.
+    /// Whether it is an older copy.
     is_older: AtomicBool,
 }
 
-/// A body of the log on its way to a tier.
+/// A body of the log to be written to a tier.
 #[derive(Debug)]
 pub(super) struct Cargo {
     pub(super) reader: LogReader,
     pub(super) file: EntryFile,
-    /// What it is likely read together with, for a tier whose disks sleep.
+    /// Affinity group: what it is likely to be read together with, for a tier whose disks spin
+    /// down.
     pub(super) kin: Kin,
 }
 
-/// Keeps a body in its tier while somebody reads it or brings it.
+/// Keeps a body in its tier while it is read or written.
 #[derive(Debug)]
 pub(super) struct Pin {
     tier: Arc<ObjectTier>,
     body: ObjectId,
 }
 
-/// A body of the log that is put.
+/// The source of a body that is put.
 struct StagedBody<'a> {
     reader: LogReader,
     file: &'a EntryFile,
@@ -186,42 +187,42 @@ impl ObjectTier {
         &self.when
     }
 
-    /// Bodies that are brought to it at a time.
+    /// Bodies written to it at a time.
     pub(super) const fn bodies_at_once(&self) -> usize {
         self.bodies_at_once
     }
 
-    /// What restores have of it at a time.
+    /// Returns what restores may have in flight from it.
     pub(crate) const fn capacity(&self) -> Capacity {
         Capacity::of_queue(self.restores_at_once)
     }
 
-    /// Whether its store knows of older copies of itself.
+    /// Whether its store itself detects older copies.
     pub(super) const fn counts_itself(&self) -> bool {
         self.counts_itself
     }
 
-    /// Whether it is an older copy: what was brought since is not in it.
+    /// Whether it is an older copy, which lacks bodies that were written since.
     pub(crate) fn is_older(&self) -> bool {
         self.is_older.load(Ordering::SeqCst)
     }
 
-    /// Takes in whether it is one. Whether that is new.
+    /// Sets whether it is an older copy; returns whether that changed.
     pub(super) fn set_older(&self, is_older: bool) -> bool {
         self.is_older.swap(is_older, Ordering::SeqCst) != is_older
     }
 
-    /// Has all that waits now brought there, as if it had waited for long enough.
+    /// Makes the mover write all waiting bodies now, as if they were due.
     pub(crate) fn urge(&self) {
         self.is_urged.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it was urged since this was asked last.
+    /// Returns whether `urge` was called since the last call.
     pub(super) fn was_urged(&self) -> bool {
         self.is_urged.swap(false, Ordering::SeqCst)
     }
 
-    /// Whether bodies have their entries with them.
+    /// Whether bodies carry their entries.
     pub(super) const fn has_entries(&self) -> bool {
         self.with_entries
     }
@@ -230,7 +231,7 @@ impl ObjectTier {
         &self.runtime
     }
 
-    /// Waits for what a store is asked. Not for threads that run tasks.
+    /// Blocks on a request to the store. Not for threads that run async tasks.
     pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
@@ -244,12 +245,12 @@ impl ObjectTier {
         Pin { tier: Arc::clone(self), body }
     }
 
-    /// Whether somebody reads a body or brings it.
+    /// Whether a body is being read or written.
     pub(super) fn is_pinned(&self, body: ObjectId) -> bool {
         self.pinned().contains_key(&body)
     }
 
-    /// Pins a body that may have been brought before; not while it is just being removed.
+    /// Pins a body that may have been written before; waits while a body is being removed.
     pub(super) async fn pin_again(self: &Arc<Self>, body: ObjectId) -> Pin {
         let _no_removal = self.removing.lock().await;
         self.pin(body)
@@ -259,16 +260,16 @@ impl ObjectTier {
         self.brought.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A body whose put was acknowledged here need not be put again.
+    /// Records that the put of a body was acknowledged here, so that it is not uploaded again.
     pub(super) fn note_brought(&self, body: ObjectId) {
         let mut brought = self.brought();
-        // What does not fit is put twice.
+        // A body that does not fit in the set is uploaded twice.
         if brought.len() < TIER_BROUGHT_MAX {
             brought.insert(body);
         }
     }
 
-    /// The store, and where in it the tier begins.
+    /// Returns the store, and the path of the tier in it.
     pub(super) async fn store(&self) -> Result<(&dyn ObjectStore, &Path)> {
         let open = || async {
             match &self.address {
@@ -290,17 +291,17 @@ impl ObjectTier {
         ArchiveError::TierUnavailable { tier: self.name.to_string(), what: what.into().0 }
     }
 
-    /// Something is not as the rows say.
+    /// Creates the error for something that differs from its row.
     pub(super) fn other(&self, path: &Path, what: &str) -> ArchiveError {
         ArchiveError::Corrupt { what: format!("{path} in tier \"{}\" {what}", self.name) }
     }
 
-    /// What a store's refusal means for something that a row says is there, with so many bytes.
+    /// Interprets a store error for a file that has `bytes` bytes according to a row.
     pub(super) async fn lost(&self, path: &Path, bytes: u64, error: Error) -> ArchiveError {
         let Ok((store, _)) = self.store().await else { return self.unavailable(error) };
         match store.head(path).await {
             Ok(found) if found.size < bytes => self.other(path, "is cut short"),
-            // Of an empty folder, as before its disk is mounted, nothing is lost.
+            // The empty mount point of an unmounted disk does not mean a loss.
             Err(Error::NotFound { .. }) => match self.confirm().await {
                 Ok(()) => self.other(path, "is not there, and was confirmed"),
                 Err(error) => error,
@@ -309,17 +310,18 @@ impl ObjectTier {
         }
     }
 
-    /// Whether the tier was this archive's before.
+    /// Whether the tier belonged to this archive before.
     pub(super) fn was_taken(&self) -> bool {
         self.was_taken.load(Ordering::SeqCst)
     }
 
-    /// Whether it may be an empty folder from one moment to the next.
+    /// Whether it can become an empty mount point at any moment.
     pub(super) const fn may_be_unmounted(&self) -> bool {
         matches!(self.address, Address::Directory(_))
     }
 
-    /// Makes sure that the tier is this archive's. Asked of the store until it said so once.
+    /// Verifies that this archive owns the tier. The store is asked until it has confirmed that
+    /// once.
     pub(super) async fn claim(&self) -> Result<()> {
         let take = || async {
             let (store, root) = self.store().await?;
@@ -339,15 +341,15 @@ impl ObjectTier {
         self.claimed.get_or_try_init(take).await.copied()
     }
 
-    /// Makes sure that the tier is still there: what was claimed may be unmounted since.
+    /// Verifies that the tier is still there: its disk may have been unmounted since the claim.
     pub(super) async fn confirm(&self) -> Result<()> {
         let (store, root) = self.store().await?;
         let confirmed = claim::confirm(store, root, self.archive, self.name.as_str()).await;
         confirmed.map_err(|what| self.unavailable(what))
     }
 
-    /// Brings a body and its entry into the tier and does not read them back. Both at once: of a
-    /// put that was not acknowledged nothing has to be whole.
+    /// Writes a body and its entry without reading them back. In parallel, because a put that is
+    /// not acknowledged need not be complete.
     pub(super) async fn bring(&self, cargo: Cargo) -> Result<()> {
         let Cargo { reader, file, kin } = cargo;
         let _room = self.room(file.bytes).await;
@@ -356,15 +358,15 @@ impl ObjectTier {
         tokio::try_join!(self.put_body(reader, &file, kin), put_entry).map(drop)
     }
 
-    /// Waits for the memory that a body takes on its way there.
+    /// Waits for the memory that a body needs while it is written.
     async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
         let most = ((TIER_PARTS_AT_ONCE + 1) * TIER_PART_BYTES) as u64;
         let units = bytes.min(most).div_ceil(BRING_UNIT_BYTES);
-        // Nobody closes it.
+        // Nobody closes the semaphore.
         self.bringing.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await.ok()
     }
 
-    /// Has a body and its entry in the tier, read back.
+    /// Ensures that a body and its entry are in the tier, and reads them back.
     pub(super) async fn move_in(&self, cargo: Cargo) -> Result<()> {
         let body = cargo.file.body;
         if self.brought().contains(&body) {
@@ -383,8 +385,7 @@ impl ObjectTier {
         self.put(cargo).await
     }
 
-    /// Brings a body and its entry into the tier and reads both back. Again after a crash it does
-    /// the same.
+    /// Writes a body and its entry and reads both back. Idempotent after a crash.
     async fn put(&self, cargo: Cargo) -> Result<()> {
         let Cargo { reader, file, kin } = cargo;
         self.put_body(reader, &file, kin).await?;
@@ -408,7 +409,7 @@ impl ObjectTier {
         self.put_parcel(&body_path(root, file.body), file.bytes, labels, &mut body).await
     }
 
-    /// Reads back what was written: the log's copy goes on the word of this.
+    /// Reads back what was written: the log's copy is freed on this evidence.
     async fn check(&self, file: &EntryFile, entry: &Bytes) -> Result<()> {
         let differs = |what: &str| {
             let body = file.body;
@@ -428,7 +429,7 @@ impl ObjectTier {
         }
     }
 
-    /// Reads a body and its entry whole, and says what of them is not as the row says.
+    /// Reads a body and its entry whole, and returns an error if either differs from the row.
     pub(super) async fn verify(&self, body: ObjectId, bytes: u64, digest: u64) -> Result<()> {
         let (store, root) = self.store().await?;
         let path = entry_path(root, body);
@@ -453,7 +454,7 @@ impl ObjectTier {
         }
     }
 
-    /// A stretch of a body's ciphertext.
+    /// Reads a range of a body's ciphertext.
     pub(super) async fn read(&self, body: ObjectId, range: Range<u64>) -> Result<Bytes> {
         let (wanted, end) = (range.end - range.start, range.end);
         let (store, root) = self.store().await?;
@@ -468,8 +469,8 @@ impl ObjectTier {
         Err(self.other(&path, "is cut short"))
     }
 
-    /// Takes a body and its entry away if `is_named` says that it is still to be removed; `false`
-    /// while somebody reads it or brings it. What is not there is done.
+    /// Removes a body and its entry if `is_named` returns that it is still to be removed; `false`
+    /// while it is read or written. A missing body counts as removed.
     pub(super) async fn remove(
         &self,
         body: ObjectId,
@@ -479,12 +480,12 @@ impl ObjectTier {
         if self.is_pinned(body) {
             return Ok(false);
         }
-        // A put that was under way when this was looked for may have been acknowledged since.
+        // A put in progress when the list was read may have been acknowledged since.
         if !is_named()? {
             return Ok(true);
         }
         self.brought().remove(&body);
-        // The entry first: a body without one is named by nothing.
+        // The entry first: a body without an entry is named by nothing.
         let (store, root) = self.store().await?;
         for path in [entry_path(root, body), body_path(root, body)] {
             match store.delete(&path).await {
@@ -495,10 +496,10 @@ impl ObjectTier {
         Ok(true)
     }
 
-    /// All that is in the tier, for a recovery; of an entry that says nothing why it does not.
+    /// Returns everything in the tier, for a recovery; for an unreadable entry the reason.
     pub(crate) fn contents(&self) -> Result<Vec<Result<InTier, String>>> {
         self.wait(async {
-            // The empty folder of a disk that is not mounted holds nothing, and says so as well.
+            // The empty mount point of an unmounted disk would look like an empty tier.
             if let Err(error) = self.confirm().await
                 && self.owner_by_bodies().await? != Some(self.archive)
             {
@@ -545,7 +546,7 @@ impl ObjectTier {
     }
 }
 
-/// Bytes and checksum of what lies at `path`.
+/// Returns length and checksum of the file at `path`.
 async fn crc_of(store: &dyn ObjectStore, path: &Path) -> object_store::Result<(u64, u64)> {
     let mut stream = store.get_opts(path, read_back()).await?.into_stream();
     let (mut crc, mut bytes) = (cipher_crc(), 0);
@@ -565,22 +566,22 @@ fn entry_path(root: &Path, body: ObjectId) -> Path {
     root.clone().join("bodies").join(format!("{body}.entry"))
 }
 
-/// A body of a tier, as its entry says it.
+/// A body of a tier, according to its entry.
 #[derive(Debug)]
 pub(crate) struct InTier {
     pub(crate) file: EntryFile,
-    /// Of the body that is there, if one is.
+    /// Length of the stored body, if it exists.
     pub(crate) bytes: Option<u64>,
 }
 
-/// A read of nobody but the archive, which compares what it finds.
+/// Options of a read by which the archive verifies its own writes.
 fn read_back() -> GetOptions {
     let mut extensions = Extensions::new();
     extensions.insert(ReadBack);
     GetOptions { extensions, ..GetOptions::default() }
 }
 
-/// What a store whose disks sleep may go by, and others pass over.
+/// Returns hints for stores whose disks spin down; others ignore them.
 fn extensions(kin: Kin) -> Extensions {
     let mut extensions = Extensions::new();
     extensions.insert(kin);

@@ -1,4 +1,4 @@
-//! Bytes that are put into a store in parts, as they are read.
+//! Multipart puts of bytes that are read as they are sent.
 
 use bytes::Bytes;
 use object_store::path::Path;
@@ -10,18 +10,18 @@ use super::ObjectTier;
 use crate::Result;
 use crate::limits::{TIER_PART_BYTES, TIER_PARTS_AT_ONCE};
 
-/// What is put.
+/// The source of a put.
 pub(super) trait Parcel: Send {
     /// Fills `buffer` from byte `at`. Called in order, each byte once. May block.
     fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// Whether all that was read is what it should be; asked behind the last byte, before anything
-    /// of it can be seen in the store.
+    /// Verifies everything that was read. Called after the last byte, before any of it becomes
+    /// visible in the store.
     fn check(&self) -> Result<()>;
 }
 
 impl ObjectTier {
-    /// Puts so many bytes at `path`: all of them, or nothing.
+    /// Puts `bytes` bytes at `path`, all or nothing.
     pub(super) async fn put_parcel(
         &self,
         path: &Path,
@@ -76,7 +76,8 @@ async fn read_part(parcel: &mut dyn Parcel, at: u64, left: u64) -> Result<Bytes>
     Ok(Bytes::from(buffer))
 }
 
-/// Ends an upload that will not be whole. Its error would hide the one that ended it.
+/// Aborts an incomplete upload. An error of the abort is only logged, because it would hide the
+/// cause.
 async fn give_up(upload: WriteMultipart) {
     if let Err(error) = upload.abort().await {
         tracing::warn!(%error, "an upload to a tier was not taken back; the store has its parts");

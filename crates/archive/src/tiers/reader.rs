@@ -1,4 +1,4 @@
-//! A body of a tier, read in stretches.
+//! Reads a body of a tier range by range.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::objects::Pin;
 use crate::Result;
 use crate::limits::TIER_WINDOW_BYTES;
 
-/// A body of a tier, opened for reading: it stays there until this goes.
+/// A body of a tier opened for reading; it stays in the tier until this is dropped.
 #[derive(Debug)]
 pub(crate) struct TierReader {
     tier: Arc<ObjectTier>,
     body: ObjectId,
-    /// Of all ciphertext.
+    /// Length of the whole ciphertext.
     bytes: u64,
-    /// What was fetched last, and where it begins.
+    /// The last range fetched, with its offset.
     window: (u64, Bytes),
     _pin: Pin,
 }
@@ -28,7 +28,8 @@ impl TierReader {
         Self { tier, body, bytes, window: (0, Bytes::new()), _pin: pin }
     }
 
-    /// Fills `buffer` from byte `offset`. Waits for the store: not for threads that run tasks.
+    /// Fills `buffer` from byte `offset`. Blocks on the store: not for threads that run async
+    /// tasks.
     pub(crate) fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let end = offset + buffer.len() as u64;
         let (start, window) = &self.window;

@@ -1,14 +1,14 @@
-//! Which run a tier was used by last: by that an older copy of a directory or bucket is known.
+//! Records the last run that used a tier, which identifies older copies of a directory or bucket.
 //!
 //! ```text
 //! <url>/fulgurite-tier-run     the number of the run, which the archive counts
 //! meta/tier-run <name>         the same, in the catalog, after it
 //! ```
 //!
-//! A tier that says less than the catalog is an older copy: bodies that were brought since are not
-//! in it. It stays one until the newer copy is back, or all bodies were read whole
-//! (`admin verify`). Not of stores that know of older copies of themselves, as the rack, tomes and
-//! sites do.
+//! A tier whose number is below the catalog's is an older copy: it lacks bodies that were written
+//! since. It counts as one until the newer copy is restored, or all bodies were verified (`admin
+//! verify`). This is not used for stores that detect older copies themselves, as the rack, tomes
+//! and sites do.
 
 use fulgurite_catalog::Transaction;
 use object_store::{Error, ObjectStoreExt as _, PutPayload};
@@ -18,10 +18,10 @@ use crate::Result;
 use crate::ground::Ground;
 use crate::rows;
 
-/// Name of the file that says it.
+/// Name of the file with the run.
 const FILE: &str = "fulgurite-tier-run";
 
-/// Counts this run in a tier, once, unless it is an older copy.
+/// Records this run in a tier, once, unless the tier is an older copy.
 pub(super) async fn count(ground: &Ground, tier: &ObjectTier) -> Result<()> {
     let known = rows::tier_run(&*ground.kv, tier.name())?;
     if read(tier).await? >= known {
@@ -39,7 +39,7 @@ pub(super) async fn count(ground: &Ground, tier: &ObjectTier) -> Result<()> {
     Ok(())
 }
 
-/// The tier has all that the catalog says: it is no older copy, and knows of this run.
+/// Records this run in a tier that has everything the catalog names, and is no older copy.
 pub(super) async fn settle(ground: &Ground, tier: &ObjectTier) -> Result<()> {
     let (store, root) = tier.store().await?;
     let path = root.clone().join(FILE);
@@ -55,7 +55,7 @@ pub(super) async fn settle(ground: &Ground, tier: &ObjectTier) -> Result<()> {
     Ok(())
 }
 
-/// The run that the tier says; 0 when it says none.
+/// Returns the run stored in the tier; 0 if there is none.
 async fn read(tier: &ObjectTier) -> Result<u64> {
     let (store, root) = tier.store().await?;
     let found = match store.get(&root.clone().join(FILE)).await {
@@ -64,6 +64,6 @@ async fn read(tier: &ObjectTier) -> Result<u64> {
         Err(error) => Err(error),
     };
     let bytes = found.map_err(|error| tier.unavailable(error))?;
-    // What is none says nothing.
+    // Invalid content counts as none.
     Ok(String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! From a configured address to what speaks with the store behind it.
+//! Creates the client of a store from a configured address.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,34 +22,34 @@ use crate::objects::classes::TierName;
 use crate::tiers::MoveWhen;
 use crate::{ArchiveError, Result};
 
-/// A tier of objects, as it is configured.
+/// Configuration of a tier of objects.
 #[derive(Clone, Default)]
 pub struct TierOptions {
     /// `file:///folder`, `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix`.
     pub url: String,
-    /// What else the store needs to know, under the names that the crate `object_store` has for it
-    /// (`aws_endpoint`, `aws_region`, `aws_access_key_id`, ...). Environment variables of these
-    /// names, in capitals, say what is not here.
+    /// Further options of the store, named as in the crate `object_store` (`aws_endpoint`,
+    /// `aws_region`, `aws_access_key_id`, ...). Environment variables with these names in capitals
+    /// are the defaults.
     pub options: BTreeMap<String, String>,
-    /// Certificates (PEM) that are believed besides those of the system.
+    /// Certificates (PEM) to trust besides those of the system.
     pub ca: Option<PathBuf>,
-    /// The store itself, where the program brings one of its own (docs/design/adding-a-tier.md).
-    /// Then nothing is built from the rest, and `url` only names it.
+    /// A store that the program itself provides (docs/design/adding-a-tier.md). The other options
+    /// are not used then, and `url` is only a name.
     pub store: Option<Arc<dyn ObjectStore>>,
-    /// When staged bodies are brought to it.
+    /// When staged bodies are moved to it.
     pub when: MoveWhen,
-    /// Whether bodies have their sealed entries among their attributes, too. Not every store takes
-    /// so many bytes of them.
+    /// Whether bodies also carry their sealed entries in an attribute. Not every store accepts
+    /// attributes of that size.
     pub with_entries: bool,
-    /// Bodies that are brought to it at a time; 0 for the usual number. More where a put waits for
-    /// something other than the machine.
+    /// Bodies written to it at a time; 0 for the default. A higher number helps if puts wait for
+    /// something other than the CPU or disk here.
     pub bodies_at_once: usize,
-    /// Restores of each retrieval that it is asked for at a time; 0 for the usual number.
+    /// Restores of each retrieval class that it is sent at a time; 0 for the default.
     pub restores_at_once: usize,
 }
 
 impl fmt::Debug for TierOptions {
-    /// Without the values, among which secrets are.
+    /// Leaves out the values, because some are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.options.keys().collect();
         let Self { url, ca, store, .. } = self;
@@ -62,16 +62,16 @@ impl fmt::Debug for TierOptions {
     }
 }
 
-/// Where a tier is.
+/// The location of a tier.
 #[derive(Debug)]
 pub(super) enum Address {
-    /// In a store, from this path on. Nothing was asked of it yet.
+    /// A store, and a path in it. It has not been contacted yet.
     Bucket(Arc<dyn ObjectStore>, Path),
-    /// A directory, which need not be there now.
+    /// A directory, which need not exist now.
     Directory(PathBuf),
 }
 
-/// What a configuration means.
+/// Resolves a configuration.
 pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address> {
     let refuse = |why: String| ArchiveError::InvalidArgument {
         what: format!("tier \"{name}\" at \"{}\": {why}", options.url),
@@ -96,7 +96,7 @@ pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address>
         return Err(refuse("it names no bucket".to_owned()));
     }
     let client = client_options(options).map_err(refuse)?;
-    // Options of the connection are replaced as a whole: the configured ones come behind.
+    // Client options replace each other as a whole, so the configured ones are applied last.
     let store: object_store::Result<Arc<dyn ObjectStore>> = match scheme {
         "s3" => configured(
             AmazonS3Builder::from_env().with_client_options(client).with_bucket_name(bucket),
@@ -127,7 +127,7 @@ pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address>
     Ok(Address::Bucket(store, prefix))
 }
 
-/// What writes to a directory and syncs it, folders included. It is made if it may be.
+/// Opens a directory as a store that syncs files and folders. Creates it if `may_create`.
 pub(super) fn directory(
     path: &std::path::Path,
     may_create: bool,
@@ -139,7 +139,7 @@ pub(super) fn directory(
     Ok(Arc::new(store.with_fsync(true)))
 }
 
-/// The builder with every option that is configured.
+/// Applies all configured options to a builder.
 fn configured<B, K: FromStr<Err = object_store::Error>>(
     builder: B,
     options: &TierOptions,
@@ -162,7 +162,8 @@ fn client_options(options: &TierOptions) -> std::result::Result<ClientOptions, S
     Ok(found.into_iter().fold(client, ClientOptions::with_root_certificate))
 }
 
-/// Short: whoever asks a tier comes again, and says meanwhile which one does not answer.
+/// Retries are short: callers retry with backoff themselves, and report meanwhile which tier does
+/// not answer.
 fn retry() -> RetryConfig {
     let retry_timeout = Duration::from_secs(TIER_TRIES_SECONDS);
     RetryConfig { max_retries: TIER_TRIES_MAX, retry_timeout, ..RetryConfig::default() }

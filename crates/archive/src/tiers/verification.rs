@@ -1,7 +1,7 @@
-//! Bodies in tiers, read whole once more: a part of `admin verify`.
+//! Verifies bodies in tiers by reading them whole: a part of `admin verify`.
 //!
-//! What is wrong is named and left as it is. Nothing else has these bytes, so there is nothing to
-//! mend it with; whoever has the store's own copies may bring one back.
+//! Damage is reported and left as it is. Nothing else has these bytes, so they cannot be repaired
+//! here; an operator may restore the store's own backup.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedInTier, VerifiedTier};
 use crate::{ArchiveError, Result};
 
-/// A body in a tier, and the object that it is of.
+/// A body in a tier, with its object.
 struct Confirmed {
     tier: TierName,
     bucket: String,
@@ -30,8 +30,8 @@ struct Confirmed {
     body: BodyRow,
 }
 
-/// Reads every body that a tier has confirmed. Of a tier that does not answer no more is read.
-/// Blocks.
+/// Verifies every body that was moved to a tier. A tier that does not answer is skipped from then
+/// on. Blocks.
 pub(crate) fn verify_all(ground: &Ground, progress: &Arc<Progress>) -> Result<Vec<VerifiedTier>> {
     let mut part = progress.part();
     let mut before = 0;
@@ -63,7 +63,7 @@ pub(crate) fn verify_all(ground: &Ground, progress: &Arc<Progress>) -> Result<Ve
 fn verify(ground: &Ground, found: Confirmed, report: &mut VerifiedTier) -> Result<()> {
     let Confirmed { tier, bucket, key, row_key, body } = found;
     let read = ground.tiers.get(&tier).and_then(|tier| {
-        // What is deleted while it is read stays until this was.
+        // The pin keeps a body that is deleted meanwhile until it was read.
         let _pin = tier.pin(body.body_id);
         if rows::get::<BodyRow>(&*ground.kv, BODIES, &row_key)?.is_none() {
             return Ok(false);
@@ -91,7 +91,7 @@ fn verify(ground: &Ground, found: Confirmed, report: &mut VerifiedTier) -> Resul
     Ok(())
 }
 
-/// Bytes of all bodies in tiers; none where no object is in one.
+/// Returns the bytes of all bodies in tiers; `None` if tiers have no objects.
 pub(crate) fn bytes_of_all(ground: &Ground) -> Result<Option<u64>> {
     if rows::totals(&*ground.kv)?.objects_in_tiers == 0 {
         return Ok(None);
@@ -104,7 +104,7 @@ pub(crate) fn bytes_of_all(ground: &Ground) -> Result<Option<u64>> {
     Ok(Some(bytes))
 }
 
-/// Names every body that a tier has confirmed, a page of rows at a time.
+/// Calls `each` for every body that was moved to a tier, reading a page of rows at a time.
 fn each_body(ground: &Ground, mut each: impl FnMut(Confirmed) -> Result<()>) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     loop {

@@ -1,4 +1,4 @@
-//! What waits for tiers of objects: which tiers, since when, and until it is there.
+//! Bodies that wait for tiers of objects: for which tiers, since when, and waiting for their moves.
 
 use fulgurite_catalog::{FjallStore, KeyRange, KeyValue as _, ReadView};
 use fulgurite_units::UnixTime;
@@ -10,7 +10,7 @@ use crate::objects::commit::rows_in;
 use crate::rows::{self, MOVES, QueueRow};
 use crate::status::WaitingTier;
 
-/// The tiers that something waits for, each with when the first of that came.
+/// Returns the tiers that bodies wait for, each with the arrival of the first body.
 pub(crate) fn waiting(kv: &FjallStore, tiers: &Tiers) -> Result<Vec<WaitingTier>> {
     let view = kv.snapshot();
     let mut waiting = Vec::new();
@@ -27,18 +27,19 @@ fn first_of(view: &dyn ReadView, range: &KeyRange) -> Result<Option<UnixTime>> {
     Ok(first.first().map(|(_, row)| row.arrived))
 }
 
-/// Returns when all that waits now is in its tier, deleted or set aside. It is brought at once.
+/// Waits until every body that waits now is in its tier, deleted or set aside. They are moved
+/// immediately.
 pub(crate) async fn until_moved(ground: &Ground) -> Result<()> {
     let begun = ground.now();
     loop {
-        // From here on a look of a tier's job is not missed.
+        // Registered before the check, so that no notification is missed.
         let looked = ground.moves_looked.notified();
         ground.check_stopping()?;
         let waiting = waiting(&ground.kv, &ground.tiers)?;
         if waiting.iter().all(|tier| tier.since > begun) {
             return Ok(());
         }
-        // A try that failed forgot that it was asked for.
+        // A failed attempt has cleared the flag.
         ground.tiers.iter().for_each(|tier| tier.urge());
         looked.await;
     }

@@ -1,40 +1,39 @@
-//! When staged bodies are brought to a tier: at once, or when it has time for them.
+//! When staged bodies are moved to a tier: immediately, or when it has time for them.
 //!
-//! Disks that sleep are woken for many bodies together, at low load (Pelican, OSDI 2014, section
-//! 3: writes are staged, and what is beneath decides when they come).
+//! Disks are spun up for many bodies together, at low load (Pelican, OSDI 2014, section 3: writes
+//! are staged, and the layer below decides when they are written).
 
 use std::fmt;
 use std::sync::Arc;
 
 use fulgurite_units::{ByteCount, Duration, UnixTime};
 
-/// When bodies that wait for a tier begin to be brought there. Once begun it goes on until none
-/// waits.
+/// When moves of waiting bodies to a tier begin. Once begun, they continue until none waits.
 #[derive(Clone, Debug, Default)]
 pub enum MoveWhen {
-    /// As they come.
+    /// As they arrive.
     #[default]
     AtOnce,
-    /// When the tier is calm and the first waits for `calm_age`; or, calm or not, when it waits for
-    /// `age`, or so many bytes do.
+    /// When the tier is calm (lightly loaded) and the first body has waited for `calm_age`; or, in
+    /// any case, when it has waited for `age`, or `bytes` wait.
     Waits {
-        /// How long the first waits while the tier is calm.
+        /// How long the first body waits for a calm tier.
         calm_age: Duration,
-        /// How long it waits at most.
+        /// Maximum wait of the first body.
         age: Duration,
-        /// Plain bytes that wait at most, for all tiers together.
+        /// Maximum plaintext bytes waiting, for all tiers together.
         bytes: ByteCount,
         /// Whether the tier is calm.
         calm: Calm,
     },
 }
 
-/// Tells whether a tier is calm. Asks nothing that takes time.
+/// A callback that returns whether a tier is calm (lightly loaded). It must return immediately.
 #[derive(Clone)]
 pub struct Calm(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Calm {
-    /// What tells it.
+    /// Wraps a callback.
     pub fn new(is_calm: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_calm))
     }
@@ -47,8 +46,7 @@ impl fmt::Debug for Calm {
 }
 
 impl MoveWhen {
-    /// Whether bodies begin to be brought, of which the first came `since` and all have so many
-    /// bytes.
+    /// Whether moves are due, given the arrival of the first body and the bytes of all that wait.
     pub(super) fn is_due(&self, now: UnixTime, since: UnixTime, waiting: ByteCount) -> bool {
         match self {
             Self::AtOnce => true,
@@ -87,7 +85,7 @@ mod tests {
         is_calm.store(true, Ordering::SeqCst);
         assert!(!is_due(9, 999), "others may come to go along");
         assert!(is_due(10, 1));
-        // A clock that was put back waits anew, and no more.
+        // A clock that was set back only restarts the wait.
         assert!(!when.is_due(
             UnixTime::from_millis(0),
             UnixTime::from_millis(5000),

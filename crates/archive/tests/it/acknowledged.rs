@@ -1,4 +1,4 @@
-//! Puts that are acknowledged at a tier: what was answered outlives the machine that answered.
+//! Puts that are acknowledged at a tier: acknowledged objects survive the loss of the machine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,8 +27,8 @@ use tokio::sync::RwLock;
 use crate::harness::{Client, config, key, noise};
 use crate::tiers::moved;
 
-/// An archive whose puts are acknowledged at the tier "sites", a directory. STANDARD lies in it,
-/// GLACIER on glass, `GLACIER_IR` in another directory.
+/// An archive whose puts are acknowledged at the tier "sites", a directory. The home of STANDARD is
+/// that tier, of GLACIER glass, of `GLACIER_IR` another directory.
 struct Yard {
     client: Client,
     clock: ManualClock,
@@ -68,7 +68,7 @@ impl Yard {
         Self { client, clock, sites: dirs[1].path().join("sites"), config, dirs }
     }
 
-    /// Names of bodies in the tier that have their entry.
+    /// Returns the names of bodies in the tier that have an entry.
     fn at_sites(&self) -> BTreeSet<String> {
         let Ok(found) = fs::read_dir(self.sites.join("bodies")) else {
             return BTreeSet::new();
@@ -78,7 +78,7 @@ impl Yard {
         names.iter().filter_map(|name| name.strip_suffix(".entry")).map(str::to_owned).collect()
     }
 
-    /// Waits until so many bodies are in the tier, and so many objects staged.
+    /// Waits until this many bodies are in the tier, and this many objects staged.
     async fn until(&self, bodies: usize, staged: u64) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
@@ -88,13 +88,13 @@ impl Yard {
             }
             let at_sites = self.at_sites();
             assert!(std::time::Instant::now() < deadline, "{at_sites:?} and {found} staged");
-            // What is to be removed waits for the next look of its tier's job.
+            // Removals wait for the next run of the tier's job.
             self.clock.advance(JOB_TICK);
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 
-    /// An upload of two parts.
+    /// Uploads an object in two parts.
     async fn put_parts(&self, name: &str, class: StorageClass, parts: [&[u8]; 2]) {
         let Client { archive, bucket } = &self.client;
         let (name, meta) = (key(name), ObjectMeta::default());
@@ -112,7 +112,8 @@ impl Yard {
         archive.complete_upload(bucket, &name, upload, listed, condition, None).await.unwrap();
     }
 
-    /// The machine is lost: its keys are kept elsewhere, and all else is made anew of the tiers.
+    /// Simulates the loss of the machine: its keys are stored elsewhere, and everything else is
+    /// rebuilt from the tiers.
     async fn on_another_machine(&self) -> (Client, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys");
@@ -146,7 +147,7 @@ async fn what_was_answered_lies_at_the_tier_and_leaves_it_when_it_is_home() {
     yard.client.archive.delete(&yard.client.bucket, &key("deleted")).await.unwrap();
     yard.until(3, 2).await;
 
-    // The tier is the home of one, and another tier that of another.
+    // The tier is the home of the first, and another tier the home of the second.
     put("sites", StorageClass::Standard).await;
     assert_eq!(yard.at_sites().len(), 4);
     put("warm", StorageClass::GlacierIr).await;
@@ -167,7 +168,7 @@ async fn what_was_answered_lies_at_the_tier_and_leaves_it_when_it_is_home() {
 #[tokio::test]
 async fn what_was_brought_is_read_back_and_not_put_again() {
     let yard = Yard::open().await;
-    // Larger than a part, so that it takes a while to be read back.
+    // Larger than a part, so that reading it back takes a while.
     yard.client.put("one", StorageClass::Standard, &noise(1, LARGE)).await.unwrap();
     let [body] = Vec::from_iter(yard.at_sites()).try_into().unwrap();
     let made = |name: &str| {
@@ -202,12 +203,12 @@ async fn a_tier_that_is_away_refuses_puts_and_nothing_is_half_done() {
             assert!(matches!(refused, Err(ArchiveError::TierUnavailable { .. })), "{refused:?}");
         }
         if leaves_empty_folder {
-            // Nothing was written beside a disk that is not mounted.
+            // Nothing was written to the mount point of an unmounted disk.
             fs::remove_dir(&yard.sites).unwrap();
         }
         fs::rename(&away, &yard.sites).unwrap();
     }
-    // What was there is there, and a name that was not acknowledged is not.
+    // Earlier objects are still there, and an unacknowledged one is not.
     yard.clock.advance(TIER_REST + TIER_REST);
     assert_eq!(yard.client.get("sites", None).await.unwrap(), noise(1, 70_000));
     let missing = yard.client.get("new", None).await;
@@ -231,7 +232,7 @@ async fn what_was_answered_outlives_the_machine() {
     yard.put_parts("parts", StorageClass::DeepArchive, [&noise(5, 6 << 20), b"end"]).await;
     yard.client.archive.delete(&yard.client.bucket, &key("deleted")).await.unwrap();
 
-    // As it is at this moment, whatever waits to be moved or removed.
+    // At this moment, whatever waits to be moved or removed.
     let (client, _dir) = yard.on_another_machine().await;
     assert_eq!(client.get("at home", None).await.unwrap(), noise(3, 70_000));
     let parts = [noise(5, 6 << 20), b"end".to_vec()].concat();
@@ -273,16 +274,16 @@ async fn a_recovery_keeps_copies_of_what_is_staged_and_removes_the_others() {
     yard.client.archive.stop().await.unwrap();
 }
 
-/// A store in memory that waits where its test wants it to, and may forget the first bodies that
-/// are put into it and say that it has them.
+/// A store in memory that blocks where its test wants it to. It may lose the first bodies put into
+/// it and still acknowledge them.
 #[derive(Debug, Default)]
 struct Gated {
     inside: InMemory,
     forgets: AtomicUsize,
-    /// Bodies that wait to be put, or were.
+    /// Bodies whose put has arrived, including blocked ones.
     came: AtomicUsize,
     puts: RwLock<()>,
-    /// Bodies and entries that wait to be removed, or were.
+    /// Bodies and entries whose removal has arrived, including blocked ones.
     going: Arc<AtomicUsize>,
     removals: Arc<RwLock<()>>,
 }
@@ -350,7 +351,8 @@ impl ObjectStore for Gated {
     }
 }
 
-/// An archive that acknowledges puts at a gated store. `class` lies in it.
+/// Configures an archive that acknowledges puts at a gated store, which is also the home of
+/// `class`.
 fn at_gate(data: &std::path::Path, store: &Arc<Gated>, class: StorageClass) -> ArchiveConfig {
     let mut config = config(data);
     let name = TierName::new("gated").unwrap();
@@ -361,7 +363,7 @@ fn at_gate(data: &std::path::Path, store: &Arc<Gated>, class: StorageClass) -> A
     config
 }
 
-/// Waits for something that others do.
+/// Waits for a condition that other tasks fulfill.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !is_so() {
@@ -382,13 +384,13 @@ async fn what_is_not_read_back_is_put_once_more_before_staging_frees_it() {
     client.archive.stop().await.unwrap();
 }
 
-/// Of the last list of what is to be removed, some is acknowledged before its turn comes.
+/// Some bodies on the last list of removals are acknowledged before their turn comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_acknowledged_while_others_are_removed_stays() {
     const PUTS: usize = 8;
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::<Gated>::default();
-    // Of a class that goes to glass: what is put lies at the gated store as a copy alone.
+    // GLACIER goes to glass: its bodies are only copies at the gated store.
     let client = Client::open(at_gate(dir.path(), &store, StorageClass::GlacierIr)).await;
     client.put("old", StorageClass::Glacier, &noise(0, 7000)).await.unwrap();
     let no_puts = store.puts.write().await;
@@ -404,7 +406,7 @@ async fn what_is_acknowledged_while_others_are_removed_stays() {
         .collect();
     let all_came = || store.came.load(Ordering::SeqCst) == before + PUTS;
     until("all puts are under way", all_came).await;
-    // A removal that waits has the bodies of those puts on its list, as far as they come behind.
+    // A blocked removal has the bodies of those puts on its list, as far as they come after it.
     client.archive.delete(&client.bucket, &key("old")).await.unwrap();
     until("a removal waits", || store.going.load(Ordering::SeqCst) > 0).await;
     drop(no_puts);
@@ -418,7 +420,7 @@ async fn what_is_acknowledged_while_others_are_removed_stays() {
         assert!(std::time::Instant::now() < deadline, "the old one is removed");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    // Another round of the job, and another removal after it.
+    // Another run of the job, and another removal after it.
     client.put("last", StorageClass::Glacier, &noise(0, 7000)).await.unwrap();
     client.archive.delete(&client.bucket, &key("last")).await.unwrap();
     while bodies().await > 2 * PUTS {
@@ -429,7 +431,7 @@ async fn what_is_acknowledged_while_others_are_removed_stays() {
     client.archive.stop().await.unwrap();
 }
 
-/// A client that does not hear in time completes its upload once more.
+/// A client that times out completes its upload a second time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_that_is_completed_twice_at_once_is_one_object_at_the_tier() {
     let (dir, store) = (tempfile::tempdir().unwrap(), Arc::<Gated>::default());
@@ -460,7 +462,7 @@ async fn an_upload_that_is_completed_twice_at_once_is_one_object_at_the_tier() {
     let (first, second) = (complete(), complete());
     let came = || store.came.load(Ordering::SeqCst);
     until("one is under way", || came() > 0).await;
-    // The other has time to come as well, and does not.
+    // The second one has enough time to arrive as well, and does not.
     let both = until("both are under way", || came() > 1);
     tokio::time::timeout(std::time::Duration::from_millis(500), both).await.unwrap_err();
     drop(no_puts);
@@ -471,7 +473,7 @@ async fn an_upload_that_is_completed_twice_at_once_is_one_object_at_the_tier() {
     client.archive.stop().await.unwrap();
     drop(client);
 
-    // What the tier says of it is one object.
+    // The tier has entries for one object only.
     let lost = tempfile::tempdir().unwrap();
     fs::create_dir(lost.path().join("platters")).unwrap();
     fs::rename(dir.path().join("keys"), lost.path().join("keys")).unwrap();

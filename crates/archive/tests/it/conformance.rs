@@ -1,4 +1,4 @@
-//! The suite of `object_store` itself, over stores that a tier can be.
+//! The conformance suite of `object_store`, on stores that can serve as a tier.
 
 use object_store::integration as suite;
 use object_store::local::LocalFileSystem;
@@ -6,8 +6,8 @@ use object_store::{Error, ObjectStore};
 
 use crate::toy_tier::Drawer;
 
-/// All of the suite that is asked of every store, each of an empty one. `compares` says whether it
-/// writes on the condition of an entity tag, which no tier asks for.
+/// Runs the tests that apply to every store, each on an empty one. `compares` is whether it
+/// supports conditional writes on an entity tag, which tiers do not need.
 async fn conforms<T: ObjectStore>(new: impl Fn() -> T, compares: bool) {
     suite::put_get_delete_list(&new()).await;
     suite::get_opts(&new()).await;
@@ -28,7 +28,7 @@ async fn conforms<T: ObjectStore>(new: impl Fn() -> T, compares: bool) {
 #[tokio::test]
 async fn a_directory_conforms() {
     let dir = tempfile::tempdir().unwrap();
-    // As a tier has it: synced, folders included.
+    // Configured as for a tier: synced, folders included.
     let new = || {
         let folder = tempfile::tempdir_in(dir.path()).unwrap().keep();
         LocalFileSystem::new_with_prefix(folder).unwrap().with_fsync(true)

@@ -1,4 +1,5 @@
-//! Damaged restored copies: found by GET, by RestoreObject and by verify, dropped, and made again.
+//! Damaged restored copies: detected by GET, by RestoreObject and by verify, dropped, and restored
+//! again.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use fulgurite_archive::{ArchiveError, Progress, RestoreOutcome, StorageClass};
 
 use crate::harness::{Client, config, key, noise};
 
-/// What becomes of the restored log while the archive does not run.
+/// Damage to the restored log while the archive is stopped.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     Bit,
@@ -28,7 +29,7 @@ fn harm(data: &Path, how: Harm) {
     for path in segments {
         match how {
             Harm::Bit => {
-                // Everywhere behind its header, so that each object's copy is hit.
+                // Everywhere after its header, so that each object's copy is hit.
                 let mut bytes = std::fs::read(&path).unwrap();
                 bytes.iter_mut().skip(100).step_by(1000).for_each(|byte| *byte ^= 1);
                 std::fs::write(&path, bytes).unwrap();
@@ -39,7 +40,8 @@ fn harm(data: &Path, how: Harm) {
     }
 }
 
-/// An archive with two objects on glass, restored, whose copies were harmed while it was down.
+/// Returns an archive with two restored objects on glass, whose copies were damaged while it was
+/// stopped.
 async fn harmed(data: &Path, how: Harm) -> (Client, Vec<(&'static str, Vec<u8>)>) {
     let client = Client::open(config(data)).await;
     let bodies = vec![("a", noise(1, 90_000)), ("b", noise(2, 90_000))];
@@ -91,7 +93,7 @@ async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
             assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Accepted, "{how:?}");
             client.restored(name).await.unwrap();
             assert!(client.get(name, None).await.unwrap() == *body, "{how:?}: {name} differs");
-            // A good copy is extended.
+            // An intact copy is extended.
             assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Extended);
         }
         client.archive.stop().await.unwrap();
@@ -113,7 +115,7 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
         client.restore(name).await.unwrap();
         client.restored(name).await.unwrap();
     }
-    // Those made anew are good and stay.
+    // The copies restored again are intact and stay.
     let progress = Arc::<Progress>::default();
     let report = client.archive.verify(None, &progress).await.unwrap();
     assert_eq!((report.copies, report.copies_damaged), (2, 0));
@@ -122,7 +124,7 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     let files: u64 = files.map(|name| dir.path().join(name).metadata().unwrap().len()).sum();
     let (done, total) = progress.bytes();
     assert_eq!(done, total);
-    // A platter's file ends with a record behind its tracks; each frame of a copy has a tag.
+    // A platter file ends with a record after its tracks; each frame of a copy has a tag.
     let (records, frames) = (1024 * platters.len() as u64, 2 * 2);
     assert_eq!(total, files - records + 2 * 90_000 + 16 * frames);
     for (name, body) in &bodies {

@@ -1,5 +1,5 @@
-//! Redundancy platters at other sites: what they bring back, and what becomes of them when a site
-//! is away, or this one is lost.
+//! Redundancy platters at other sites: what can be restored from them, and what happens when a site
+//! is unavailable, or this one is lost.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,14 +18,15 @@ use crate::harness::{Client, config, files, noise, tiny_geometry};
 
 const SITES: [&str; 2] = ["oslo", "turin"];
 
-/// An archive with two far libraries, whose clock stands still.
+/// An archive with two far libraries and a manual clock.
 struct Sites {
     client: Client,
     clock: ManualClock,
     dir: tempfile::TempDir,
 }
 
-/// Sets of `information` and three platters, of which the last `away` go to other sites.
+/// Configures sets of `information` and three redundancy platters, of which the last `away` go to
+/// other sites.
 fn configured(dir: &std::path::Path, information: u16, away: u16) -> ArchiveConfig {
     let mut config = config(&dir.join("data"));
     let geometry = Geometry { set_information_platters: information, ..tiny_geometry() };
@@ -46,7 +47,7 @@ impl Sites {
         Self { client, clock, dir }
     }
 
-    /// Ends the archive; its folders stay.
+    /// Stops the archive and keeps its folders.
     async fn stop(self) -> tempfile::TempDir {
         let Self { client, dir, .. } = self;
         client.archive.stop().await.unwrap();
@@ -57,7 +58,7 @@ impl Sites {
         files(&self.dir.path().join("data/platters"))
     }
 
-    /// Information platters of this place.
+    /// Returns the information platters at this site.
     fn information(&self) -> Vec<PathBuf> {
         let is_information = |path: &PathBuf| {
             let platter = PlatterReader::open(fs::read(path).unwrap(), None, &NoFaults).unwrap();
@@ -71,7 +72,7 @@ impl Sites {
         if folder.exists() { files(&folder) } else { Vec::new() }
     }
 
-    /// Waits until each site has so many platters, and so many wait for it.
+    /// Waits until each site has this many platters, and this many wait for it.
     async fn until(&self, expected: [(u64, u64); 2]) -> Status {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
@@ -87,7 +88,7 @@ impl Sites {
         }
     }
 
-    /// Waits until what does not go as it should is as expected.
+    /// Waits until the degraded state is as expected.
     async fn degraded(&self, is_expected: impl Fn(&[String]) -> bool) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !is_expected(&self.client.archive.degraded()) {
@@ -97,7 +98,7 @@ impl Sites {
         }
     }
 
-    /// The folder of a site goes away, or comes back.
+    /// Makes the folder of a site unavailable or available.
     fn set_away(&self, site: &str, is_away: bool) {
         let (here, away) = (self.dir.path().join(site), self.dir.path().join("away"));
         let (from, to) = if is_away { (here, away) } else { (away, here) };
@@ -122,7 +123,7 @@ async fn recovered(config: &ArchiveConfig) -> RecoverReport {
     tokio::task::spawn_blocking(recover).await.unwrap().unwrap()
 }
 
-/// An object for each of so many information platters.
+/// Puts one object per information platter.
 async fn put(client: &Client, platters: u64) {
     for at in 0..platters {
         let body = noise(at, 60_000);
@@ -153,7 +154,7 @@ async fn platters_at_other_sites_bring_back_what_is_lost_at_home() {
     let report = sites.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
     assert_eq!(report.platters.len(), before, "those that are away are read as well");
     assert!(report.platters.iter().all(|platter| platter.error.is_none()), "{report:?}");
-    // One redundancy platter is at home: with two more of home lost, the sites are needed.
+    // One redundancy platter is at home: if two more are lost at home, the sites are needed.
     for platter in &sites.information()[..3] {
         fs::remove_file(platter).unwrap();
     }
@@ -180,7 +181,7 @@ async fn a_site_that_is_away_is_waited_for_and_told() {
     let away: Vec<&String> = away.collect();
     assert!(matches!(&away[..], [why] if why.contains("oslo")), "{away:?}");
     assert!(!sites.dir.path().join("oslo").exists(), "nothing is made where a tier was");
-    // What is at home is enough for what is lost there, and nobody waits for the site.
+    // The platters at home suffice for what is lost there, and nothing waits for the site.
     fs::remove_file(&sites.information()[0]).unwrap();
     restore(&sites.client, 8).await;
     sites.set_away("oslo", false);

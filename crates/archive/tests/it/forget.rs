@@ -1,4 +1,5 @@
-//! Names, user metadata and ETags of what was deleted leave every file of the data directory.
+//! Names, user metadata and ETags of deleted objects are purged from every file of the data
+//! directory.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,11 +9,11 @@ use fulgurite_archive::{BodyClaim, ObjectMeta, StorageClass, UploadOptions};
 
 use crate::harness::{Client, config, key, noise, options};
 
-/// A text that is in no file by chance.
+/// A text that no file contains by chance.
 const NAME: &str = "tasniem-4711";
 const VALUE: &str = "quodlibet-0815";
 
-/// The files below `path` that hold one of `traces`, with the trace.
+/// Returns the files below `path` that contain one of `traces`, with the trace.
 fn finds(path: &Path, traces: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).unwrap() {
@@ -21,7 +22,7 @@ fn finds(path: &Path, traces: &[String]) -> Vec<String> {
             found.extend(finds(&path, traces));
             continue;
         }
-        // A file may go while it is looked for.
+        // A file may be removed during the search.
         let Ok(content) = std::fs::read(&path) else { continue };
         for trace in traces {
             if content.windows(trace.len()).any(|window| window == trace.as_bytes()) {
@@ -47,7 +48,7 @@ async fn put_named(client: &Client, name: &str, class: StorageClass, seed: u64) 
     writer.finish(None).await.unwrap().etag
 }
 
-/// Begins an upload under the name, with a part or without, and drops it.
+/// Starts an upload under the name, with or without a part, and aborts it.
 async fn abort_named(client: &Client, name: &str, has_part: bool) {
     let (archive, bucket, name) = (&client.archive, &client.bucket, key(name));
     let options = UploadOptions {
@@ -66,7 +67,7 @@ async fn abort_named(client: &Client, name: &str, has_part: bool) {
     archive.abort_upload(bucket, &name, upload).await.unwrap();
 }
 
-/// Waits until the archive says that nothing is left to forget.
+/// Waits until the archive reports that nothing is left to purge.
 async fn forgotten(client: &Client) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while client.archive.status().await.unwrap().has_names_to_forget {
@@ -87,11 +88,11 @@ async fn what_was_deleted_is_in_no_file_after_the_stated_time() {
     for (number, class) in (2..).zip(classes) {
         traces.push(put_named(&client, &format!("{NAME}/{number}"), class, number).await);
     }
-    // One goes to glass, where its name is sealed under its own key, and comes back as a copy.
+    // One goes to glass, where its name is sealed under its own key, and is restored as a copy.
     client.archive.seal().await.unwrap();
     client.restore(&format!("{NAME}/4")).await.unwrap();
     client.restored(&format!("{NAME}/4")).await.unwrap();
-    // One is overwritten: its metadata and ETag go, and its name with the object that follows.
+    // One is overwritten: its metadata and ETag go at once, and its name with the next object.
     put_named(&client, &format!("{NAME}/2"), StorageClass::Standard, 9).await;
     for number in 2..5 {
         let name = key(&format!("{NAME}/{number}"));
@@ -104,7 +105,7 @@ async fn what_was_deleted_is_in_no_file_after_the_stated_time() {
     client.archive.stop().await.unwrap();
     drop(client);
 
-    // A start does at once what the run before it left; what comes later waits for its time.
+    // A start purges what the previous run left at once; later deletions wait for their time.
     config.space.forget_within = fulgurite_units::Duration::from_millis(200);
     let client = Client::open(config.clone()).await;
     forgotten(&client).await;

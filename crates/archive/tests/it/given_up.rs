@@ -1,4 +1,4 @@
-//! Restores that cannot succeed: they end, are seen, and begin again when they are asked for again.
+//! Restores that cannot succeed: they end, are reported, and start again on a new request.
 
 use fulgurite_archive::{
     Archive, ArchiveError, BucketName, ManualClock, RestoreOutcome, RestoreState, StorageClass,
@@ -8,7 +8,7 @@ use fulgurite_units::{Duration, UnixTime};
 use crate::harness::{Client, key, noise};
 use crate::tiers::{Place, moved, wait};
 
-/// An object in a tier, read after a restore; the file of its body.
+/// Puts an object into a tier with reads after a restore; returns the file of its body.
 async fn archived(place: &Place, clock: &ManualClock) -> (Client, std::path::PathBuf) {
     let archive = Archive::open_with_clock(place.config(), clock.clock()).await.unwrap();
     let bucket = BucketName::new("vault").unwrap();
@@ -53,7 +53,7 @@ async fn a_restore_of_damaged_bytes_ends_and_is_seen() {
     let refused = client.get("one", None).await.unwrap_err();
     assert!(matches!(refused, ArchiveError::NotRestored { .. }), "{refused}");
 
-    // It is tried again when it is asked for again, and not before.
+    // It is retried on a new request, and not before.
     std::fs::write(&file, &kept).unwrap();
     clock.advance(Duration::from_secs(7200));
     assert_eq!(restore_state(&client).await, None);

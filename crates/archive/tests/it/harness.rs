@@ -31,7 +31,7 @@ pub(crate) fn tiny_geometry() -> Geometry {
     }
 }
 
-/// The configuration of a test archive in `data`.
+/// Returns the configuration of a test archive in `data`.
 pub(crate) fn config(data: &Path) -> ArchiveConfig {
     let config = bench_support::config(data.to_owned()).unwrap();
     ArchiveConfig {
@@ -42,14 +42,14 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
     }
 }
 
-/// Bytes that repeat for a seed and do not compress.
+/// Returns reproducible, incompressible bytes for a seed.
 pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut buffer = vec![0; bytes];
     Seed::new(seed).child(b"noise").stream().fill(&mut buffer);
     buffer
 }
 
-/// All files below `path`, in order.
+/// Returns all files below `path`, sorted.
 pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).unwrap() {
@@ -65,16 +65,16 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     try_copy(from, to).unwrap();
 }
 
-/// The same of a folder whose files come and go: a copy of one moment, as a kill leaves it. `to` is
-/// not there yet.
+/// The same for a folder whose files change: a consistent copy, as a kill would leave it. `to` must
+/// not exist.
 ///
-/// An archive at rest writes as well: the catalog compacts its tables after each start, and then
-/// replaces the lists of them, without a word in its journal. So every file is read again after the
-/// last one was copied. No file becomes what it was before, so when all are as they were copied,
-/// that is what was there at the moment between.
+/// Even an idle archive writes: after each start the catalog compacts its tables and then replaces
+/// their lists, which does not appear in its journal. So every file is read again after the last
+/// one was copied. No file returns to an earlier content, so if all are as they were copied, that
+/// was the state at the moment in between.
 pub(crate) fn copy_of_moment(from: &Path, to: &Path) {
     for _ in 0..100 {
-        // A file that goes meanwhile is a change as well.
+        // A file that disappears meanwhile is a change as well.
         if try_copy(from, to).is_ok() && is_same(from, to).unwrap_or(false) {
             return;
         }
@@ -120,7 +120,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// Short names for what a client does.
+/// Short methods for client operations.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) archive: Archive,
@@ -184,7 +184,7 @@ impl Client {
         self.archive.restore(&self.bucket, &key(name), request).await
     }
 
-    /// Waits until the copy is there, or the restore reports an error; which of the two.
+    /// Waits until the copy is readable, or the restore reports an error, and returns which.
     pub(crate) async fn restored(&self, name: &str) -> Result<(), String> {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while std::time::Instant::now() < deadline {

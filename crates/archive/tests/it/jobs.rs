@@ -1,4 +1,4 @@
-//! What jobs do and when, by a clock that the test turns.
+//! What jobs do and when, on a clock that the test advances.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::harness::{Client, config, key, noise};
 
 const BEGUN: u64 = 1_767_609_000_250;
 
-/// An archive whose clock stands still.
+/// Opens an archive with a manual clock.
 async fn open(config: ArchiveConfig) -> (ManualClock, Client) {
     let clock = ManualClock::at(UnixTime::from_millis(BEGUN));
     let archive = Archive::open_with_clock(config, clock.clock()).await.unwrap();
@@ -25,7 +25,7 @@ fn job(status: &Status, name: &str) -> JobStatus {
     status.jobs.iter().find(|job| job.name == name).unwrap().clone()
 }
 
-/// Waits until a status is so.
+/// Waits until the status fulfills a condition.
 async fn until(client: &Client, what: &str, is_so: impl Fn(&Status) -> bool) -> Status {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
@@ -58,7 +58,7 @@ async fn every_job_is_shown_with_what_it_did() {
     client.archive.seal().await.unwrap();
     restored(&client, "a").await;
     let one = client.archive.locate(&client.bucket, &key("a")).await.unwrap()[0].platter;
-    // Two orders at a time are both answered.
+    // Two simultaneous orders both get a reply.
     let progress = [Arc::default(), Arc::default()];
     let all = client.archive.verify(None, &progress[0]);
     let (all, one) = tokio::join!(all, client.archive.verify(one, &progress[1]));
@@ -83,7 +83,7 @@ async fn every_job_is_shown_with_what_it_did() {
         let shown = job(&status, name);
         assert_eq!((shown.runs, shown.last_run), (1, at(BEGUN, JOB_TICK)), "{name}");
     }
-    // The copies, each platter, and the one that was asked for.
+    // The copies, each platter, and the one that was requested alone.
     assert_eq!(job(&status, "verifying").runs, all.platters.len() as u64 + 2);
     assert_eq!(job(&status, "expiring").runs, 0);
     assert!(status.jobs.iter().all(|job| job.trouble.is_none() && job.failures == 0));
@@ -100,14 +100,14 @@ async fn a_copy_expires_at_its_time_and_not_before() {
     let (clock, client) = open(config).await;
     client.put("a", StorageClass::DeepArchive, &noise(1, 3_000)).await.unwrap();
     restored(&client, "a").await;
-    // Days end at midnight: the first whole one behind this moment ends here.
+    // Days end at midnight: the first full day after this moment ends here.
     let day_ms = day.as_nanos() / 1_000_000;
     let left = Duration::from_millis((BEGUN + day_ms).div_ceil(day_ms) * day_ms - BEGUN);
     let almost = Duration::from_nanos(left.as_nanos() - 1_000_000);
     clock.advance(almost);
     client.get("a", None).await.unwrap();
     clock.advance(Duration::from_millis(1));
-    // It may have looked at the moment before, and be at it still: then it looks with a later tick.
+    // It may still be running from the moment before; then it runs again at a later tick.
     let status = until(&client, "the copy goes", |status| {
         let is_gone = status.restored_objects == 0;
         if !is_gone {

@@ -1,5 +1,5 @@
-//! The library under a live archive: its decisions can be played again, and what it cannot bring
-//! comes from the other platters of the set.
+//! The library under a live archive: its decisions can be replayed, and platters that it cannot
+//! bring are reconstructed from others of the set.
 
 use std::path::Path;
 

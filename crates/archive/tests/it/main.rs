@@ -1,4 +1,4 @@
-//! The archive through its public face, on real files.
+//! The archive through its public API, on real files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "tests look until what they await is so")]

@@ -1,5 +1,5 @@
-//! Archives at the fidelities of the medium: what is verified is in the catalog, sector by sector,
-//! and bytes come back.
+//! Archives at each fidelity of the medium: verification results are in the catalog, sector by
+//! sector, and objects can be restored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ async fn lost_sectors_are_written_down_one_by_one() {
     client.archive.seal().await.unwrap();
     let places = client.archive.locate(&client.bucket, &key("a")).await.unwrap();
     let platter = places[0].platter.unwrap();
-    // What sealing found is there before anybody asked for more.
+    // The results of sealing are stored before any further verification.
     let sealed = found(&client, platter).await;
     let mut failed = 0;
     for report in client.archive.verify(None, &Arc::default()).await.unwrap().platters {
@@ -50,12 +50,12 @@ async fn lost_sectors_are_written_down_one_by_one() {
         failed += report.sectors_failed;
     }
     assert!(failed > 0, "5 % of the sectors are lost");
-    // The medium loses the same sectors each time: the rows were replaced, not added to.
+    // The medium loses the same sectors each time: the rows were replaced, not appended.
     assert_eq!(found(&client, platter).await.tracks, sealed.tracks);
     client.archive.stop().await.unwrap();
     drop(client);
 
-    // A medium that loses none: no track has anything to say.
+    // A medium without losses: no track has results to store.
     config.glass.medium = MediumOptions::perfect(1);
     let client = Client::open(config).await;
     assert_eq!(found(&client, platter).await.tracks, sealed.tracks, "as it was before the restart");
@@ -67,8 +67,8 @@ async fn lost_sectors_are_written_down_one_by_one() {
     client.archive.stop().await.unwrap();
 }
 
-/// Statistics of sectors with up to 3 % of wrong symbols, by the decoder's own account: all but the
-/// worst of them can be decoded.
+/// Writes statistics of sectors with up to 3 % wrong symbols, by the decoder's own estimate: all
+/// but the worst can be decoded.
 fn statistics(path: &Path) {
     let shape = SectorShape::new(64, 64).unwrap();
     let medium = Medium::Birefringent;
@@ -140,7 +140,7 @@ async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
         client.restored(&name).await.unwrap();
         assert!(client.get(&name, None).await.unwrap() == *body);
     }
-    // Every sector says by how much it was read, or that it was lost.
+    // Every sector has its decoding margin, or is recorded as lost.
     for report in client.archive.verify(None, &Arc::default()).await.unwrap().platters {
         let found = found(&client, report.platter).await;
         let sectors: Vec<VerifiedSector> =
@@ -159,7 +159,7 @@ async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
     client.archive.stop().await.unwrap();
 }
 
-/// An archive at `analog` with damage.
+/// Configures an archive at `analog` with damage.
 fn damaged(data: &Path, damage: &str) -> ArchiveConfig {
     let mut config = config(data);
     config.glass.geometry = Geometry::profile("sliver").unwrap();
@@ -178,8 +178,9 @@ fn damaged(data: &Path, damage: &str) -> ArchiveConfig {
     config
 }
 
-/// A layer that the laser lost costs its sector and nothing else. Tracks that are lost whole, more
-/// than their group can give back on any platter of the set, keep their objects staged.
+/// A layer that the laser failed to write loses its sector and nothing else. If whole tracks are
+/// lost, more than their group can reconstruct on any platter of the set, their objects stay
+/// staged.
 #[tokio::test]
 async fn injected_damage_is_found_where_it_is() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Random lives of a small archive, each step held against the reference.
+//! Random histories of a small archive, each step compared with the reference.
 //!
 //! The seed is fixed, so every run is the same; `FULGURITE_MODEL_SEED` and `FULGURITE_MODEL_CASES`
-//! ask for others and for more. A failure prints the shortest list of steps that still fails.
+//! select other seeds and more cases. A failure prints the shortest list of steps that still fails.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -13,8 +13,8 @@ use fulgurite_archive::{
 use crate::world::{Homes, MET, World};
 
 pub(crate) const BUCKETS: [&str; 2] = ["first", "second"];
-/// Few, so that steps meet; with folders, folders that are objects, zero bytes and the last planes
-/// of Unicode.
+/// Few keys, so that steps interact; with folders, folders that are objects, zero bytes and the
+/// last planes of Unicode.
 pub(crate) const KEYS: [&str; 12] = [
     "a",
     "a/",
@@ -31,7 +31,7 @@ pub(crate) const KEYS: [&str; 12] = [
 ];
 const PREFIXES: [&str; 7] = ["", "a", "a/", "a/b", "\u{ff}", "a\u{0}", "nothing"];
 
-/// Where an object is, or could be.
+/// The bucket and key of an object, existing or not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     bucket: usize,
@@ -48,7 +48,7 @@ impl Spot {
     }
 }
 
-/// A body by its size and the seed of its bytes.
+/// A body, given by its size and the seed of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body {
     pub(crate) bytes: usize,
@@ -64,7 +64,7 @@ pub(crate) enum Condition {
     Other,
 }
 
-/// What is wrong with an upload that must leave nothing.
+/// The flaw of an upload that must leave nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Flaw {
     WrongMd5,
@@ -86,7 +86,7 @@ pub(crate) enum Listing {
     WrongChecksum,
 }
 
-/// One step of a life.
+/// One step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     CreateBucket(usize),
@@ -105,7 +105,7 @@ pub(crate) enum Step {
     Advance { hours: u64 },
 }
 
-/// A step of a multipart upload; uploads are told by number, of all there ever were.
+/// A step of a multipart upload; uploads are identified by number, of all that ever existed.
 #[derive(Clone, Debug)]
 pub(crate) enum UploadStep {
     Create(Spot, StorageClass, Option<ChecksumAlgorithm>, bool),
@@ -118,7 +118,7 @@ pub(crate) enum UploadStep {
 }
 
 fn spot() -> impl Strategy<Value = Spot> {
-    // Most steps are about the same few objects, or they would hardly ever meet.
+    // Most steps concern the same few objects; otherwise they would rarely interact.
     let key = prop_oneof![5 => prop::sample::select(vec![0, 2, 7]), 2 => 0..KEYS.len()];
     (prop_oneof![9 => Just(0), 1 => Just(1)], key).prop_map(|(bucket, key)| Spot { bucket, key })
 }
@@ -133,7 +133,7 @@ fn body() -> impl Strategy<Value = Body> {
 }
 
 fn part() -> impl Strategy<Value = Body> {
-    // Now and then a part that may be followed by another.
+    // Occasionally a part large enough to be followed by another.
     prop_oneof![
         20 => body(),
         1 => (0u64..10).prop_map(|seed| Body { bytes: 5 << 20, seed }),
@@ -252,7 +252,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![14 => objects, 6 => upload_step().prop_map(Step::Upload), 3 => world]
 }
 
-/// Makes a condition true or false of what is there.
+/// Makes a condition that holds, or does not, for the current object.
 pub(crate) fn write_condition(condition: Condition, current: Option<&str>) -> WriteCondition {
     let etag =
         |etag: &str| WriteCondition { etag: Some(etag.to_owned()), ..WriteCondition::default() };
@@ -265,7 +265,8 @@ pub(crate) fn write_condition(condition: Condition, current: Option<&str>) -> Wr
     }
 }
 
-/// Answers that enough lives meet; a model that never met one of them would prove little.
+/// Answers that must occur in enough histories; a model that never reached one of them would prove
+/// little.
 const COMMON: [&str; 24] = [
     "BadDigest",
     "BodyTooLong",

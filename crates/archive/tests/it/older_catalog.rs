@@ -1,5 +1,5 @@
-//! A catalog that is older than the archive is not served: nothing that was acknowledged is denied
-//! without a word, and nothing that a crash leaves is taken for one.
+//! A catalog older than the archive is refused, so that the existence of acknowledged objects is
+//! never silently denied; and the state after a crash is never mistaken for one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,14 +16,14 @@ fn mark(data: &Path) -> PathBuf {
     data.join("catalog.mark")
 }
 
-/// The copy `name` of an archive that runs: what a kill would leave at this moment.
+/// The copy `name` of a running archive: what a kill would leave at this moment.
 struct Killed {
     _dir: tempfile::TempDir,
     data: PathBuf,
 }
 
 impl Killed {
-    /// A copy of one moment: a kill takes all files at once.
+    /// Makes a consistent copy: a kill takes all files at once.
     fn of(data: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let to = dir.path().join("data");
@@ -51,7 +51,7 @@ impl Killed {
         }
     }
 
-    /// It does not open, says what to do, and is as it was.
+    /// Asserts that it does not open, states the remedy, and changes nothing.
     async fn refuses(&self, told: &str) {
         let (journal, segments) = (fs::read(self.journal()).unwrap(), self.segments());
         let error = Archive::open(config(&self.data)).await.unwrap_err();
@@ -69,7 +69,7 @@ impl Killed {
         tokio::task::spawn_blocking(work).await.unwrap().unwrap();
     }
 
-    /// It opens, and has these objects of class STANDARD and no others.
+    /// Asserts that it opens, and has exactly these STANDARD objects.
     async fn holds(&self, bodies: &BTreeMap<&str, Vec<u8>>, told: &str) {
         let client = Client::open(config(&self.data)).await;
         let query = fulgurite_archive::ListQuery { limit: 100, ..Default::default() };
@@ -83,7 +83,7 @@ impl Killed {
     }
 }
 
-/// The run and the batches of the later of the two marks (docs/formats/catalog-mark.md).
+/// Returns run and batches of the later of the two marks (docs/formats/catalog-mark.md).
 fn latest_mark(data: &Path) -> (u64, u64) {
     let bytes = fs::read(mark(data)).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -91,7 +91,7 @@ fn latest_mark(data: &Path) -> (u64, u64) {
     marks.map(|at| (word(at + 32), word(at + 40))).max().unwrap()
 }
 
-/// Waits for the only batch that the archive writes by itself, of a run that begins beside
+/// Waits for the only batch that the archive writes by itself, in a run that starts with existing
 /// segments: the mark follows it.
 async fn quiet(data: &Path) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -102,7 +102,7 @@ async fn quiet(data: &Path) {
     }
 }
 
-/// An archive in its second run, killed after each of four puts.
+/// Returns copies of an archive in its second run, killed after each of four puts.
 async fn killed_after_each_put() -> Vec<(Killed, BTreeMap<&'static str, Vec<u8>>)> {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
@@ -126,7 +126,7 @@ async fn killed_after_each_put() -> Vec<(Killed, BTreeMap<&'static str, Vec<u8>>
 async fn no_kill_leaves_a_catalog_that_is_refused() {
     for (killed, bodies) in killed_after_each_put().await {
         killed.holds(&bodies, "killed").await;
-        // Nor does a start that came to nothing.
+        // A start that was killed leaves none either.
         killed.holds(&bodies, "started again").await;
     }
 }
@@ -175,7 +175,7 @@ async fn a_catalog_of_an_earlier_run_is_refused_by_segments_or_the_mark() {
     let by_segments = Killed::of(dir.path());
     fs::remove_file(mark(&by_segments.data)).unwrap();
     by_segments.refuses("by segments").await;
-    // Where they were set aside by a program that did so, too.
+    // The same if an earlier program moved them to the orphans.
     fs::create_dir(by_segments.data.join("orphaned")).unwrap();
     let orphan = by_segments.data.join("orphaned/online-00000000-run-2.seg");
     fs::rename(by_segments.data.join("online/00000000.seg"), orphan).unwrap();
@@ -206,15 +206,16 @@ async fn a_journal_that_lost_batches_is_refused() {
             let salvaged = Killed::of(&last.data);
             salvaged.salvage().await;
             salvaged.holds(&bodies, &told).await;
-            // The file alone is enough: the refused start built nothing on the other.
+            // The journal alone is enough: the refused start wrote nothing based on the damaged
+            // one.
             fs::write(&path, &content).unwrap();
             last.holds(&bodies, &told).await;
         }
     }
 }
 
-/// The one loss that nothing shows when the mark is lost too: what was committed last. Where the
-/// archive wrote a batch of its own before that, the record of the last body shows it.
+/// The one loss that leaves no evidence if the mark is lost too: the last commit. If the archive
+/// wrote a batch of its own before it, the record of the last body is evidence.
 #[tokio::test]
 async fn a_lost_last_batch_looks_like_a_crash_and_is_kept_for_salvage() {
     for _ in 0..20 {
@@ -247,7 +248,7 @@ async fn lost_deletions_are_noticed_by_the_mark() {
     client.archive.stop().await.unwrap();
 }
 
-/// A recovery whose key table forgot the last runs: its catalog is newer than every segment.
+/// A recovery with a key table that lost the last runs: its catalog is newer than every segment.
 #[tokio::test]
 async fn a_recovered_catalog_is_served_beside_segments_of_runs_that_the_keys_forgot() {
     let dir = tempfile::tempdir().unwrap();

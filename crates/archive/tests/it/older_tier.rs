@@ -1,5 +1,5 @@
-//! An older copy of a tier's directory: it is named, nothing of what is left is lost, and the
-//! newer copy, or a verification when what is lost was deleted, ends it.
+//! An older copy of a tier's directory is reported, and nothing that it has is lost. The report
+//! ends when the newer copy is restored, or with a verification once the lost objects are deleted.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ async fn an_older_tier_is_told_until_the_newer_copy_is_back() {
         wait("the older copy to be told", async || is_told(&client).then_some(())).await;
         assert_eq!(client.get("one", None).await.unwrap(), noise(1, 200_000));
         client.get("two", None).await.unwrap_err();
-        // Nothing that is lost is taken for whole.
+        // No lost object is reported as intact.
         let report = client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
         assert_eq!(report.tiers[0].bodies_damaged, 1, "{report:?}");
         assert_eq!(report.tiers[0].damaged[0].key, "two");

@@ -1,4 +1,4 @@
-//! Segments beside catalogs that do not know them: kept, shown, taken back, removed on request.
+//! Segments that the catalog does not know: kept, listed, recovered, removed on request.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -7,8 +7,8 @@ use fulgurite_archive::{Archive, ArchiveError, RecoverOptions, StorageClass};
 
 use crate::harness::{Client, config, copy, noise};
 
-/// An archive with a staged and a STANDARD object, beside a catalog from before both, and nothing
-/// that shows it: no mark, and segments whose headers are damaged. The newer catalog is in
+/// Returns an archive with a staged and a STANDARD object, whose catalog is from before both,
+/// without evidence of that: no mark, and segments with damaged headers. The newer catalog is in
 /// `newer`.
 async fn with_older_catalog(data: &Path) -> Vec<(&'static str, Vec<u8>)> {
     let client = Client::open(config(data)).await;
@@ -47,7 +47,7 @@ async fn a_catalog_from_a_backup_loses_no_segment_and_a_recovery_takes_them_back
     }
     std::fs::remove_dir_all(data.join("catalog")).unwrap();
     std::fs::rename(data.join("newer"), data.join("catalog")).unwrap();
-    // The other was served meanwhile: what either has and the other lacks is put together.
+    // The other catalog was served meanwhile: a salvage merges what either of them lacks.
     let refused = Archive::open(config(data)).await.unwrap_err();
     assert!(refused.to_string().contains("older than the archive"), "{refused}");
     let config_here = config(data);
@@ -82,7 +82,7 @@ async fn orphans_are_described_and_go_only_by_name() {
     }
     client.archive.discard_orphan(orphans[0].file.clone()).await.unwrap();
     assert_eq!(client.archive.orphans().await.unwrap(), orphans[1..]);
-    // A number that an orphan has is given to no other segment.
+    // An orphan's number is not reused.
     client.put("next", StorageClass::Standard, b"bytes").await.unwrap();
     assert!(data.join("online/00000001.seg").exists());
     client.archive.stop().await.unwrap();

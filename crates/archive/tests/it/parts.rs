@@ -1,5 +1,5 @@
-//! Parts of objects: how long they are and what their checksums are, wherever the object lies, and
-//! after everything but the media was lost.
+//! Part lengths and checksums of objects, wherever the object is, and after everything but the
+//! media was lost.
 
 use bytes::Bytes;
 use fulgurite_archive::{
@@ -12,7 +12,7 @@ use crate::tiers::{Place, wait};
 
 const PART: usize = 5 << 20;
 
-/// Puts an object in parts with the numbers 2, 4, 6, ...; what it said of each.
+/// Puts an object in parts with the numbers 2, 4, 6, ...; returns the parts as reported.
 async fn put(client: &Client, name: &str, class: StorageClass, parts: &[usize]) -> Vec<ObjectPart> {
     let (archive, bucket, name) = (&client.archive, &client.bucket, key(name));
     let options = UploadOptions {
@@ -101,7 +101,7 @@ async fn parts_are_read_by_number_and_outlive_the_catalog() {
     for ((name, ..), expected) in OBJECTS.iter().zip(&expected) {
         assert_eq!(parts(&client, name).await, *expected, "{name} after a recovery");
     }
-    // A copy is one part, as it is put whole.
+    // A copy has one part, because it is put whole.
     let options = crate::harness::options(StorageClass::GlacierIr, 0);
     let (from, to) = (key("tier"), key("copy"));
     client.archive.copy((&client.bucket, &from), (&client.bucket, &to), options).await.unwrap();

@@ -1,5 +1,5 @@
-//! What operators are told of objects, and what a platter that is away or a damaged staging segment
-//! does to them.
+//! What operators are shown of objects, and the effects of a missing platter or a damaged staging
+//! segment.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn locate_and_status_follow_an_object_to_its_slot() {
     assert_eq!((staged.residence.as_str(), staged.platter), ("staged", None));
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.objects_online, status.objects_staged), (1, 1));
-    // Headers, entries and pads come to a few hundred bytes a body.
+    // Headers, entries and padding come to a few hundred bytes per body.
     let ciphertext = 1016 + 100_032;
     assert!((ciphertext + 256..ciphertext + 1024).contains(&status.log_bytes));
     assert_eq!(status.staged_bytes, 100_000);
@@ -73,7 +73,7 @@ async fn a_damaged_staged_body_is_kept_and_set_aside() {
     client.archive.stop().await.unwrap();
 }
 
-/// Changes one byte of the only staging segment.
+/// Flips a byte of the only staging segment.
 fn flip(dir: &std::path::Path, at: usize) {
     let segment = dir.join("staging/00000000.seg");
     let mut bytes = std::fs::read(&segment).unwrap();
@@ -97,7 +97,7 @@ async fn a_staged_segment_cut_off_keeps_only_its_own_bodies_from_glass() {
     assert_eq!((damaged.key.as_str(), damaged.bytes), ("b cut off", 50_000));
     assert_eq!((status.staged_bytes, status.objects_staged), (0, 1));
 
-    // It costs no more platters, and what comes after it goes to glass.
+    // It costs no more platters, and later bodies go to glass.
     assert_eq!(client.archive.seal().await.unwrap().sets.len(), 0);
     client.put("c later", StorageClass::DeepArchive, &body).await.unwrap();
     let report = client.archive.seal().await.unwrap();
@@ -117,7 +117,7 @@ async fn a_staged_segment_cut_off_keeps_only_its_own_bodies_from_glass() {
 async fn a_set_of_damaged_bodies_alone_does_not_end_a_seal() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
-    // The first body leaves no room for the second in its set, of 640 KiB with its lists.
+    // The first body leaves no space for the second in its set, of 640 KiB with its lists.
     client.put("a damaged", StorageClass::DeepArchive, &noise(1, 620_000)).await.unwrap();
     client.put("b whole", StorageClass::DeepArchive, &noise(2, 200_000)).await.unwrap();
     flip(dir.path(), 100_000);
@@ -197,7 +197,7 @@ async fn keys_of_platters_not_found_survive_a_recovery_and_the_starts_after_it()
     }
     assert_eq!(recover().await.objects, 1);
     for _ in 0..2 {
-        // Each start sweeps keys of the run before it; the work below gives it the time.
+        // Each start sweeps keys of the previous run; the work below gives it the time.
         let client = Client::open(config(dir.path())).await;
         client.restore("here").await.unwrap();
         client.restored("here").await.unwrap();
@@ -210,7 +210,7 @@ async fn keys_of_platters_not_found_survive_a_recovery_and_the_starts_after_it()
         std::fs::rename(shelf.join(path.file_name().unwrap()), path).unwrap();
     }
     let report = recover().await;
-    // Shredded is only what was deleted.
+    // Only the deleted objects count as shredded.
     assert_eq!((report.objects, report.shredded), (2, 2));
     let client = Client::open(config(dir.path())).await;
     client.restore("away").await.unwrap();

@@ -1,4 +1,4 @@
-//! Objects that are given another class, and go where it goes.
+//! Objects that are moved to another class and its home.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use fulgurite_archive::{
 use crate::harness::{Client, key, noise};
 use crate::tiers::{Place, moved, residence, wait};
 
-/// `STANDARD` is online here, `GLACIER_IR` in the tier, all else on glass.
+/// Opens an archive with `STANDARD` online, `GLACIER_IR` in the tier, everything else on glass.
 async fn open(place: &Place) -> Client {
     let mut config = place.config();
     let cold = config.tiers.keys().next().unwrap().clone();
@@ -66,7 +66,7 @@ async fn an_object_goes_through_all_classes_and_stays_what_it_is() {
         (StorageClass::DeepArchive, Residence::Staged),
         (StorageClass::GlacierIr, Residence::Tier),
     ] {
-        // What is staged for glass is read after a restore as well.
+        // Objects staged for glass can only be read after a restore as well.
         if residence(&client, "a").await == Residence::Staged {
             client.restore("a").await.unwrap();
             client.restored("a").await.unwrap();
@@ -95,7 +95,7 @@ async fn what_cannot_be_read_is_named_and_left_and_all_else_below_the_prefix_goe
     let client = open(&place).await;
     client.put("docs/archived", StorageClass::DeepArchive, &noise(1, 3_000)).await.unwrap();
     client.put("docs/there", StorageClass::GlacierIr, &noise(2, 3_000)).await.unwrap();
-    // More than one page of a listing.
+    // More than one listing page.
     for number in 0..101 {
         client.put(&format!("docs/{number}"), StorageClass::Standard, b"small").await.unwrap();
     }
@@ -147,7 +147,7 @@ async fn an_object_that_was_put_anew_meanwhile_is_another() {
     let (bucket, name) = (&client.bucket, key("a"));
     let refused = client.archive.copy((bucket, &name), (bucket, &name), options()).await;
     assert!(matches!(refused, Err(ArchiveError::PreconditionFailed { .. })), "{refused:?}");
-    // Nor does it come back when it was deleted.
+    // Nor is it recreated after it was deleted.
     client.archive.delete(bucket, &name).await.unwrap();
     let refused = client.archive.put(bucket, &name, options()).await.map(drop);
     assert!(matches!(refused, Err(ArchiveError::PreconditionFailed { .. })), "{refused:?}");

@@ -1,5 +1,5 @@
-//! What a damaged or lost catalog costs: nothing that keys, platters, logs and the rows that still
-//! read can give back, and never a byte of a log.
+//! The cost of a damaged or lost catalog: nothing that keys, platters, logs and readable rows can
+//! restore, and never a byte of a log.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use fulgurite_units::{Seed, UploadId};
 
 use crate::harness::{Client, config, copy, copy_of_moment, files, key, noise};
 
-/// What an archive holds before something happens to its catalog.
+/// The content of an archive before its catalog is damaged.
 struct Held {
     bodies: BTreeMap<String, Vec<u8>>,
     upload: UploadId,
@@ -30,12 +30,12 @@ fn empty_bucket() -> BucketName {
     BucketName::new("empty").unwrap()
 }
 
-/// Objects on glass, staged and `STANDARD`, some deleted, an open upload and an empty bucket.
+/// Puts objects on glass, staged and `STANDARD`, some deleted, an open upload and an empty bucket.
 async fn fill(client: &Client) -> Held {
     let mut bodies = BTreeMap::new();
     for (seed, (prefix, class)) in (0..).zip(CLASSES) {
         for at in 0..4 {
-            // Of an empty body a log holds the entry alone, and glass a place.
+            // An empty body has only an entry in the log, and a location on glass.
             let bytes = if at == 3 { 0 } else { 20_000 };
             let (name, body) = (format!("{prefix} {at}"), noise(seed * 10 + at, bytes));
             client.put(&name, class, &body).await.unwrap();
@@ -69,7 +69,7 @@ async fn fill(client: &Client) -> Held {
     Held { bodies, upload }
 }
 
-/// Everything that is held is there, and nothing more.
+/// Asserts that exactly the expected content is there.
 async fn check(data: &Path, held: &Held, told: &str) {
     let client = Client::open(config(data)).await;
     let query = ListQuery { limit: 1000, ..ListQuery::default() };
@@ -97,7 +97,7 @@ async fn check(data: &Path, held: &Held, told: &str) {
         .await
         .unwrap();
     assert_eq!(parts.1.len(), 2, "{told}");
-    // It goes on: what is staged is sealed, what is deleted goes.
+    // It keeps working: staged objects are sealed, deletes succeed.
     client.archive.seal().await.unwrap();
     client.archive.delete(&client.bucket, &key("staged 0")).await.unwrap();
     client.archive.stop().await.unwrap();
@@ -110,7 +110,7 @@ async fn recover(data: &Path, is_forced: bool) -> Result<RecoverReport, ArchiveE
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// Bytes of all segments, wherever they are.
+/// Returns the bytes of all segments, in logs or orphaned.
 fn segment_bytes(data: &Path) -> u64 {
     let is_segment = |file: &PathBuf| file.extension().is_some_and(|name| name == "seg");
     files(data).iter().filter(|file| is_segment(file)).map(|f| f.metadata().unwrap().len()).sum()
@@ -123,7 +123,7 @@ async fn filled(data: &Path) -> Held {
     held
 }
 
-/// How many flips to try; the environment may ask for more.
+/// Number of flips to try; the environment may raise it.
 fn flip_count() -> u64 {
     std::env::var("FULGURITE_FLIP_COUNT").map_or(6, |count| count.parse().unwrap())
 }
@@ -184,7 +184,7 @@ async fn a_recovery_without_a_catalog_unlinks_no_segment() {
     assert_eq!(segment_bytes(dir.path()), before);
     assert_eq!((report.objects, report.incomplete), (held.bodies.len() as u64, 0), "{report:?}");
     assert_eq!((report.uploads, report.keys_unexplained), (1, 0), "{report:?}");
-    // A bucket with nothing in it is in the catalog alone.
+    // An empty bucket exists only in the catalog.
     let client = Client::open(config(dir.path())).await;
     client.archive.create_bucket(&empty_bucket()).await.unwrap();
     client.archive.stop().await.unwrap();
@@ -192,8 +192,8 @@ async fn a_recovery_without_a_catalog_unlinks_no_segment() {
     check(dir.path(), &held, "no catalog").await;
 }
 
-/// A catalog from the middle of a run is put back: no start serves it, and a recovery finds what
-/// came after it.
+/// A catalog from the middle of a run is restored: no start serves it, and a recovery finds
+/// everything that came after it.
 #[tokio::test]
 async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ async fn a_recovery_that_finds_nothing_changes_nothing() {
     client.archive.stop().await.unwrap();
     drop(client);
     fs::rename(dir.path().join("catalog"), dir.path().join("mislaid")).unwrap();
-    // As if logs were of before records: their bytes say nothing.
+    // As if the logs were from before records: their bytes carry no information.
     for file in files(&dir.path().join("staging")) {
         let bytes = fs::read(&file).unwrap().len();
         fs::write(&file, noise(2, bytes)).unwrap();
@@ -253,7 +253,7 @@ async fn a_lost_identity_is_made_again_from_the_key_table() {
     assert_eq!(fs::read(&path).unwrap(), identity);
 }
 
-/// The two moments at which a recovery that is cut short leaves something.
+/// The two moments at which an interrupted recovery leaves something behind.
 #[tokio::test]
 async fn a_recovery_cut_short_while_it_names_the_catalog_is_finished_or_begun_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -261,11 +261,11 @@ async fn a_recovery_cut_short_while_it_names_the_catalog_is_finished_or_begun_ag
     let data = dir.path();
     let report = recover(data, true).await.unwrap();
     let kept = PathBuf::from(report.catalog_kept.unwrap());
-    // The new one is whole, and the old one has just made room.
+    // The new catalog is complete, and the old one was just moved away.
     fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();
     check(data, &held, "no catalog").await;
     assert!(!data.join("catalog.recovered").exists());
-    // The new one is whole, and the old one is still in its place.
+    // The new catalog is complete, and the old one is still in place.
     fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();
     fs::rename(kept, data.join("catalog")).unwrap();
     let error = recover(data, false).await.unwrap_err();

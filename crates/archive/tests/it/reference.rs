@@ -1,7 +1,7 @@
 //! A reference for the semantics of objects: maps in memory, written to be obviously right.
 //!
-//! It says what each call answers and what is there afterwards. It knows nothing of logs, glass or
-//! rows; of time only what it is told.
+//! It predicts the answer of each call and the state afterwards. It knows nothing of logs, glass or
+//! rows, and of time only what it is given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use md5::{Digest as _, Md5};
 /// A day of restores, in milliseconds.
 pub(crate) const DAY_MS: u64 = 86_400_000;
 
-/// An answer of the reference: a value, or the name of the error.
+/// A predicted answer: a value, or the name of the error.
 pub(crate) type Answer<T> = Result<T, &'static str>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct Object {
     pub(crate) part_count: Option<u32>,
     pub(crate) upload: Option<UploadId>,
     pub(crate) is_on_glass: bool,
-    /// It goes to a tier of objects, sooner or later.
+    /// Its home is a tier of objects, even if it is not there yet.
     pub(crate) is_tiered: bool,
     pub(crate) copied: Copied,
 }
@@ -63,14 +63,14 @@ pub(crate) struct Upload {
     pub(crate) parts: BTreeMap<u32, Part>,
 }
 
-/// A listed part as a client names it.
+/// A part in the list that completes an upload.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     pub(crate) number: u32,
     pub(crate) etag: String,
 }
 
-/// What a page of a listing holds.
+/// The content of a listing page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) keys: Vec<String>,
@@ -78,7 +78,7 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
-/// Everything there is.
+/// The whole state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reference {
     /// Classes whose objects go to a tier of objects.
@@ -103,7 +103,7 @@ fn midnight_after(ms: u64, days: u32) -> u64 {
     (ms + u64::from(days) * DAY_MS).div_ceil(DAY_MS) * DAY_MS
 }
 
-/// First byte and count of a range, if any of the object lies in it.
+/// Resolves a range; an error if no byte of the object lies in it.
 pub(crate) fn slice(range: Option<ByteRange>, bytes: usize) -> Answer<std::ops::Range<usize>> {
     let bytes = bytes as u64;
     let (start, end) = match range {
@@ -130,12 +130,12 @@ impl Object {
         }
     }
 
-    /// As the table of classes has it that nobody changed.
+    /// Whether it is archived under the default table of classes.
     pub(crate) const fn is_archived(&self) -> bool {
         matches!(self.class, StorageClass::Glacier | StorageClass::DeepArchive)
     }
 
-    /// Where it comes to rest.
+    /// Returns where it is once it has been moved.
     pub(crate) const fn residence(&self) -> Residence {
         if self.is_tiered {
             return Residence::Tier;
@@ -180,7 +180,7 @@ impl Reference {
         self.objects.get(&(bucket.to_owned(), key.to_owned())).ok_or("NoSuchKey")
     }
 
-    /// Whether a write may begin, and whether it may end.
+    /// Returns whether a write may begin, and may complete.
     pub(crate) fn may_write(
         &self,
         bucket: &str,
@@ -226,7 +226,7 @@ impl Reference {
         }
     }
 
-    /// The bytes a GET returns.
+    /// Returns the bytes of a GET.
     pub(crate) fn get(
         &self,
         bucket: &str,
@@ -280,7 +280,7 @@ impl Reference {
         }
     }
 
-    /// Restores that are under way, and where they end when no time passes meanwhile.
+    /// Returns restores in progress, and completes them as if no time passed meanwhile.
     pub(crate) fn finish_restores(&mut self) -> Vec<(String, String)> {
         let mut finished = Vec::new();
         for ((bucket, key), object) in &mut self.objects {
@@ -302,7 +302,7 @@ impl Reference {
         }
     }
 
-    /// Everything staged goes to glass; how many objects that is.
+    /// Moves everything staged to glass; returns the number of objects.
     pub(crate) fn seal(&mut self) -> u64 {
         let staged = self.objects.values_mut().filter(|o| o.residence() == Residence::Staged);
         staged.map(|object| object.is_on_glass = true).count() as u64
@@ -315,7 +315,7 @@ impl Reference {
             return Ok(page);
         }
         let after = query.after.as_deref();
-        // A page that ended with a common prefix goes on after all that it stands for.
+        // A page that ended with a common prefix continues after all keys under it.
         let passed = after.filter(|after| common(after, query).as_deref() == Some(after));
         let keys = self
             .objects
@@ -380,7 +380,7 @@ impl Reference {
         Ok((all.into_iter().map(|(_, id)| id).collect(), is_more))
     }
 
-    /// The object that completing an upload makes.
+    /// Returns the object that completing an upload creates.
     pub(crate) fn complete(
         &self,
         bucket: &str,
@@ -392,7 +392,7 @@ impl Reference {
         let upload = match self.upload(bucket, key, id) {
             Ok(upload) => upload,
             Err(error) => {
-                // Done already, and what it made is still there.
+                // Completed before, and its object still exists.
                 let made = self.object(bucket, key).ok();
                 return made.filter(|made| made.upload == Some(id)).cloned().ok_or(error);
             }

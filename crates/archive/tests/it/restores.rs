@@ -1,4 +1,4 @@
-//! What restores ask of the library, as its log says: by when, and how much at a time.
+//! What restores request from the library, according to its log: due times and amounts.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,7 +12,7 @@ use fulgurite_units::{ByteCount, Duration, PlatterId};
 
 use crate::harness::{Client, config, key, noise};
 
-/// A twentieth of the mechanics' time: a platter is fetched in seconds.
+/// A twentieth of real mechanical time: a platter is fetched in seconds.
 const SLOW: f64 = 0.05;
 
 async fn open(dir: &Path, time_scale: f64) -> Client {
@@ -27,14 +27,14 @@ fn source(path: &Path) -> BufReader<File> {
     BufReader::new(File::open(path).unwrap())
 }
 
-/// What the log holds by now; nothing until its first line is whole.
+/// Returns the log so far; nothing until its first line is complete.
 fn entries(dir: &Path) -> Vec<Entry> {
     let file = File::open(dir.join("library.log")).unwrap();
     let Ok(mut log) = LogReader::new(BufReader::new(file)) else { return Vec::new() };
     std::iter::from_fn(|| log.next_entry().unwrap()).collect()
 }
 
-/// The read that an entry of the log asks for, of which platter, and how long it may take.
+/// Returns the read in a log entry, with its platter and the time it may take.
 fn read_of(entry: &Entry) -> Option<(RequestId, PlatterId, Duration)> {
     match entry.what {
         Logged::Event(Event::Read { request, platter, deadline, .. }) => {
@@ -81,7 +81,7 @@ async fn a_restore_reaches_the_library_at_once_and_with_the_deadline_of_its_tier
     for (name, _, retrieval) in &files {
         platters.push(platter(&client, name).await);
         ask(&client, name, *retrieval).await;
-        // The next is asked for when the library has been told of this one.
+        // The next one is requested after the library has received this one.
         let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while entries(dir.path()).iter().filter_map(read_of).count() < platters.len() {
             assert!(std::time::Instant::now() < limit, "the library is not asked");
@@ -186,11 +186,11 @@ async fn an_urgent_restore_is_fetched_next_and_what_was_decided_is_decided_again
     }
     client.archive.stop().await.unwrap();
     drop(client);
-    // One is lost, and comes from the others of its set.
+    // One is lost, and is reconstructed from the others of its set.
     let lost = platters[3];
     std::fs::write(dir.path().join(format!("data/platters/{lost}.glass")), "broken").unwrap();
 
-    // A hundredth: a platter is fetched in half a second.
+    // A hundredth of real time: a platter is fetched in half a second.
     let client = open(dir.path(), 0.01).await;
     for number in 1..count {
         ask(&client, &name(number), Retrieval::Bulk).await;
@@ -217,7 +217,7 @@ async fn an_urgent_restore_is_fetched_next_and_what_was_decided_is_decided_again
         entries.iter().filter(is_mount).count()
     };
     let (before, between, after) = (mounts(&log[..at]), mounts(&log[at..end]), mounts(&log[end..]));
-    // What four drives and four shuttles have at hand, twice.
+    // What four drives and four shuttles have in progress, twice.
     assert!(between <= 16, "{between} between, {before} before, {after} after it");
     assert!(after > 16, "{after} after it: most were still waiting");
 

@@ -1,5 +1,5 @@
 //! Sealing in a live archive: libraries of two panels, disks that fail for a while, panics, and
-//! what goes on meanwhile.
+//! concurrent work.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,8 +38,8 @@ async fn platters_are_their_owners_alone() {
     assert!(modes.len() >= 4 && modes.iter().all(|mode| *mode == 0o600), "{modes:?}");
 }
 
-/// The paper's library - two panels, its racks, drives and shuttles - with a home for one platter
-/// on each shelf of each rack, so that it can be filled.
+/// Returns the paper's library - two panels, its racks, drives and shuttles - with only one platter
+/// slot on each shelf of each rack, so that it can be filled.
 fn two_panels() -> LibraryShape {
     LibraryShape { slots_per_shelf: 2, ..LibraryShape::mdu() }
 }
@@ -69,7 +69,7 @@ async fn a_library_of_two_panels_stores_set_after_set_until_it_is_full() {
     assert_eq!(panels.len(), 2, "sets lie on both panels");
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.platters, status.repaired_by_set), (homes as u64, 0), "{status:?}");
-    // One more has no room, and says so; the archive goes on otherwise.
+    // There is no slot for one more, which is reported; the archive continues otherwise.
     put(&client, "one more", 99).await;
     let full = client.archive.seal().await.unwrap_err();
     assert!(matches!(full, ArchiveError::Full { .. }), "{full:?}");
@@ -77,7 +77,7 @@ async fn a_library_of_two_panels_stores_set_after_set_until_it_is_full() {
     client.archive.stop().await.unwrap();
 }
 
-/// Puts a file where the platters' folder is, as a disk that fails would.
+/// Puts a file in the place of the platters' folder, to simulate a failing disk.
 fn break_platters(data: &Path) {
     std::fs::rename(data.join("platters"), data.join("away")).unwrap();
     std::fs::write(data.join("platters"), b"").unwrap();
@@ -117,7 +117,7 @@ async fn a_disk_that_fails_for_long_costs_nothing_but_time() {
 
 #[tokio::test]
 async fn a_panic_fails_one_piece_of_work_and_the_thread_goes_on() {
-    // In a write drive, behind one where platters are synced, in a read drive that verifies, in the
+    // In a write drive, after one where platters are synced, in a read drive that verifies, in the
     // sealing thread.
     for point in ["write-half", "write-synced", "verify-platter", "release-batch"] {
         let dir = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ async fn a_panic_fails_one_piece_of_work_and_the_thread_goes_on() {
 async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    // A thousandfold slow motion: a set would be under way for days.
+    // A thousandfold slow motion: a set would take days.
     config.glass.library.time_scale = 1000.0;
     config.fail_point = Some(("expire-committed:panic".to_owned(), 0));
     let day = config.day;
@@ -166,7 +166,7 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     archive.create_bucket(&bucket).await.unwrap();
     let client = Client { archive, bucket };
     for name in ["a", "b"] {
-        // From staging: no machine is needed for that.
+        // Restored from staging, which needs no machine.
         let body = put(&client, name, 1).await;
         read_back(&client, name, &body).await;
     }
@@ -190,7 +190,7 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     })
     .await;
     clock.advance(day + day);
-    // The first pass panics after its commit, and the job rests.
+    // The first run panics after its commit, and the job backs off.
     soon("it panics", &|status| {
         let expiring = status.jobs.iter().find(|job| job.name == "expiring");
         status.panics == 1 && expiring.is_some_and(|job| job.state == JobState::Resting)
@@ -204,8 +204,8 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     assert!(matches!(sealing.await.unwrap(), Err(ArchiveError::Stopping)));
 }
 
-/// It could take objects and never seal them. The directory is not looked at, so nothing in it is
-/// lost or moved, and with a geometry that is one everything goes on.
+/// An archive with such a geometry could accept objects and never seal them. The directory is not
+/// touched, so nothing in it is lost or moved, and with a valid geometry everything works.
 #[tokio::test]
 async fn a_geometry_without_room_for_its_header_is_refused_and_costs_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Large bodies lie on several platters of a set, and come back whole whatever becomes of one.
+//! Large bodies span several platters of a set, and can be restored whatever happens to one of
+//! them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use fulgurite_units::{ByteCount, Ratio};
 
 use crate::harness::{Client, config, key, noise, tiny_geometry};
 
-/// A track of these platters.
+/// Track bytes of these platters.
 const TRACK: u64 = 5 * (8 << 10);
 
-/// Platters of 16 tracks, in sets of 4 + 3, and shards of two tracks.
+/// Configures platters of 16 tracks, in sets of 4 + 3, and shards of two tracks.
 fn sharded(data: &std::path::Path) -> ArchiveConfig {
     let mut config = config(data);
     config.glass.geometry.groups = 8;
@@ -39,7 +40,7 @@ async fn restore(client: &Client, files: &[(String, Vec<u8>)]) {
     }
 }
 
-/// Puts bodies of these sizes, as "file 0" and so on.
+/// Puts bodies of these sizes, named "file 0" and so on.
 async fn put(client: &Client, sizes: &[usize]) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for (seed, &bytes) in (0..).zip(sizes) {
@@ -69,7 +70,7 @@ async fn recovered(client: Client, config: ArchiveConfig, objects: usize) -> Cli
 async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_catalog() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(sharded(dir.path())).await;
-    // 10, 10 and 3 tracks, and what a track holds many times.
+    // 10, 10 and 3 tracks, and bodies of which a track holds many.
     let files = put(&client, &[400_000, 400_000, 120_000, 1000, 0, 80_000]).await;
     let report = client.archive.seal().await.unwrap();
     assert_eq!((report.sets.len(), report.objects, report.kept_staged), (1, 6, 0));
@@ -94,7 +95,7 @@ async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_cata
     restore(&client, &files[1..]).await;
     assert!(client.archive.status().await.unwrap().repaired_by_set > 0);
 
-    // Another shard size is none of the business of what was written before.
+    // Another shard size does not affect what was written before.
     let mut config = sharded(dir.path());
     config.glass.shard_size = ByteCount::gib(4);
     let client = recovered(client, config, files.len()).await;
@@ -106,11 +107,11 @@ async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_cata
 async fn a_body_goes_on_in_another_set_from_a_shard_that_its_platter_cannot_give_back() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = sharded(dir.path());
-    // A third of the tracks needs its group; now and then a group is lost, and its set needed.
+    // A third of the tracks needs its group; occasionally a group is lost, and its set is needed.
     config.glass.medium = MediumOptions::losing(1, Ratio::new(0.29).unwrap());
     let client = Client::open(config.clone()).await;
     let mut files = Vec::new();
-    // Whose shards the medium takes is another one each time: ids of platters are drawn.
+    // Which shards the medium loses differs each time, because platter ids are random.
     for round in 0.. {
         assert!(round < 20, "the medium keeps no body from its platter");
         let mut sets_max = 0;
@@ -139,7 +140,7 @@ async fn a_body_goes_on_in_another_set_from_a_shard_that_its_platter_cannot_give
     client.archive.stop().await.unwrap();
 }
 
-/// Uploads an object in parts of 5 MiB, the least that S3 has them.
+/// Uploads an object in parts of 5 MiB, S3's minimum.
 async fn upload(client: &Client, name: &str, body: &[u8]) {
     let options = UploadOptions {
         class: StorageClass::DeepArchive,
@@ -167,7 +168,7 @@ async fn upload(client: &Client, name: &str, body: &[u8]) {
 async fn parts_of_a_large_upload_lie_on_several_platters() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    // Platters of 48 MiB, which are more than the object, in tracks of 1 MiB.
+    // Platters of 48 MiB, more than the object, in tracks of 1 MiB.
     config.glass.geometry.sector_payload_bytes = 64 << 10;
     config.glass.geometry.track_information_sectors = 16;
     config.glass.geometry.groups = 24;
@@ -179,7 +180,7 @@ async fn parts_of_a_large_upload_lie_on_several_platters() {
         client.put(name, StorageClass::DeepArchive, &body[..100_000]).await.unwrap();
     }
     assert_eq!(client.archive.seal().await.unwrap().sets.len(), 1);
-    // Seven parts of 5 MiB and one of 3; two make no more than a shard.
+    // Seven parts of 5 MiB and one of 3; two do not fill a shard.
     let found = places(&client, "b large").await;
     assert!(found.len() == 8 && (0..).zip(&found).all(|(body, place)| place.body == body));
     let platters: Vec<_> = found.iter().map(|place| place.platter).collect();

@@ -1,4 +1,4 @@
-//! What a tier of disks that sleep is asked for, and when: a store in memory that notes it.
+//! Requests to a tier whose disks spin down, and their times: a store in memory that records them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,17 +24,17 @@ use object_store::{
 use crate::harness::{Client, config as config_of, key, noise};
 use crate::tiers::{moved, recovered, wait};
 
-/// Of the clock of these tests.
+/// Start of the clock of these tests.
 const BEGUN: u64 = 1_767_609_000_250;
 
 #[derive(Debug, Default)]
 struct Sleeper {
     inside: InMemory,
-    /// By when each read of a body that said so was due, and from which byte on it read.
+    /// Due time and offset of each read that had a due time.
     asked: Mutex<Vec<(UnixTime, u64)>>,
-    /// What the archive read back of its own accord.
+    /// Files that the archive read back to verify its own writes.
     read_back: Mutex<Vec<String>>,
-    /// Reads that break off half-way.
+    /// Number of reads that are to break off halfway.
     breaks: AtomicUsize,
     is_calm: AtomicBool,
 }
@@ -101,7 +101,7 @@ impl ObjectStore for Sleeper {
     }
 }
 
-/// `GLACIER` is in the tier.
+/// Configures the tier as the home of `GLACIER`.
 fn config(data: &std::path::Path, sleeper: &Arc<Sleeper>, when: MoveWhen) -> ArchiveConfig {
     let mut config = config_of(data);
     let rack = TierName::rack();
@@ -153,7 +153,7 @@ async fn a_store_that_only_breaks_off_fails_the_restore_and_serves_it_later() {
     let (clock, client) = open(config(dir.path(), &sleeper, MoveWhen::AtOnce)).await;
     client.put("a", StorageClass::Glacier, &noise(1, 100)).await.unwrap();
     moved(&client).await;
-    // Half of one byte is nothing: from there on it does not get ahead.
+    // Half of one byte is nothing: from there on it makes no progress.
     sleeper.breaks.store(usize::MAX, Ordering::SeqCst);
     client.restore("a").await.unwrap();
     let told = client.restored("a").await.unwrap_err();
@@ -178,7 +178,7 @@ async fn bodies_wait_until_their_tier_is_calm_or_an_operator_urges() {
     client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
     let staged = async || client.archive.status().await.unwrap().objects_staged;
     clock.advance(Duration::from_secs(3600));
-    // The job has looked when it has looked at what came after.
+    // Once the job has processed a later put, it has seen the first one.
     client.put("b", StorageClass::Standard, b"online").await.unwrap();
     assert_eq!(staged().await, 1);
     sleeper.is_calm.store(true, Ordering::SeqCst);
@@ -209,7 +209,7 @@ async fn what_waits_for_a_tier_is_named_and_can_be_waited_for() {
     assert_eq!(status().await.tiers_waiting, []);
     client.archive.until_moved().await.unwrap();
     client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
-    // Rows keep whole seconds.
+    // Rows store whole seconds.
     let since = UnixTime::from_millis(BEGUN / 1000 * 1000);
     let named = [WaitingTier { tier: "rack".to_owned(), since }];
     assert_eq!(status().await.tiers_waiting, named);
@@ -264,7 +264,8 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
         }
     };
 
-    // With its catalog it goes on: the tier is taken anew, and bodies are not called damaged.
+    // With its catalog it keeps working: the tier is claimed again, and no body is reported as
+    // damaged.
     forgets().await;
     let client = Client::open(made()).await;
     client.put("more", StorageClass::Glacier, &small).await.unwrap();
@@ -275,7 +276,7 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
     client.archive.stop().await.unwrap();
     drop(client);
 
-    // Without it bodies are found by what they carry.
+    // Without the catalog, bodies are identified by the entries they carry.
     forgets().await;
     std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
     let report = recovered(made()).await.unwrap();
@@ -289,7 +290,7 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
     client.archive.stop().await.unwrap();
     drop(client);
 
-    // Another archive does not take it by them.
+    // The same entries keep another archive from claiming the tier.
     forgets().await;
     let other = tempfile::tempdir().unwrap();
     let client = Client::open(config(other.path(), &sleeper, MoveWhen::AtOnce)).await;

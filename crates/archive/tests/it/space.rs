@@ -1,4 +1,4 @@
-//! Bodies are admitted by the free bytes of the disk, whose floor is set here to just below what is
+//! Admission by the free space of the disk. The minimum free space is set to just below what is
 //! free, so that no disk has to be filled.
 
 use std::path::Path;
@@ -10,16 +10,16 @@ use tempfile::TempDir;
 
 use crate::harness::{Client, config, key, noise, options};
 
-/// Bytes that may be written; what other tests write and remove meanwhile is less.
+/// Bytes that may be written; other tests write and remove less meanwhile.
 const ROOM: ByteCount = ByteCount::mib(256);
 
-/// Bytes free on the disk of `dir`.
+/// Returns the free bytes on the disk of `dir`.
 fn free(dir: &Path) -> u64 {
     let disk = rustix::fs::statvfs(dir).unwrap();
     disk.f_bavail * disk.f_frsize
 }
 
-/// A directory on a disk that few others write to: in memory, where that has room enough.
+/// Creates a directory on a disk with few other writers: in memory, if there is enough space.
 fn quiet_dir() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() && free(memory) > 2 * ROOM.get() {
@@ -44,7 +44,8 @@ async fn a_body_of_unknown_length_is_checked_as_it_goes() {
     let mut writer = client.archive.put(&client.bucket, &key("long"), unknown).await.unwrap();
     let piece = Bytes::from(noise(2, 1 << 20));
     let mut refusal = None;
-    // Others use the disk too; it ends long before they could have made room for this.
+    // Other programs use the disk too; the loop ends long before they could have freed enough for
+    // this.
     for _ in 0..4096 {
         if let Err(error) = writer.write(piece.clone()).await {
             refusal = Some(error);
@@ -54,11 +55,11 @@ async fn a_body_of_unknown_length_is_checked_as_it_goes() {
     assert!(matches!(refusal, Some(ArchiveError::Full { .. })), "{refusal:?}");
     drop(writer);
 
-    // A length that is told is refused before the body.
+    // A declared length is refused before the body is read.
     let told = options(StorageClass::DeepArchive, 1 << 30);
     let refusal = client.archive.put(&client.bucket, &key("told"), told).await.err();
     assert!(matches!(refusal, Some(ArchiveError::Full { .. })), "{refusal:?}");
-    // What was there is read and deleted.
+    // Existing objects can be read and deleted.
     assert_eq!(client.get("before", None).await.unwrap(), noise(1, 5000));
     assert!(client.archive.delete(&client.bucket, &key("before")).await.unwrap());
     assert!(client.archive.write_refusal().is_none());

@@ -1,4 +1,4 @@
-//! Classes whose objects go to a tier of objects: a directory here.
+//! Classes whose home is a tier of objects: a directory here.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ impl Place {
         Self { data: dir(), tier: dir() }
     }
 
-    /// Everything but `DEEP_ARCHIVE` goes to the tier; `GLACIER` is read after a restore.
+    /// Configures the tier as the home of everything but `DEEP_ARCHIVE`; `GLACIER` is read after a
+    /// restore.
     pub(crate) fn config(&self) -> ArchiveConfig {
         let mut config = config_of(self.data.path());
         let cold = TierName::new("cold").unwrap();
@@ -46,14 +47,14 @@ impl Place {
         Client::open(self.config()).await
     }
 
-    /// Bodies and entries in the tier.
+    /// Returns the files of bodies and entries in the tier.
     pub(crate) fn bodies(&self) -> Vec<PathBuf> {
         let folder = self.tier.path().join("bodies");
         if folder.exists() { files(&folder) } else { Vec::new() }
     }
 }
 
-/// Waits until nothing is staged, or says what is.
+/// Waits until nothing is staged, or reports what is.
 pub(crate) async fn moved(client: &Client) {
     wait("all bodies to be moved", async || {
         let status = client.archive.status().await.unwrap();
@@ -118,7 +119,7 @@ async fn a_large_body_goes_in_parts_and_comes_back() {
     let client = place.open().await;
     let body = noise(9, 20 << 20);
     client.put("large", StorageClass::GlacierIr, &body).await.unwrap();
-    // Read from staging before, and from the tier after.
+    // The earlier read was from staging, this one is from the tier.
     assert!(client.get("large", None).await.unwrap() == body);
     moved(&client).await;
     assert!(client.get("large", None).await.unwrap() == body);
@@ -135,7 +136,7 @@ async fn what_is_deleted_or_replaced_leaves_the_tier() {
     client.put("b", StorageClass::Glacier, &noise(7, 1_000)).await.unwrap();
     moved(&client).await;
     wait("the replaced to go", async || (place.bodies().len() == 4).then_some(())).await;
-    // Whoever reads goes on reading what was there when it began.
+    // A reader continues to read the object as it was when it started.
     client.put("a", StorageClass::Standard, &noise(3, 300_000)).await.unwrap();
     moved(&client).await;
     let bucket = &client.bucket;
@@ -171,7 +172,7 @@ async fn a_tier_that_is_away_is_named_and_nothing_else_waits_for_it() {
         client.archive.stop().await.unwrap();
         drop(client);
         if !is_folder {
-            // An empty folder, as before its disk is mounted, is not the tier.
+            // The empty mount point of an unmounted disk is not the tier.
             std::fs::create_dir(place.tier.path()).unwrap();
         }
     }
@@ -197,7 +198,7 @@ async fn a_tier_that_is_away_is_named_and_nothing_else_waits_for_it() {
     client.archive.stop().await.unwrap();
 }
 
-/// Ways in which a body can be another than the one that was brought.
+/// Returns ways in which a body can differ from the one that was written.
 fn damages(kept: &[u8], another: &Path) -> [(&'static str, Vec<u8>); 4] {
     let mut flipped = kept.to_vec();
     flipped[100_000] ^= 1;
@@ -209,7 +210,7 @@ fn damages(kept: &[u8], another: &Path) -> [(&'static str, Vec<u8>); 4] {
     ]
 }
 
-/// What `admin verify` says of the one tier.
+/// Returns the verification result of the only tier.
 async fn verified(client: &Client) -> VerifiedTier {
     let mut report = client.archive.verify(None, &Arc::default()).await.unwrap();
     assert_eq!(report.tiers.len(), 1, "{report:?}");
@@ -284,7 +285,7 @@ async fn what_is_damaged_in_a_tier_is_not_restored_and_recovery_names_it() {
     assert!(report.unusable[0].contains("in tier \"cold\" has 100000 bytes"), "{report:?}");
 }
 
-/// The one body of the tier that is none of `known`.
+/// Returns the only body file of the tier that is not in `known`.
 fn body_file(place: &Place, known: &[&Path]) -> PathBuf {
     let is_new = |path: &PathBuf| path.extension().is_none() && !known.contains(&path.as_path());
     let mut found: Vec<PathBuf> = place.bodies().into_iter().filter(is_new).collect();
@@ -307,7 +308,7 @@ async fn a_recovery_finds_what_is_in_the_tier() {
     drop(client);
     std::fs::remove_dir_all(place.data.path().join("catalog")).unwrap();
 
-    // The empty folder of a disk that is not mounted: nothing is rebuilt without what is on it.
+    // The empty mount point of an unmounted disk: nothing is recovered without its content.
     let away = place.tier.path().with_extension("away");
     std::fs::rename(place.tier.path(), &away).unwrap();
     std::fs::create_dir(place.tier.path()).unwrap();
@@ -355,7 +356,7 @@ async fn put_part(client: &Client, upload: UploadId, number: u32, body: &[u8]) -
 async fn what_was_staged_for_a_tier_is_read_at_once_where_its_class_is_online_now() {
     let place = Place::new();
     let mut config = place.config();
-    // A file where the tier's folder should be: nothing comes there.
+    // A file in the place of the tier's folder: nothing can be written there.
     let file = place.tier.path().join("file");
     std::fs::write(&file, b"").unwrap();
     for tier in config.tiers.values_mut() {

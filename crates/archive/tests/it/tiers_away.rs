@@ -1,4 +1,4 @@
-//! Tiers that are away: clear errors, nothing lost, and all goes on when they are back.
+//! Unavailable tiers: clear errors, no losses, and everything continues when they are back.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::harness::{Client, config, noise};
 const TIERS: [(&str, StorageClass); 2] =
     [("cold", StorageClass::Standard), ("warm", StorageClass::GlacierIr)];
 
-/// An archive whose clock stands still, with two directories for tiers.
+/// An archive with a manual clock and two directories as tiers.
 struct Yard {
     client: Client,
     clock: ManualClock,
@@ -47,7 +47,7 @@ impl Yard {
         }
     }
 
-    /// Reads an object of each tier; what came of it.
+    /// Reads an object of each tier and returns the results.
     async fn get(&self, name: &str) -> [Result<(), ArchiveError>; 2] {
         let mut outcomes = [Ok(()), Ok(())];
         for ((tier, _), outcome) in TIERS.into_iter().zip(&mut outcomes) {
@@ -57,8 +57,8 @@ impl Yard {
         outcomes
     }
 
-    /// Waits until so many objects are staged and in tiers, and each job is so: its state, the
-    /// seconds that it still rests, and its failures.
+    /// Waits until this many objects are staged and in tiers, and each job has this state, seconds
+    /// of backoff left, and failures.
     async fn until(&self, counts: (u64, u64), jobs: [(JobState, Option<u64>, u64); 2]) -> Status {
         let found = |status: &Status| {
             let jobs = TIERS.map(|(tier, _)| {
@@ -79,7 +79,7 @@ impl Yard {
         }
     }
 
-    /// Takes the folder of a tier away, or brings it back.
+    /// Moves the folder of a tier away, or back.
     fn move_folder(&self, which: usize, is_away: bool) {
         let (here, away) = (&self.folders[which], self.folders[which].with_extension("away"));
         let (from, to) = if is_away { (here, &away) } else { (&away, here) };
@@ -95,8 +95,8 @@ async fn two_tiers_that_are_away_come_back_by_themselves() {
     yard.put("first").await;
     yard.until((0, 2), [IDLE, IDLE]).await;
 
-    // Both go away under the running archive; one leaves the empty folder of a disk that is not
-    // mounted.
+    // Both become unavailable under the running archive; one leaves the empty mount point of an
+    // unmounted disk.
     yard.move_folder(0, true);
     yard.move_folder(1, true);
     std::fs::create_dir(&yard.folders[1]).unwrap();
@@ -122,7 +122,7 @@ async fn two_tiers_that_are_away_come_back_by_themselves() {
     assert!(!yard.folders[0].exists(), "nothing is made where a tier was");
     assert_eq!(std::fs::read_dir(&yard.folders[1]).unwrap().count(), 0);
 
-    // One is back: it is asked again when it has rested, and the other holds nothing up.
+    // One is back: it is retried after its backoff, and the other does not delay it.
     yard.move_folder(0, false);
     yard.clock.advance(Duration::from_nanos(TIER_REST.as_nanos() - 1));
     yard.until((2, 2), [rests(0, 1), rests(0, 1)]).await;

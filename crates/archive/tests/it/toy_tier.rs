@@ -1,4 +1,4 @@
-//! The toy of `docs/design/adding-a-tier.md`: a drawer in memory, which can be locked.
+//! The example of `docs/design/adding-a-tier.md`: a drawer in memory that can be locked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use object_store::{
 use crate::harness::{Client, config, noise};
 use crate::tiers::{moved, wait};
 
-/// A store of this program's own.
+/// A store provided by this program.
 #[derive(Debug, Default)]
 pub(crate) struct Drawer {
     inside: InMemory,
@@ -31,7 +31,7 @@ impl std::fmt::Display for Drawer {
 }
 
 impl Drawer {
-    /// How a configuration names it.
+    /// Returns its tier options.
     pub(crate) fn options(drawer: &Arc<Self>) -> TierOptions {
         let store = Arc::clone(drawer) as Arc<dyn ObjectStore>;
         let url = "drawer:upper".to_owned();

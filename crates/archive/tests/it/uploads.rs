@@ -1,4 +1,4 @@
-//! The steps of multipart uploads, taken by the archive and its reference side by side.
+//! The steps of multipart uploads, executed by the archive and its reference in parallel.
 
 use bytes::Bytes;
 use fulgurite_archive::{
@@ -84,7 +84,7 @@ impl World {
         self.uploads.push((spot, info.upload_id));
     }
 
-    /// Takes a part into the reference when the archive took it.
+    /// Adds a part to the reference after the archive has accepted it.
     fn part_taken(&mut self, upload: usize, number: u32, body: Vec<u8>, info: &PartInfo) {
         let id = self.uploads[upload].1;
         let modified = self.reference.seconds();
@@ -170,7 +170,7 @@ impl World {
             assert_eq!((ids, is_more), want);
             let Some(last) = got.last().filter(|_| is_more) else { return };
             assert_eq!(last.initiated, self.reference.uploads[&last.upload_id].initiated);
-            // By turns both forms of the marker.
+            // Alternates both forms of the marker.
             let id = (limit > 1).then_some(last.upload_id);
             after = Some((last.key.clone(), id));
         }
@@ -222,7 +222,7 @@ impl World {
             })
             .collect();
         let (in_bucket, name) = (bucket(spot.bucket()), key(spot.key()));
-        // What the answer shows of a restore is settled first.
+        // Restores that the answer could show are finished first.
         self.settle().await;
         let got =
             self.archive().complete_upload(&in_bucket, &name, id, parts, condition, wrong).await;

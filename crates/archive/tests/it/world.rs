@@ -1,4 +1,5 @@
-//! An archive and its reference side by side: every step is taken by both and must come out alike.
+//! An archive and its reference in parallel: both execute every step, and the results must be
+//! equal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,24 +26,24 @@ use crate::toy_tier::Drawer;
 
 /// 2026-01-05T10:30:00.250Z: neither a whole second nor near midnight.
 const BEGIN_MS: u64 = 1_767_609_000_250;
-/// How long what happens in the background may take.
+/// Timeout for background work.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Where objects of STANDARD and GLACIER go.
+/// The homes of STANDARD and GLACIER objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Homes {
-    /// As the table of classes has it that nobody changed.
+    /// The default table of classes.
     Usual,
     /// A tier that is a directory.
     Directory,
-    /// A tier that is a store of this program's own.
+    /// A tier that is a store provided by this program.
     Drawer,
-    /// `GLACIER` alone, to a rack of cold disks.
+    /// Only `GLACIER`, to a rack of cold disks.
     Rack,
 }
 
 impl Homes {
-    /// Classes whose objects go to a tier.
+    /// Returns the classes whose home is a tier.
     const fn tiered(self) -> &'static [StorageClass] {
         match self {
             Self::Usual => &[],
@@ -65,7 +66,7 @@ pub(crate) struct World {
     clock: Arc<AtomicU64>,
     archive: Option<Archive>,
     pub(crate) reference: Reference,
-    /// Every upload there ever was.
+    /// All uploads that ever existed.
     pub(crate) uploads: Vec<(Spot, UploadId)>,
 }
 
@@ -77,13 +78,13 @@ pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::new(name).unwrap()
 }
 
-/// The name of an error, as the reference calls it.
+/// Returns the name of an error, as the reference uses it.
 fn name(error: &ArchiveError) -> String {
     let text = format!("{error:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned()
 }
 
-/// A rack in a folder.
+/// Creates a rack in a folder.
 async fn rack(folder: &Path) -> TierOptions {
     let clock = fulgurite_archive::system_clock();
     let rack = RackStore::init(bench_support::options(folder, clock).unwrap()).await.unwrap();
@@ -103,14 +104,14 @@ async fn stored(tier: &TierOptions, folder: &Path) -> usize {
     names.iter().filter(is_body).count()
 }
 
-/// How often each answer came that a life should meet now and then.
+/// How often each answer occurred that a history should reach now and then.
 pub(crate) static MET: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
 pub(crate) fn meet(answer: &str) {
     *MET.lock().unwrap().entry(answer.to_owned()).or_default() += 1;
 }
 
-/// Both answers when both are good; `None` when both are the same error.
+/// Returns both results when both succeeded; `None` when both are the same error.
 #[track_caller]
 pub(crate) fn agree<T, U>(got: Result<T, ArchiveError>, want: Answer<U>) -> Option<(T, U)> {
     match (got, want) {
@@ -127,7 +128,7 @@ pub(crate) fn agree<T, U>(got: Result<T, ArchiveError>, want: Answer<U>) -> Opti
 
 #[track_caller]
 pub(crate) fn check_info(info: &ObjectInfo, name: &str, object: &Object, now: u64) {
-    // When it is brought to its tier, the reference cannot know.
+    // The reference cannot know when it is moved to its tier.
     let is_on_its_way = object.is_tiered && info.residence == Residence::Staged;
     let residence = if is_on_its_way { Residence::Staged } else { object.residence() };
     let expected = ObjectInfo {
@@ -165,7 +166,7 @@ async fn read_all(mut reader: ObjectReader) -> Result<(ObjectInfo, Vec<u8>), Arc
 
 impl World {
     pub(crate) async fn new(homes: Homes) -> Self {
-        // In memory where there is such a place: what a sync is good for, other tests tell.
+        // In memory if possible: other tests cover syncs.
         let dir = || tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let (dir, folder) = (dir(), dir());
         let tier = match homes {
@@ -193,7 +194,7 @@ impl World {
 
     fn config(&self) -> ArchiveConfig {
         let mut config = config(self.dir.path());
-        // Only a step seals.
+        // Only an explicit step seals.
         config.seal.age = fulgurite_units::Duration::from_secs(10_000_000_000);
         if let Some(tier) = &self.tier {
             let name = self.homes.name();
@@ -412,7 +413,8 @@ impl World {
         let request = RestoreRequest { days, retrieval };
         let got = self.archive().restore(&bucket(spot.bucket()), &key(spot.key()), request).await;
         let before = self.reference.object(spot.bucket(), spot.key()).map(|object| object.copied);
-        // A restore under way may be done by now, or be made faster; the reference cannot know.
+        // A restore in progress may be finished by now, or be made faster; the reference cannot
+        // know.
         if matches!(before, Ok(Copied::Ongoing { .. })) {
             match got {
                 Ok(RestoreOutcome::Extended) => {
@@ -432,7 +434,7 @@ impl World {
         }
     }
 
-    /// Waits until every restore under way is done.
+    /// Waits until every restore in progress is finished.
     pub(crate) async fn settle(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         for (in_bucket, name) in self.reference.finish_restores() {
@@ -463,7 +465,7 @@ impl World {
         self.archive = Some(self.open().await);
     }
 
-    /// Looks at everything, then takes everything away: no room and no key may be left.
+    /// Checks everything, then deletes everything: no space and no key may remain in use.
     pub(crate) async fn end(&mut self) {
         self.settle().await;
         for name in BUCKETS {
@@ -498,7 +500,7 @@ impl World {
         }
     }
 
-    /// Objects that go to a tier.
+    /// Returns the number of objects whose home is a tier.
     fn tiered(&self) -> u64 {
         self.reference.objects.values().filter(|object| object.is_tiered).count() as u64
     }
@@ -530,7 +532,7 @@ impl World {
     async fn check_nothing_is_held(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // What a canceled restore held goes a moment after its object.
+            // The space of a canceled restore is freed shortly after its object.
             let held = self.archive().status().await.unwrap().log_bytes;
             let table = std::fs::read(self.dir.path().join("keys/table")).unwrap();
             let keys = table[128..].chunks(128).filter(|slot| slot.iter().any(|&b| b != 0));

@@ -1,33 +1,33 @@
-//! How sectors get lost, and the chance that too many do.
+//! The model of sector losses, and the probability that too many sectors are lost.
 
 use std::fmt;
 
 use super::special::{ln_beta, ln_choose, ln_sum};
 use crate::CodeError;
 
-/// A chance, as its natural logarithm: many are too small for a number.
+/// A probability, stored as its natural logarithm: many are too small for an f64.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Chance {
     ln: f64,
 }
 
 impl Chance {
-    /// Of what cannot happen.
+    /// Probability of an impossible event.
     pub const ZERO: Self = Self { ln: f64::NEG_INFINITY };
 
-    /// The chance with this natural logarithm; rounding above 1 is taken for 1.
+    /// Creates a probability from its natural logarithm; values above 1 (rounding) become 1.
     #[must_use]
     pub const fn from_ln(ln: f64) -> Self {
         Self { ln: ln.min(0.0) }
     }
 
-    /// The natural logarithm.
+    /// Natural logarithm of the probability.
     #[must_use]
     pub const fn ln(self) -> f64 {
         self.ln
     }
 
-    /// The chance as a number: 0 below about 10^-308.
+    /// Returns the probability as an f64: 0 below about 10^-308.
     #[must_use]
     pub fn value(self) -> f64 {
         self.ln.exp()
@@ -35,7 +35,7 @@ impl Chance {
 }
 
 impl fmt::Display for Chance {
-    /// In scientific notation, with two digits or the precision asked for.
+    /// Writes scientific notation, with two digits or the precision asked for.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);
         if self.ln == f64::NEG_INFINITY {
@@ -52,17 +52,17 @@ impl fmt::Display for Chance {
     }
 }
 
-/// The chance that more than `limit` of `trials` independent events of chance `chance` happen:
-/// the upper tail of a binomial distribution.
+/// Returns the probability that more than `limit` of `trials` independent events of probability
+/// `chance` happen: the upper tail of a binomial distribution.
 ///
 /// # Errors
-/// [`CodeError::LossRate`] when `chance` is not between 0 and 1, both excluded.
+/// [`CodeError::LossRate`] when `chance` is not strictly between 0 and 1.
 pub fn binomial_tail(trials: u64, chance: f64, limit: u64) -> Result<Chance, CodeError> {
     Ok(SectorLoss::new(chance, 0.0)?.more_than(limit, trials))
 }
 
-/// How sectors of a track get lost: each with the same chance, which is either fixed or drawn anew
-/// for each track from a beta distribution.
+/// Model of sector losses within a track: each sector is lost with the same probability, which is
+/// either fixed or drawn for each track from a beta distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SectorLoss {
     mean: f64,
@@ -70,11 +70,11 @@ pub struct SectorLoss {
 }
 
 impl SectorLoss {
-    /// A mean chance of `mean`, with a coefficient of variation (standard deviation over mean)
-    /// between tracks of `variation`; 0 for independent sectors.
+    /// Creates a model with mean probability `mean` and, between tracks, the coefficient of
+    /// variation (standard deviation over mean) `variation`; 0 for independent sectors.
     ///
     /// # Errors
-    /// [`CodeError::LossRate`] when the mean is not between 0 and 1, both excluded, or when no beta
+    /// [`CodeError::LossRate`] when the mean is not strictly between 0 and 1, or when no beta
     /// distribution has that mean and variation.
     pub fn new(mean: f64, variation: f64) -> Result<Self, CodeError> {
         let is_chance = mean > 0.0 && mean < 1.0;
@@ -85,19 +85,19 @@ impl SectorLoss {
         Ok(Self { mean, variation })
     }
 
-    /// The mean chance.
+    /// Mean probability that a sector is lost.
     #[must_use]
     pub const fn mean(self) -> f64 {
         self.mean
     }
 
-    /// The coefficient of variation between tracks.
+    /// Coefficient of variation between tracks.
     #[must_use]
     pub const fn variation(self) -> f64 {
         self.variation
     }
 
-    /// The two parameters of the beta distribution, if the chance varies.
+    /// Returns the two parameters of the beta distribution, if the probability varies.
     #[must_use]
     pub fn beta_parameters(self) -> Option<[f64; 2]> {
         // Var = (variation mean)^2 = mean (1 - mean) / (a + b + 1).
@@ -106,7 +106,7 @@ impl SectorLoss {
         (self.variation > 0.0).then_some([self.mean * sum, (1.0 - self.mean) * sum])
     }
 
-    /// ln of the chance that exactly `lost` of `sectors` sectors of a track are lost.
+    /// Returns ln of the probability that exactly `lost` of `sectors` sectors of a track are lost.
     #[must_use]
     pub fn ln_exactly(self, lost: u64, sectors: u64) -> f64 {
         let (k, rest) = (lost as f64, (sectors - lost) as f64);
@@ -117,7 +117,7 @@ impl SectorLoss {
         ln_choose(sectors, lost) + each
     }
 
-    /// The chance that more than `limit` of `sectors` sectors of a track are lost.
+    /// Returns the probability that more than `limit` of `sectors` sectors of a track are lost.
     #[must_use]
     pub fn more_than(self, limit: u64, sectors: u64) -> Chance {
         let mut terms = Vec::new();
@@ -126,8 +126,9 @@ impl SectorLoss {
             let term = self.ln_exactly(lost, sectors);
             largest = largest.max(term);
             terms.push(term);
-            // Terms have one peak. Beyond it, what is below e^-60 of it, and falls faster and
-            // faster or at worst like a power up to `sectors`, no longer counts.
+            // The terms have a single peak. A term beyond it that is below e^-60 of it can be
+            // dropped with all that follow: they fall ever faster, or at worst like a power up to
+            // `sectors`.
             if term < largest - 60.0 {
                 break;
             }

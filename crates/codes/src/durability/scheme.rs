@@ -1,4 +1,4 @@
-//! Tracks and large groups, and how large they must be.
+//! Tracks and large groups, and the sizes that they need.
 
 use super::loss::{Chance, SectorLoss};
 use super::special::{ln_choose, ln_sum};
@@ -13,22 +13,22 @@ pub struct Track {
 }
 
 impl Track {
-    /// All sectors.
+    /// Number of all sectors.
     #[must_use]
     pub const fn sectors(self) -> u64 {
         self.information + self.redundancy
     }
 
-    /// The chance that a track cannot be decoded by itself: more sectors are lost than it has
-    /// redundancy.
+    /// Returns the probability that a track cannot be decoded by itself: more sectors are lost than
+    /// it has redundancy.
     #[must_use]
     pub fn undecodable(self, loss: SectorLoss) -> Chance {
         loss.more_than(self.redundancy, self.sectors())
     }
 
-    /// How many unknown sectors a track leaves to the large group on average: the lost ones of a
-    /// track that failed, and with joint decoding that many less the track's redundancy, because
-    /// each redundancy sector is an equation.
+    /// Returns the mean number of unknown sectors that a track leaves to the large group: without
+    /// joint decoding, all lost sectors of a failed track; with joint decoding, fewer by the
+    /// track's redundancy, because each redundancy sector is an equation.
     #[must_use]
     pub fn expected_unknowns(self, loss: SectorLoss) -> [f64; 2] {
         let mut unknowns = [0.0; 2];
@@ -45,7 +45,7 @@ impl Track {
 /// large-group coding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargeGroup {
-    /// A track of the group.
+    /// Code of a track of the group.
     pub track: Track,
     /// Information tracks (I_l).
     pub information_tracks: u64,
@@ -56,10 +56,10 @@ pub struct LargeGroup {
 }
 
 impl LargeGroup {
-    /// The chance that some codeword of the group cannot be decoded, at most: over all its
-    /// codewords, the chance that more of its sectors are lost with tracks that failed than it has
-    /// redundancy. Tracks are decoded by themselves first; a failed one gives its sectors that are
-    /// not lost, and its own redundancy is not used.
+    /// Returns an upper bound of the probability that some codeword of the group cannot be decoded:
+    /// the sum, over its codewords, of the probability that failed tracks lose more of its sectors
+    /// than it has redundancy. Tracks are decoded by themselves first; a failed track contributes
+    /// its surviving sectors, and its own redundancy is not used.
     #[must_use]
     pub fn undecodable(self, loss: SectorLoss) -> Chance {
         let limit = self.span * self.redundancy_tracks;
@@ -70,7 +70,7 @@ impl LargeGroup {
         Chance::from_ln(total + (columns as f64).ln())
     }
 
-    /// ln of the chance that 0, 1, .. sectors of one codeword are lost with one track.
+    /// Returns ln of the probability that one track loses 0, 1, .. sectors of one codeword.
     fn lost_of_one_track(self, loss: SectorLoss) -> Vec<f64> {
         let (track, span) = (self.track, self.span.min(self.track.information));
         let failed = track.undecodable(loss).value();
@@ -78,7 +78,7 @@ impl LargeGroup {
         terms[0].push((-failed).ln_1p());
         for lost in track.redundancy + 1..=track.sectors() {
             let ln_lost = loss.ln_exactly(lost, track.sectors());
-            // Which of the track's sectors are lost is a matter of chance.
+            // The lost sectors are a random subset of the track's.
             let least = lost.saturating_sub(track.sectors() - span);
             for part in least..=span.min(lost) {
                 let ways = ln_choose(span, part) + ln_choose(track.sectors() - span, lost - part)
@@ -90,8 +90,9 @@ impl LargeGroup {
     }
 }
 
-/// ln of the chance that `copies` independent numbers, each distributed as `one`, add up to more
-/// than `limit`. Adds the parts of sums one number at a time, and keeps what exceeds the limit.
+/// Returns ln of the probability that `copies` independent variables, each distributed as `one`,
+/// add up to more than `limit`. Convolves one variable at a time, and collects the mass beyond the
+/// limit.
 fn self_convolution(one: &[f64], copies: u64, limit: u64) -> f64 {
     let limit = index(limit);
     let mut within = vec![f64::NEG_INFINITY; limit + 1];
@@ -116,19 +117,20 @@ fn self_convolution(one: &[f64], copies: u64, limit: u64) -> f64 {
     ln_sum(&beyond)
 }
 
-/// A share of redundancy that is not to be exceeded, as a fraction.
+/// Maximum overhead of redundancy, as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// Redundancy.
+    /// Redundancy (numerator).
     pub redundancy: u64,
-    /// For so much.
+    /// What it is relative to (denominator).
     pub per: u64,
     /// Whether `per` counts information alone, or information and redundancy together.
     pub of_information: bool,
 }
 
 impl Overhead {
-    /// The code with the most redundancy within the overhead, `size` being what `per` counts.
+    /// Returns the code with the most redundancy within the overhead; `size` counts what `per`
+    /// counts.
     fn code(self, size: u64) -> Track {
         let redundancy = size * self.redundancy / self.per.max(1);
         let information = if self.of_information { size } else { size - redundancy.min(size) };
@@ -136,7 +138,8 @@ impl Overhead {
     }
 }
 
-/// The smallest track, of up to `sectors_max`, that is undecodable with a chance below `target`.
+/// Returns the smallest track, of up to `sectors_max`, that is undecodable with a probability below
+/// `target`.
 #[must_use]
 pub fn smallest_track(
     overhead: Overhead,
@@ -150,9 +153,9 @@ pub fn smallest_track(
         .find(|code| code.undecodable(loss) < target)
 }
 
-/// The smallest large group of independent sectors, of up to `sectors_max`, that is undecodable
-/// with a chance below `target` when a share of its sectors is lost with tracks that failed.
-/// Redundancy grows by whole sectors, so only sizes where it does are tried.
+/// Returns the smallest large group of independent sectors, of up to `sectors_max`, that is
+/// undecodable with a probability below `target`; `loss` is the share of sectors lost with failed
+/// tracks. Only sizes where the redundancy grows by a whole sector are tried.
 #[must_use]
 pub fn smallest_group(
     overhead: Overhead,
@@ -160,8 +163,8 @@ pub fn smallest_group(
     target: Chance,
     sectors_max: u64,
 ) -> Option<Track> {
-    // Larger groups of the same overhead are better, up to the rounding of redundancy that this
-    // leaves out: bisection.
+    // Bisection: larger groups of the same overhead are better, apart from rounding of the
+    // redundancy, which these sizes avoid.
     let code =
         |redundancy: u64| overhead.code((redundancy * overhead.per).div_ceil(overhead.redundancy));
     let is_enough = |redundancy: u64| code(redundancy).undecodable(loss) < target;

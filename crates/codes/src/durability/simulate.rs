@@ -1,8 +1,8 @@
-//! Simulation with importance sampling: the same chances, from losses that are drawn.
+//! Monte Carlo simulation with importance sampling, as a check of the formulas.
 //!
-//! A chance of 10^-27 cannot be seen by drawing from it. So losses are drawn from a distribution
-//! under which failure is common, and each failure counts by the ratio of the true chance of what
-//! was drawn to the chance that it was drawn with:
+//! A probability of 10^-27 cannot be measured by direct sampling. So losses are drawn from a
+//! distribution under which failure is common, and each failure is weighted by the ratio of its
+//! true probability to the probability with which it was drawn:
 //!
 //! ```text
 //! independent: sectors fail with q = (R_t + 1) / (I_t + R_t) instead of p
@@ -11,25 +11,25 @@
 //!              from Beta(a + R_t + 1, b + I_t - 1) instead of Beta(a, b)
 //! ```
 //!
-//! The formulas of this module's parent add up terms; here there are no terms and no binomial
-//! coefficients, only sectors that fail or not. That the two agree is the check.
+//! The formulas of the parent module add up terms. Here there are no terms and no binomial
+//! coefficients, only sectors that fail or not. The check is that the two agree.
 
 use super::loss::{Chance, SectorLoss};
 use super::scheme::Track;
 use super::special::{ln_beta, ln_sum};
 
-/// What a simulation found.
+/// Result of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The chance.
+    /// Estimated probability.
     pub chance: Chance,
-    /// The standard error over the estimate.
+    /// Standard error divided by the estimate.
     pub relative_error: f64,
-    /// Tracks drawn.
+    /// Number of tracks drawn.
     pub samples: u64,
 }
 
-/// Estimates [`Track::undecodable`] from `samples` tracks. `random` gives 64 uniform bits.
+/// Estimates [`Track::undecodable`] from `samples` tracks. `random` returns 64 uniform bits.
 ///
 /// # Panics
 /// When the track has no sectors or `samples` is zero.
@@ -60,7 +60,7 @@ pub fn undecodable(
     estimate(&weights, samples)
 }
 
-/// Draws the rate of a track, with ln of its weight.
+/// Draws the rate of a track; returns it with ln of its weight.
 fn draw_rate([a, b]: [f64; 2], track: Track, random: &mut impl FnMut() -> u64) -> (f64, f64) {
     let seen = (track.redundancy + 1) as f64;
     let (drawn_a, drawn_b) = (a + seen, b + track.sectors() as f64 - seen);
@@ -72,7 +72,7 @@ fn draw_rate([a, b]: [f64; 2], track: Track, random: &mut impl FnMut() -> u64) -
     (rate, ln_ratio)
 }
 
-/// How many of `sectors` fail, each with the chance `rate`: draws the gaps between failures.
+/// Draws how many of `sectors` fail, each with probability `rate`, by the gaps between failures.
 fn losses(sectors: u64, rate: f64, random: &mut impl FnMut() -> u64) -> u64 {
     let ln_kept = (-rate).ln_1p();
     let (mut next, mut lost) = (0.0, 0);
@@ -98,12 +98,12 @@ fn estimate(ln_weights: &[f64], samples: u64) -> Estimate {
     }
 }
 
-/// A number above 0 and at most 1, in steps of 2^-53.
+/// Draws a number above 0 and at most 1, in steps of 2^-53.
 fn uniform(random: &mut impl FnMut() -> u64) -> f64 {
     ((random() >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
 
-/// A standard normal number (polar method of Marsaglia).
+/// Draws a standard normal number (Marsaglia's polar method).
 fn normal(random: &mut impl FnMut() -> u64) -> f64 {
     loop {
         let (x, y) = (2.0 * uniform(random) - 1.0, 2.0 * uniform(random) - 1.0);
@@ -114,7 +114,8 @@ fn normal(random: &mut impl FnMut() -> u64) -> f64 {
     }
 }
 
-/// A gamma number of this shape, 1 or more, and scale 1 (Marsaglia and Tsang 2000).
+/// Draws a gamma-distributed number of this shape, 1 or more, and scale 1 (Marsaglia and Tsang
+/// 2000).
 fn gamma(shape: f64, random: &mut impl FnMut() -> u64) -> f64 {
     assert!(shape >= 1.0, "shape {shape}");
     let d = shape - 1.0 / 3.0;

@@ -1,4 +1,4 @@
-//! Durability against figures computed elsewhere, and formulas against draws.
+//! Durability against figures computed elsewhere, and formulas against simulation.
 
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn gamma_of_integers_is_the_factorial() {
     assert!((ln_choose(60, 30) - 118_264_581_564_861_424f64.ln()).abs() < 1e-12);
 }
 
-/// Undecodable tracks with independent sectors, in two digits (computed by another program).
+/// Undecodable tracks with independent sectors, to two digits (computed by another program).
 #[test]
 fn tracks_are_as_tabled() {
     let rates = [1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 1e-4];
@@ -107,7 +107,8 @@ fn platter_sets_are_as_tabled() {
     }
 }
 
-/// Silica section 6: 8 % and a sector loss of 1e-3 give less than 1e-24. From which size on?
+/// Silica section 6: 8 % and a sector loss of 1e-3 give less than 1e-24. From which track size on
+/// does that hold?
 #[test]
 fn the_claim_holds_from_188_sectors_on() {
     let (loss, target) = (independent(1e-3), Chance::from_ln(1e-24f64.ln()));
@@ -125,7 +126,8 @@ fn the_claim_holds_from_188_sectors_on() {
     assert_eq!(smallest_group(two, independent(2e-2), target, 65_535), None, "past the cliff");
 }
 
-/// What 100 tracks of 200+16 leave to their group, decoded by themselves or jointly.
+/// Unknown sectors that 100 tracks of 200+16 leave to their group, decoded one after the other or
+/// jointly.
 #[test]
 fn joint_decoding_leaves_less_to_the_group() {
     for (mean, expected) in [(3e-2, ["0.56", "0.048"]), (5e-2, ["81", "9.3"])] {
@@ -169,7 +171,7 @@ fn certain_and_impossible_outcomes() {
     assert_eq!(Chance::from_ln(9.96e-5f64.ln()).to_string(), "1.0e-4");
 }
 
-/// Whole chances by plain addition of plain products.
+/// Computes the probability directly, without logarithms.
 fn by_enumeration(sectors: u64, rate: f64, limit: u64) -> f64 {
     let mut chances = vec![1.0];
     for _ in 0..sectors {
@@ -195,7 +197,7 @@ proptest! {
 fn assert_agrees(estimate: Estimate, chance: Chance) {
     let ratio = (estimate.chance.ln() - chance.ln()).exp();
     assert!(estimate.relative_error < 0.03, "{estimate:?}");
-    // Four standard errors: a seed fails by chance once in 16,000.
+    // Four standard errors: a given seed fails by chance once in 16,000.
     assert!((ratio - 1.0).abs() < 4.0 * estimate.relative_error, "{estimate:?}, not {chance}");
 }
 
@@ -219,7 +221,7 @@ fn draws_confirm_the_sums() {
     }
 }
 
-/// A small large group at a rate where failures can be seen without weights.
+/// A small large group at a rate where failures are common enough without weights.
 #[test]
 fn draws_confirm_the_large_group() {
     let group =
@@ -233,7 +235,7 @@ fn draws_confirm_the_large_group() {
         let mut unknown = 0;
         for _ in 0..14 {
             // Beta(a, b) with both parameters below 30: the a-th smallest of a + b - 1 uniform
-            // numbers would need integers, so draw by rejection under the mode.
+            // numbers would need integers, so this uses rejection sampling under the mode.
             let mode = (a - 1.0) / (a + b - 2.0);
             let density = |p: f64| (a - 1.0) * p.ln() + (b - 1.0) * (-p).ln_1p();
             let rate = loop {

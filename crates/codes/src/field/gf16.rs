@@ -1,4 +1,4 @@
-//! GF(2^16) as a plane over GF(2^8): `[a, b]` is `a + b u` with `u^2 = u + 0x22`.
+//! GF(2^16) as a degree-2 extension of GF(2^8): `[a, b]` is `a + b u` with `u^2 = u + 0x22`.
 
 use super::gf8;
 
@@ -8,13 +8,13 @@ pub type Element = [u8; 2];
 /// The constant of the reducing polynomial u^2 + u + [`NORM`], which is the norm of u.
 pub const NORM: u8 = 0x22;
 
-/// The sum, and the difference.
+/// Returns the sum, which is also the difference.
 #[must_use]
 pub const fn add(a: Element, b: Element) -> Element {
     [a[0] ^ b[0], a[1] ^ b[1]]
 }
 
-/// The product.
+/// Returns the product.
 #[must_use]
 pub const fn mul(a: Element, b: Element) -> Element {
     let high = gf8::mul(a[1], b[1]);
@@ -24,14 +24,13 @@ pub const fn mul(a: Element, b: Element) -> Element {
     ]
 }
 
-/// The inverse.
+/// Returns the inverse.
 ///
 /// # Panics
 /// When `a` is zero.
 #[must_use]
 pub const fn inverse(a: Element) -> Element {
-    // The conjugate of a + b u is a + b (u + 1), and their product a^2 + a b + NORM b^2 is in
-    // GF(2^8).
+    // The conjugate of a + b u is a + b (u + 1); their product a^2 + a b + NORM b^2 is in GF(2^8).
     let conjugate = [a[0] ^ a[1], a[1]];
     let norm = mul(a, conjugate)[0];
     let scale = gf8::inverse(norm);

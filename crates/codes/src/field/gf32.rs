@@ -1,4 +1,4 @@
-//! GF(2^32) as a plane over GF(2^16): `[a, b, c, d]` is `(a + b u) + (c + d u) z` with
+//! GF(2^32) as a degree-2 extension of GF(2^16): `[a, b, c, d]` is `(a + b u) + (c + d u) z` with
 //! `z^2 = z + 0x21 u`.
 
 use super::gf8;
@@ -15,20 +15,20 @@ pub const ONE: Element = [1, 0, 0, 0];
 /// The generator z.
 pub const Z: Element = [0, 0, 1, 0];
 
-/// The sum, and the difference.
+/// Returns the sum, which is also the difference.
 #[must_use]
 pub const fn add(a: Element, b: Element) -> Element {
     [a[0] ^ b[0], a[1] ^ b[1], a[2] ^ b[2], a[3] ^ b[3]]
 }
 
-/// The product by z, in two products of bytes.
+/// Returns the product by z, in two products of bytes.
 #[must_use]
 pub const fn mul_z(a: Element) -> Element {
     const WRAP: u8 = gf8::mul(TRACE, NORM);
     [gf8::mul(WRAP, a[3]), gf8::mul(TRACE, a[2] ^ a[3]), a[0] ^ a[2], a[1] ^ a[3]]
 }
 
-/// The product.
+/// Returns the product.
 #[must_use]
 pub const fn mul(a: Element, b: Element) -> Element {
     let (a0, a1, b0, b1) = ([a[0], a[1]], [a[2], a[3]], [b[0], b[1]], [b[2], b[3]]);
@@ -38,7 +38,7 @@ pub const fn mul(a: Element, b: Element) -> Element {
     [low[0], low[1], high[0], high[1]]
 }
 
-/// The power `base ^ exponent`.
+/// Returns the power `base ^ exponent`.
 #[must_use]
 pub const fn pow(base: Element, exponent: u64) -> Element {
     let (mut power, mut square, mut left) = (ONE, base, exponent);
@@ -52,7 +52,7 @@ pub const fn pow(base: Element, exponent: u64) -> Element {
     power
 }
 
-/// The inverse.
+/// Returns the inverse.
 ///
 /// # Panics
 /// When `a` is zero.

@@ -7,7 +7,7 @@ const TABLES: ([u8; 510], [u8; 256]) = {
     let (mut exp, mut log) = ([0u8; 510], [0u8; 256]);
     let (mut value, mut power) = (1u16, 0);
     while power < 255 {
-        // No truncation: the value is reduced below 256, the power below 255.
+        // No truncation: the value is below 256 after reduction, the power below 255.
         exp[power] = value.to_le_bytes()[0];
         exp[power + 255] = value.to_le_bytes()[0];
         log[value as usize] = power.to_le_bytes()[0];
@@ -20,12 +20,12 @@ const TABLES: ([u8; 510], [u8; 256]) = {
     (exp, log)
 };
 
-/// The generator 2 raised to each power below 510.
+/// Powers of the generator 2, for exponents below 510.
 pub(crate) const EXP: [u8; 510] = TABLES.0;
-/// The logarithm of each element but zero, to base 2.
+/// Logarithms to base 2 of all elements but zero.
 pub(crate) const LOG: [u8; 256] = TABLES.1;
 
-/// The product.
+/// Returns the product.
 #[must_use]
 pub const fn mul(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
@@ -34,7 +34,7 @@ pub const fn mul(a: u8, b: u8) -> u8 {
     EXP[LOG[a as usize] as usize + LOG[b as usize] as usize]
 }
 
-/// The inverse.
+/// Returns the inverse.
 ///
 /// # Panics
 /// When `a` is zero.
@@ -44,8 +44,8 @@ pub const fn inverse(a: u8) -> u8 {
     EXP[255 - LOG[a as usize] as usize]
 }
 
-/// The product by `c` as the matrix of the affine instruction: byte `7 - i` has the bits of the
-/// operand whose sum is bit `i` of the product.
+/// Returns multiplication by `c` as a bit matrix for the GFNI affine instruction: byte `7 - i` has
+/// the bits of the operand whose sum is bit `i` of the product.
 #[must_use]
 pub const fn affine(c: u8) -> u64 {
     let mut matrix = [0u8; 8];
@@ -62,7 +62,7 @@ pub const fn affine(c: u8) -> u64 {
     u64::from_le_bytes(matrix)
 }
 
-/// [`affine`] of every constant: kernels and plans look products up rather than make them.
+/// [`affine`] of every constant: kernels and plans look the matrices up.
 pub(crate) static AFFINE: [u64; 256] = {
     let (mut matrices, mut c) = ([0; 256], 0usize);
     while c < matrices.len() {
@@ -82,7 +82,8 @@ pub(crate) static NIBBLES: [[[u8; 16]; 2]; 256] = {
     tables
 };
 
-/// Every product by `c` as two tables of 16: of the low and of the high four bits of the operand.
+/// Returns the products by `c` as two tables of 16: of the low and of the high four bits of the
+/// operand.
 #[must_use]
 pub const fn nibbles(c: u8) -> [[u8; 16]; 2] {
     let mut tables = [[0u8; 16]; 2];

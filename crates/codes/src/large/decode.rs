@@ -1,4 +1,4 @@
-//! Decoding: lost shards, information or redundancy, from those that are left.
+//! Decoding: reconstructs lost shards, information or redundancy, from the surviving ones.
 //!
 //! ```text
 //! s = forward(sum of the chunks, lost shards as zeros)          as in encoding
@@ -11,18 +11,18 @@
 //!
 //! # Why
 //!
-//! By the definition `r(y) = sum over lost information x of g(x) d(x) / (y + x)`. Let E be the
-//! polynomial with the roots x, F that with roots at lost (and unkept) redundancy among the points
-//! y used, and L = E F. Then `N = r E` is a polynomial of degree below the number of x, with
-//! `N(x) = g(x) d(x) E'(x)`. `M = N F` is known at all points used, because it is zero where r is
-//! not known; its degree is below the number of losses, so as many points as that determine it.
-//! At x, `L' = E' F`, which gives the line for information. At a lost y, `M' = N F'` and
-//! `L' = E F'`, so `M' / L' = N / E`, which is what the lost information adds to s(y). A redundancy
-//! shard that was lost outside the points used is no root of L, and M / L takes the place of
-//! M' / L' there. No matrix is made, and no system of equations solved.
+//! By definition, `r(y) = sum over lost information x of g(x) d(x) / (y + x)`. Let E be the
+//! polynomial with roots at the lost x, F the one with roots at lost (and unkept) redundancy among
+//! the points y used, and L = E F. Then `N = r E` is a polynomial of degree below the number of x,
+//! with `N(x) = g(x) d(x) E'(x)`. `M = N F` is known at all points used, because it is zero where r
+//! is unknown. Its degree is below the number of losses, so that many points determine it. At x,
+//! `L' = E' F`, which gives the line for information. At a lost y, `M' = N F'` and `L' = E F'`, so
+//! `M' / L' = N / E`, which is the contribution of the lost information to s(y). A lost redundancy
+//! shard outside the points used is no root of L; there M / L replaces M' / L'. No matrix is built,
+//! and no linear system is solved.
 //!
-//! The cost is one encoding, and a transform of m for each chunk with wanted losses, of which only
-//! the parts that lead to wanted shards are done. See [`Method`] for what may be spared.
+//! The cost is one encoding, and a transform of size m for each chunk with wanted losses, of which
+//! only the parts that lead to wanted shards are computed. See [`Method`] for possible savings.
 
 use std::fmt;
 
@@ -34,33 +34,33 @@ use super::transform::{Span, Transform};
 use super::{LargeCode, check_shard_bytes};
 use crate::{CodeError, Isa, Shard};
 
-/// How losses are computed; all give the same bytes.
+/// Algorithm that reconstructs losses; all produce the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Method {
-    /// Transforms over all redundancy that is left.
+    /// Transforms over all surviving redundancy.
     #[default]
     Transform,
-    /// Transforms over the smallest aligned power of two of redundancy shards that is enough:
-    /// 10 to 20 % faster when few are lost. It chooses among the redundancy, so see the design note
-    /// on large groups about patents before using it.
+    /// Transforms over the smallest sufficient block of redundancy shards (aligned, a power of
+    /// two): 10 to 20 % faster when few are lost. It selects among the redundancy shards: read the
+    /// patent notes in the design note on large groups before using it.
     Narrow,
 }
 
-/// Brings lost shards of a large group back from those that are left.
+/// Reconstructs lost shards of a large group from the surviving ones.
 pub struct LargeDecoder {
     pub(super) code: LargeCode,
     pub(super) shard_bytes: usize,
     method: Method,
     pub(super) transform: Transform,
     pub(super) logarithms: Logarithms,
-    /// The chunk summed up, then the polynomial M.
+    /// Scratch space for a chunk, then the polynomial M.
     room: Stripe,
-    /// The sum of chunks, then s at the points of redundancy.
+    /// The sum of the chunks, then s at the points of redundancy.
     sum: Stripe,
     /// M at the points of a span.
     values: Stripe,
-    /// A shard, or all wanted ones, to hand out.
+    /// Output buffer of one shard, or of all wanted ones.
     out: Vec<u8>,
 }
 
@@ -83,14 +83,14 @@ impl LargeDecoder {
         })
     }
 
-    /// The same decoder with another method.
+    /// Sets the method.
     #[must_use]
     pub fn with_method(mut self, method: Method) -> Self {
         self.method = method;
         self
     }
 
-    /// Decodes all lost information shards, see [`Self::decode_wanted`].
+    /// Decodes all lost information shards; see [`Self::decode_wanted`].
     ///
     /// # Errors
     /// As [`Self::decode_wanted`].
@@ -103,13 +103,14 @@ impl LargeDecoder {
         self.decode_wanted(shards, |index| index < information, restored)
     }
 
-    /// Decodes: asks for each shard by index (redundancy shards follow the information shards) and
-    /// hands out each piece of a lost shard that is wanted as `(shard, byte offset in it, bytes)`.
+    /// Decodes the lost shards that are wanted. Asks for each shard by index (redundancy shards
+    /// follow the information shards), and passes each decoded piece on as `(shard, byte offset in
+    /// it, bytes)`.
     ///
     /// # Errors
     /// [`CodeError::TooFewShards`] when more shards are lost than the code has redundancy, and
-    /// [`CodeError::UnequalShards`] when one has not the declared size; nothing was handed out
-    /// then.
+    /// [`CodeError::UnequalShards`] when a shard does not have the declared size; nothing was
+    /// passed on then.
     pub fn decode_wanted<'a>(
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,
@@ -142,7 +143,7 @@ impl LargeDecoder {
         Ok(())
     }
 
-    /// The work on stripes of a length.
+    /// Prepares the buffers for a stripe of `length` bytes per shard.
     pub(super) fn work(&mut self, length: usize) -> Work<'_> {
         Work {
             code: self.code,
@@ -156,13 +157,13 @@ impl LargeDecoder {
     }
 }
 
-/// What is lost, by numbers of points.
+/// The lost shards, by the numbers of their points.
 pub(super) struct Losses {
     pub(super) information: Vec<usize>,
     pub(super) redundancy: Vec<usize>,
-    /// Those that are wanted, ascending: redundancy first.
+    /// Lost shards that are wanted, ascending: redundancy first.
     pub(super) wanted: Vec<usize>,
-    /// By number, whether it is among them.
+    /// By number, whether a lost shard is wanted.
     is_wanted: Vec<bool>,
 }
 
@@ -193,7 +194,7 @@ impl Losses {
         Ok(Self { information, redundancy, wanted, is_wanted })
     }
 
-    /// Refuses more losses than redundancy and this many relations beside it.
+    /// Returns an error if there are more losses than redundancy shards and relations together.
     pub(super) fn check(&self, code: LargeCode, relations: usize) -> Result<(), CodeError> {
         let lost = self.information.len() + self.redundancy.len();
         let have = code.information() + code.redundancy() - lost + relations;
@@ -203,15 +204,15 @@ impl Losses {
         Ok(())
     }
 
-    /// Whether redundancy at a point is given.
+    /// Whether the redundancy shard at a point is given.
     pub(super) fn has(&self, code: LargeCode, number: usize) -> bool {
         number < code.redundancy() && self.redundancy.binary_search(&number).is_err()
     }
 }
 
-/// How a loss is computed, found once for all stripes.
+/// How losses are computed; the same for all stripes.
 enum Plan {
-    /// No information is lost.
+    /// No information is lost, so encoding is enough.
     Encode,
     Transform(TransformPlan),
 }
@@ -219,11 +220,11 @@ enum Plan {
 struct TransformPlan {
     /// The points of redundancy that are used.
     block: Span,
-    /// L at those points, none where the redundancy is lost or not kept.
+    /// L at those points; `None` where the redundancy is lost or unkept.
     locator: Vec<Option<Factor>>,
-    /// Wanted redundancy of the block, with 1 / L'.
+    /// Wanted redundancy within the block, with factors 1 / L'.
     own: Vec<(usize, Factor)>,
-    /// Spans as large as the block with what is wanted of them, and 1 / (g L') or 1 / L.
+    /// Spans of the block's size with the wanted shards in them, and factors 1 / (g L') or 1 / L.
     spans: Vec<(Span, Vec<(usize, Factor)>)>,
 }
 
@@ -256,7 +257,7 @@ impl Plan {
     }
 }
 
-/// The smallest block of points with redundancy for all lost information.
+/// Returns the smallest block of points with enough redundancy for all lost information.
 fn narrow(code: LargeCode, losses: &Losses) -> Span {
     let need = losses.information.len();
     let least = need.next_power_of_two().trailing_zeros();
@@ -271,7 +272,7 @@ fn narrow(code: LargeCode, losses: &Losses) -> Span {
     Span::new(0, code.chunk_log())
 }
 
-/// The logarithm of g at a point: none, which is that of one, if it is redundancy.
+/// Returns the logarithm of g at a point: 0, the logarithm of one, for redundancy.
 fn scale(code: LargeCode, logs: &Logarithms, number: usize) -> u32 {
     if number < code.chunk() { 0 } else { logs.of(number >> code.chunk_log()) }
 }
@@ -305,7 +306,7 @@ impl TransformPlan {
     }
 }
 
-/// The work on one stripe.
+/// Decoding of one stripe.
 pub(super) struct Work<'w> {
     code: LargeCode,
     transform: Transform,
@@ -321,7 +322,7 @@ impl Work<'_> {
         self.transform.kernel()
     }
 
-    /// Makes s at all points of redundancy where it is needed.
+    /// Computes s at all points of redundancy where it is needed.
     pub(super) fn sum_up<'a>(
         &mut self,
         piece: &impl Fn(usize) -> Option<&'a [u8]>,
@@ -389,8 +390,9 @@ impl Work<'_> {
     }
 }
 
-/// The derivative of a polynomial: `s_j' = 1`, so that of X_i is the sum of the `X` with one bit of
-/// i cleared, and coefficient i of the derivative is the sum of those with one bit more.
+/// Computes the derivative of a polynomial. Since `s_j' = 1`, the derivative of X_i is the sum of
+/// the `X` with one bit of i cleared, and coefficient i of the derivative is the sum of the
+/// coefficients whose index has one more bit set.
 fn derive(kernel: Kernel, polynomial: &[u8], derivative: &mut [u8], length: usize) {
     let count = polynomial.len() / length;
     for (index, to) in derivative.chunks_exact_mut(length).enumerate() {

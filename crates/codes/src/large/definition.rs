@@ -1,11 +1,12 @@
-//! The large code as mathematics: what a reader that has never seen this program must know.
+//! Mathematical definition of the large code: all that an independent implementation of a reader
+//! needs.
 //!
 //! ```text
 //! field      GF(2^16) = GF(2^8)[u] / (u^2 + u + 0x22), GF(2^8) modulo 0x11d; see [`crate::field`]
 //! element    the number v stands for the sum of BASIS[b] over the bits b set in v
 //! m          the redundancy count R, rounded up to a power of two
-//! points     redundancy shard j stands at w(j), the element of number j, j < R;
-//!            information shard i stands at x(i), the element of number m + i
+//! points     redundancy shard j is at w(j), the element of number j, j < R;
+//!            information shard i is at x(i), the element of number m + i
 //! code       redundancy_j = sum over i of  g(i) / (w(j) + x(i))  information_i
 //!            where g(i) is the element of number floor((m + i) / m)
 //! shards     each block of 128 bytes holds 64 elements: byte i has the coordinate of 1 of
@@ -14,31 +15,31 @@
 //!
 //! # Where the coefficients come from
 //!
-//! The basis is Cantor's: `BASIS[0] = 1` and `BASIS[i]^2 + BASIS[i] = BASIS[i - 1]`. With
-//! `s(x) = x^2 + x` and `s_k` for s applied k times, `s_k` vanishes on exactly the elements of
-//! numbers below 2^k, it maps the element of number v to that of number `v >> k`, and its
-//! derivative is 1. Information shards are cut into chunks of m = 2^k. Through the values of a
-//! chunk c goes one polynomial of degree below m, by Lagrange
+//! The basis is Cantor's: `BASIS[0] = 1` and `BASIS[i]^2 + BASIS[i] = BASIS[i - 1]`. With `s(x) =
+//! x^2 + x` and `s_k` for s applied k times, `s_k` vanishes on exactly the elements of numbers
+//! below 2^k, it maps the element of number v to that of number `v >> k`, and its derivative is 1.
+//! Information shards are divided into chunks of m = 2^k. By Lagrange, exactly one polynomial of
+//! degree below m interpolates the values of a chunk c:
 //!
 //! ```text
 //! f_c(y) = sum over i in c of  information_i  s_k(y + x(i)) / (s_k' (y + x(i)))
 //! ```
 //!
 //! A redundancy shard is the sum of all `f_c` at its point. There `s_k(w(j)) = 0`, so the numerator
-//! is `s_k(x(i)) = g(i)`, one value for the whole chunk: G is a Cauchy matrix with its columns
-//! scaled, so every square part of it has an inverse and any R losses can be brought back.
+//! is `s_k(x(i)) = g(i)`, one value for the whole chunk: G is a Cauchy matrix with scaled columns,
+//! so every square submatrix is invertible and any R losses can be reconstructed (the code is MDS).
 //!
-//! The same code in the manner of [`crate::version1::definition`]: for each power k = 0 .. m-1 the
+//! The same code in the form of [`crate::version1::definition`]: for each power k = 0 .. m-1 the
 //! sum over all points x of `c(x) x^k` is zero, where points of numbers R .. m-1 carry values that
 //! are not kept.
 //!
-//! The functions here are the slow, scalar twin of [`crate::LargeCode`], for tests and for whoever
-//! writes another reader. They are not used to move data.
+//! The functions here are the slow, scalar reference of [`crate::LargeCode`], for tests and for
+//! writers of another reader. Bulk data does not go through them.
 
 use crate::field::gf16::{self, Element};
 
-/// The Cantor basis in which points are numbered: of the two solutions for each the one whose
-/// first byte is even.
+/// The Cantor basis in which points are numbered: of the two solutions for each element, the one
+/// whose first byte is even.
 ///
 /// The first eight span GF(2^8), because s applied eight times is `x^256 + x`.
 pub const BASIS: [Element; 16] = [
@@ -60,7 +61,7 @@ pub const BASIS: [Element; 16] = [
     [0x4c, 0xe6],
 ];
 
-/// The element of a number.
+/// Returns the element of a number.
 ///
 /// # Panics
 /// When the number is not below 65,536.
@@ -77,8 +78,8 @@ pub const fn element(number: usize) -> Element {
     sum
 }
 
-/// The coefficient of information shard `information` in redundancy shard `redundancy`, in the
-/// code whose `m` is 2 to the `chunk_log`.
+/// Returns the coefficient of information shard `information` in redundancy shard `redundancy`, for
+/// the code whose `m` is 2 to the `chunk_log`.
 ///
 /// # Panics
 /// When the field has no such points.
@@ -91,14 +92,14 @@ pub const fn coefficient(chunk_log: u32, redundancy: usize, information: usize) 
     gf16::mul(element(number >> chunk_log), gf16::inverse(distance))
 }
 
-/// Element `index` of a shard.
+/// Returns element `index` of a shard.
 #[must_use]
 pub fn symbol(shard: &[u8], index: usize) -> Element {
     let block = &shard[index / 64 * 128..];
     [block[index % 64], block[64 + index % 64]]
 }
 
-/// Redundancy shards of information shards of one length, by the definition.
+/// Computes redundancy shards of equally long information shards, directly by the definition.
 #[must_use]
 pub fn encode(information: &[Vec<u8>], redundancy: usize) -> Vec<Vec<u8>> {
     let chunk_log = redundancy.next_power_of_two().trailing_zeros();

@@ -1,15 +1,15 @@
-//! Encoding: redundancy shards from information shards.
+//! Encoding: computes redundancy shards from information shards.
 //!
 //! ```text
 //! redundancy = forward( inverse(chunk 0) + inverse(chunk 1) + ... )    chunks of m shards
 //! ```
 //!
 //! (m is the redundancy count rounded up to a power of two; `inverse` and `forward` are the
-//! transforms of [`super::transform`], see [`super::definition`].) Chunks are summed up one after
+//! transforms of [`super::transform`], see [`super::definition`].) Chunks are added up one after
 //! the other, so information shards need not be in memory together: [`LargeStreamEncoder`] takes
-//! them as they come. Work goes in stripes of each shard, such that a chunk's stripe and the sum
-//! stay in the second-level cache. Information shards that are all zeros add nothing; whatever part
-//! of a chunk is zeros is left out.
+//! them as they arrive. Shards are processed in stripes, narrow enough that a chunk's stripe and
+//! the sum stay in the L2 cache. Information shards of zeros contribute nothing; zero parts of a
+//! chunk are skipped.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use super::transform::{Span, Transform, Values};
 use super::{LargeCode, check_length, check_shard_bytes};
 use crate::{CodeError, Isa};
 
-/// Computes redundancy shards from information shards that are at hand together.
+/// Computes redundancy shards from information shards that are all in memory.
 pub struct LargeEncoder {
     code: LargeCode,
     shard_bytes: usize,
@@ -36,12 +36,12 @@ impl LargeEncoder {
         Ok(Self { code, shard_bytes, transform, chunk: stripe.clone(), sum: stripe })
     }
 
-    /// Encodes: asks for each information shard by index (`None` counts as zeros and costs
-    /// nothing) and hands out each piece of redundancy as `(shard, byte offset in it, bytes)`.
+    /// Encodes. Asks for each information shard by index (`None` counts as zeros and costs
+    /// nothing), and passes each piece of redundancy on as `(shard, byte offset in it, bytes)`.
     ///
     /// # Errors
-    /// [`CodeError::UnequalShards`] when a shard has not the declared size; nothing was handed out
-    /// then.
+    /// [`CodeError::UnequalShards`] when a shard does not have the declared size; nothing was
+    /// passed on then.
     pub fn encode<'a>(
         &mut self,
         information: impl Fn(usize) -> Option<&'a [u8]>,
@@ -76,8 +76,8 @@ impl LargeEncoder {
     }
 }
 
-/// Sums up the inverse transforms of all chunks of information, asked for by number of the point;
-/// says whether there was any information. If not, `sum` is left as it is.
+/// Adds up the inverse transforms of all chunks of information, which `piece` returns by number of
+/// the point. Returns whether there was any information. If not, `sum` is left unchanged.
 pub(super) fn fold<'a>(
     transform: &Transform,
     code: LargeCode,
@@ -94,14 +94,14 @@ pub(super) fn fold<'a>(
     is_summed
 }
 
-/// Computes redundancy shards from information shards that come one after the other.
+/// Computes redundancy shards from information shards that arrive one after the other.
 ///
 /// ```text
 /// push, push, ... (at most all information shards) --> finish --> redundancy(0), redundancy(1) ..
 /// ```
 ///
-/// A shard here may be a slice of the real one, the same bytes of each (a column slice): memory is
-/// 2 m slices, and the redundancy of slices put together is the redundancy of the whole.
+/// A shard here may be a column slice: the same byte range of each real shard. Memory is 2 m
+/// slices. The redundancy of the slices, concatenated, is the redundancy of the whole.
 pub struct LargeStreamEncoder {
     code: LargeCode,
     shard_bytes: usize,
@@ -110,7 +110,7 @@ pub struct LargeStreamEncoder {
     pushed: usize,
 }
 
-/// A few KiB of each shard: those of the chunk being filled, and the sum of chunks before.
+/// A few KiB of each shard: those of the chunk being filled, and the sum of the chunks before it.
 struct Column {
     length: usize,
     chunk: Stripe,
@@ -132,11 +132,11 @@ impl LargeStreamEncoder {
         Ok(Self { code, shard_bytes, transform, columns, pushed: 0 })
     }
 
-    /// Adds the next information shard; the first one after [`Self::finish`] begins anew. `None`
-    /// counts as zeros.
+    /// Adds the next information shard. The first one after [`Self::finish`] starts a new group.
+    /// `None` counts as zeros.
     ///
     /// # Errors
-    /// [`CodeError::UnequalShards`] when the shard has not the declared size, and
+    /// [`CodeError::UnequalShards`] when the shard does not have the declared size, and
     /// [`CodeError::ShardCount`] when all shards were added already.
     pub fn push(&mut self, shard: Option<&[u8]>) -> Result<(), CodeError> {
         check_length(self.pushed, shard, self.shard_bytes)?;
@@ -186,7 +186,7 @@ impl LargeStreamEncoder {
         self.pushed = 0;
     }
 
-    /// Redundancy shard `index`, in pieces, after [`Self::finish`].
+    /// Returns redundancy shard `index`, in pieces, after [`Self::finish`].
     ///
     /// # Panics
     /// When the code has no such shard.
@@ -202,7 +202,7 @@ impl LargeStreamEncoder {
         self.columns.iter_mut().for_each(|column| column.is_summed = false);
     }
 
-    /// Adds the chunk that begins at information shard `first` and has `count` shards to the sum.
+    /// Adds to the sum the chunk that begins at information shard `first` and has `count` shards.
     fn fold(&mut self, first: usize, count: usize) {
         let chunk = self.code.chunk();
         let span = Span::new(chunk + first, self.code.chunk_log());

@@ -1,11 +1,12 @@
-//! Decoding with more losses than the group has redundancy, by what tracks have of their own.
+//! Joint decoding: with more losses than the group has redundancy, it also uses the redundancy
+//! within tracks.
 //!
-//! A track that its own code could not bring back still has redundancy sectors that can be read.
-//! Each of them is an equation between the sectors of its track: a [`Relation`]. With R redundancy
-//! shards of the group and q relations up to R + q shards may be lost (Silica section 5: the
-//! levels are decoded one after the other; used together they decode more. At a sector failure of
-//! 5e-2 a group of 100 tracks of 200+16 has 81 expected unknowns one after the other, 9.3
-//! together).
+//! A track that its own code could not decode still has redundancy sectors that can be read. Each
+//! of them is an equation between the sectors of its track: a [`Relation`]. With R redundancy
+//! shards of the group and q relations, up to R + q shards may be lost. (Silica section 5 decodes
+//! the levels one after the other; used together they decode more. At a sector failure rate of
+//! 5e-2, a group of 100 tracks of 200+16 has 81 expected unknowns one after the other, 9.3
+//! together.)
 //!
 //! ```text
 //! of the group   sum over lost information x of  G(y, x) d(x)  =  s(y) + redundancy at y
@@ -14,11 +15,11 @@
 //!                                                =  value + sum over given shards of  c d
 //! ```
 //!
-//! There is no fast transform for a mixture, so the equations are solved by elimination: once for
-//! all stripes, in e^3 operations for e lost information shards, which then cost e operations a
-//! byte. Nothing guarantees that the equations are independent (the two codes together are no MDS
-//! code), which is an error of its own. Not a way around [`LargeDecoder::decode`]: while the
-//! group's redundancy is enough that is taken.
+//! There is no fast transform for a mixture, so the equations are solved by Gaussian elimination:
+//! once for all stripes, in e^3 operations for e lost information shards, which then cost e
+//! operations per byte. Nothing guarantees that the equations are independent (the two codes
+//! together are not MDS); if they are not, that is an error of its own. [`LargeDecoder::decode`] is
+//! still used as long as the group's redundancy is enough.
 
 use std::ops::Range;
 
@@ -31,7 +32,7 @@ use crate::field::PLANE_BYTES;
 use crate::field::gf16::{self, Element};
 use crate::{CodeError, Shard};
 
-/// A sum of shards, each times an element of GF(2^8) (the same for all bytes), that is known.
+/// A known linear combination of shards, with coefficients in GF(2^8), the same for all bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Relation<'a> {
     /// Shards of the group by index, each at most once, with their coefficients.
@@ -41,15 +42,15 @@ pub struct Relation<'a> {
 }
 
 impl LargeDecoder {
-    /// Decodes as [`Self::decode_wanted`], with the help of relations if the group's redundancy
-    /// alone is not enough. That selects equations and inverts their matrix, so see the design note
-    /// on large groups about patents before using it.
+    /// Decodes as [`Self::decode_wanted`], and also uses relations if the group's redundancy alone
+    /// is not enough. That selects equations and inverts their matrix: read the patent notes in the
+    /// design note on large groups before using it.
     ///
     /// # Errors
-    /// As [`Self::decode_wanted`], where each relation counts as a shard at hand;
-    /// [`CodeError::Dependent`] when what is at hand is enough but says the same thing twice;
+    /// As [`Self::decode_wanted`], where each relation counts as a given shard;
+    /// [`CodeError::Dependent`] when there are enough equations but they are not independent;
     /// [`CodeError::Index`] when a relation names a shard twice, or one that the code does not
-    /// have; nothing was handed out then.
+    /// have. Nothing was passed on then.
     pub fn decode_joint<'a>(
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,
@@ -77,7 +78,7 @@ impl LargeDecoder {
             let mut work = self.work(range.len());
             let (kernel, length) = (work.kernel(), work.length);
             work.sum_up(&piece, |_| true);
-            // Of lost redundancy s is known, of lost information nothing.
+            // For lost redundancy s is known, for lost information nothing.
             let part = |shard: usize| {
                 let number = code.number(shard);
                 let is_lost = losses.redundancy.binary_search(&number).is_ok();
@@ -125,13 +126,13 @@ fn check_relation(
     }
 }
 
-/// How losses are computed, found once for all stripes.
+/// How losses are computed; the same for all stripes.
 struct Plan {
-    /// Relations that are used, by index.
+    /// Relations used, by index.
     relations: Vec<usize>,
-    /// Redundancy that is used, by number.
+    /// Redundancy shards used, by number.
     redundancy: Vec<usize>,
-    /// For each wanted shard a row: the factors of the relations used and the redundancy used.
+    /// One row per wanted shard: the factors of the relations used, then of the redundancy used.
     factors: Vec<Factor>,
 }
 
@@ -171,7 +172,8 @@ impl Plan {
         Ok(Self { relations: used, redundancy, factors })
     }
 
-    /// The right-hand sides of the relations used; `part` has what is known of a shard at a point.
+    /// Returns the right-hand sides of the relations used; `part` returns the known part of a
+    /// shard.
     fn known<'a>(
         &self,
         kernel: Kernel,
@@ -195,7 +197,7 @@ impl Plan {
     }
 }
 
-/// The coefficients of the lost information shards in a redundancy shard.
+/// Returns the coefficients of the lost information shards in a redundancy shard.
 fn row(code: LargeCode, losses: &Losses, redundancy: usize, logs: &Logarithms) -> Vec<Element> {
     let coefficient = |information: &usize| {
         let plus = logs.of(information >> code.chunk_log());
@@ -204,7 +206,7 @@ fn row(code: LargeCode, losses: &Losses, redundancy: usize, logs: &Logarithms) -
     losses.information.iter().map(coefficient).collect()
 }
 
-/// The coefficients of the lost information shards in a relation.
+/// Returns the coefficients of the lost information shards in a relation.
 fn relation_row(
     code: LargeCode,
     losses: &Losses,
@@ -225,14 +227,14 @@ fn relation_row(
     sum
 }
 
-/// Linear equations, solved as they come (Gauss and Jordan).
+/// A system of linear equations, solved incrementally (Gauss-Jordan elimination).
 ///
 /// ```text
-/// row    coefficients of the unknowns | which of the equations added it is made of
+/// row    coefficients of the unknowns | combination of the added equations that gives the row
 /// ```
 ///
-/// Rows are planar like shards, so that the kernels work on them. Each has a one at its own pivot,
-/// where all others have zero.
+/// Rows are planar like shards, so that the kernels can process them. Each has a one at its own
+/// pivot, where all others have zero.
 struct System {
     kernel: Kernel,
     unknowns: usize,
@@ -252,7 +254,8 @@ impl System {
         self.pivots.len() == self.unknowns
     }
 
-    /// Adds an equation, by its coefficients, and says whether it is independent of those before.
+    /// Adds an equation by its coefficients. Returns whether it is independent of the previous
+    /// ones.
     fn add(&mut self, coefficients: &[Element]) -> bool {
         let mut row = vec![0; self.row_bytes];
         for (index, element) in coefficients.iter().enumerate() {
@@ -277,7 +280,7 @@ impl System {
         true
     }
 
-    /// A sum of unknowns, given by their coefficients, as a sum of right-hand sides.
+    /// Expresses a sum of unknowns, given by their coefficients, as a sum of right-hand sides.
     fn solution(&self, coefficients: &[Element]) -> Vec<Factor> {
         assert!(self.is_solved(), "all unknowns are known");
         let factors = self.pivots.iter().map(|pivot| Factor::new(coefficients[*pivot]));
@@ -290,7 +293,7 @@ impl System {
     }
 }
 
-/// Puts an element into a planar row.
+/// Writes an element into a planar row.
 fn set(row: &mut [u8], index: usize, element: Element) {
     let place = index / PLANE_BYTES * BLOCK + index % PLANE_BYTES;
     row[place] = element[0];

@@ -1,8 +1,8 @@
-//! Products of differences of points, which is what decoding needs of the field.
+//! Products of differences of points, which decoding needs.
 //!
-//! Points are known by their numbers and numbers add up like points, so the difference of two is
-//! the element of the XOR of their numbers, and a product of differences is a sum of logarithms
-//! from a table of numbers.
+//! Points are represented by their numbers, and numbers add like points: the difference of two
+//! points is the element of the XOR of their numbers, and a product of differences is a sum of
+//! logarithms from a table indexed by number.
 
 use super::definition::element;
 use crate::field::gf8;
@@ -11,19 +11,19 @@ use crate::field::gf16::{Element, NORM};
 #[cfg(test)]
 mod tests;
 
-/// Elements other than zero: logarithms are modulo this.
+/// Number of nonzero elements: logarithms are modulo this.
 const ORDER: u32 = 65_535;
 
-/// Sums of logarithms that are made one by one; above, all sums are made by a Walsh-Hadamard
-/// transform, which takes about as long as so many.
+/// Maximum number of logarithms that are summed one by one. Beyond that all sums are computed by a
+/// Walsh-Hadamard transform, which takes about as long as this many additions.
 const SUMS_MAX: usize = 1 << 20;
 
-/// The logarithms of all elements.
+/// Tables of logarithms and powers of the field.
 #[derive(Clone)]
 pub(super) struct Logarithms {
-    /// By number; that of zero is 0, so that a product leaves the factor zero out.
+    /// Logarithm by number; that of zero is 0, so that products skip a factor of zero.
     log: Vec<u16>,
-    /// By logarithm.
+    /// Element by logarithm.
     exp: Vec<Element>,
 }
 
@@ -35,7 +35,7 @@ impl Logarithms {
         for log in 0..u16::MAX {
             by_element[usize::from(u16::from_le_bytes(power))] = log;
             exp.push(power);
-            // Times u, which is primitive.
+            // Multiplies by u, which is primitive.
             power = [gf8::mul(NORM, power[1]), power[0] ^ power[1]];
         }
         let log =
@@ -43,19 +43,19 @@ impl Logarithms {
         Self { log: log.collect(), exp }
     }
 
-    /// The logarithm of the element of a number.
+    /// Returns the logarithm of the element of a number.
     pub(super) fn of(&self, number: usize) -> u32 {
         u32::from(self.log[number])
     }
 
-    /// The element with the logarithm `plus - minus`.
+    /// Returns the element with the logarithm `plus - minus`.
     pub(super) fn quotient(&self, plus: u32, minus: u32) -> Element {
         self.exp[((plus % ORDER + ORDER - minus % ORDER) % ORDER) as usize]
     }
 
-    /// For each point of `at` the logarithm, below 65,535, of the product of its differences to all
-    /// of `roots` but itself: the value there of the polynomial with these roots, or of its
-    /// derivative if it is one of them.
+    /// Returns for each point of `at` the logarithm, below 65,535, of the product of its
+    /// differences to all of `roots` except itself: the value there of the polynomial with these
+    /// roots, or of its derivative if the point is a root.
     pub(super) fn products(&self, roots: &[usize], at: &[usize]) -> Vec<u32> {
         if roots.len().saturating_mul(at.len()) > SUMS_MAX {
             return self.all_products(roots, at);
@@ -65,8 +65,9 @@ impl Logarithms {
         at.iter().map(|point| sum(*point) % ORDER).collect()
     }
 
-    /// The sums for all points are the XOR-convolution of logarithms and roots. It is a product
-    /// under the transform, whose inverse is itself over 2^16, and 2^16 is 1 modulo 65,535.
+    /// Computes the sums for all points as the XOR-convolution of logarithms and roots. Under the
+    /// Walsh-Hadamard transform it is a product. The transform is its own inverse up to the factor
+    /// 2^16, which is 1 modulo 65,535.
     fn all_products(&self, roots: &[usize], at: &[usize]) -> Vec<u32> {
         let mut is_root = vec![0; 1 << 16];
         roots.iter().for_each(|root| is_root[*root] = 1);
@@ -81,12 +82,12 @@ impl Logarithms {
     }
 }
 
-/// Congruent modulo 65,535, and at most 65,535 if `value` is below 2^17 or was so reduced before.
+/// Reduces modulo 65,535, to at most 65,535 if `value` is below 2^17 or was already reduced once.
 const fn reduce(value: u32) -> u32 {
     (value & 0xffff) + (value >> 16)
 }
 
-/// Modulo 65,535; values go in and come out as at most 65,535.
+/// Transforms modulo 65,535; input and output values are at most 65,535.
 fn walsh_hadamard(values: &mut [u32]) {
     let mut distance = 1;
     while distance < values.len() {

@@ -8,14 +8,14 @@
 //! ```
 //!
 //! For tens of thousands of sectors of a platter (Silica section 5): encoding costs log m
-//! operations a byte, not R, and goes along as shards arrive. The code is [`definition`]; it is
+//! operations per byte, not R, and proceeds as shards arrive. The code is [`definition`]. It is
 //! over this crate's own GF(2^16) and its planar layout, so that a redundancy shard is a linear
-//! combination that signatures go through. Symbols are 16 bits, 64 to a block of 128 bytes; shards
-//! are whole blocks. (A tail of 64 bytes would need a layout of its own that signatures do not
-//! have: whoever has one pads it with zeros.)
+//! combination to which signatures apply. Symbols are 16 bits, 64 to a block of 128 bytes; the
+//! length of a shard is a multiple of the block size. (A tail of 64 bytes would need a layout of
+//! its own that signatures do not have: callers pad it with zeros.)
 //!
-//! Decoding is in [`decode`]. This module finds no errors: a shard is given, and then trusted, or
-//! lost.
+//! Decoding is in [`decode`]. This module corrects erasures, not errors: a shard is either given,
+//! and then trusted, or lost.
 
 mod decode;
 pub mod definition;
@@ -37,10 +37,10 @@ pub use joint::Relation;
 
 use crate::{CodeError, Isa};
 
-/// Shards of a large group are a multiple of this many bytes.
+/// The shard size of a large group is a multiple of this many bytes.
 pub const LARGE_SHARD_ALIGN: usize = kernel::BLOCK;
 
-/// Elements of the field, which are the points of the code.
+/// Number of field elements, which are the points of the code.
 const POINTS: usize = 1 << 16;
 
 /// A systematic Reed-Solomon code over GF(2^16) for many shards, defined in [`definition`].
@@ -51,11 +51,11 @@ pub struct LargeCode {
 }
 
 impl LargeCode {
-    /// The code with these shard counts.
+    /// Creates the code with these shard counts.
     ///
     /// # Errors
-    /// [`CodeError::Counts`] when a count is zero, or when the information and the redundancy
-    /// rounded up to a power of two are together more than the 65,536 elements of the field.
+    /// [`CodeError::Counts`] when a count is zero, or when `information` and `redundancy` rounded
+    /// up to a power of two are together more than the 65,536 elements of the field.
     pub fn new(information: usize, redundancy: usize) -> Result<Self, CodeError> {
         let fits = information > 0
             && redundancy > 0
@@ -68,19 +68,19 @@ impl LargeCode {
         }
     }
 
-    /// Information shards.
+    /// Number of information shards.
     #[must_use]
     pub const fn information(self) -> usize {
         self.information
     }
 
-    /// Redundancy shards: how many losses the code survives.
+    /// Number of redundancy shards: the losses that the code tolerates.
     #[must_use]
     pub const fn redundancy(self) -> usize {
         self.redundancy
     }
 
-    /// An encoder for shards of `shard_bytes`; keep it, its memory is used again.
+    /// Creates an encoder for shards of `shard_bytes`. Reuse it: it keeps its buffers.
     ///
     /// # Errors
     /// [`CodeError::ShardBlocks`] unless the size is a positive multiple of 128.
@@ -88,8 +88,8 @@ impl LargeCode {
         LargeEncoder::new(self, shard_bytes, Isa::current())
     }
 
-    /// An encoder for shards of `shard_bytes` that come one after the other; it holds twice the
-    /// redundancy (rounded up to a power of two shards), not the information.
+    /// Creates an encoder for shards of `shard_bytes` that arrive one after the other. It holds
+    /// twice the redundancy (rounded up to a power of two shards), not the information.
     ///
     /// # Errors
     /// [`CodeError::ShardBlocks`] unless the size is a positive multiple of 128.
@@ -97,7 +97,7 @@ impl LargeCode {
         LargeStreamEncoder::new(self, shard_bytes, Isa::current())
     }
 
-    /// A decoder for shards of `shard_bytes`; keep it, its memory is used again.
+    /// Creates a decoder for shards of `shard_bytes`. Reuse it: it keeps its buffers.
     ///
     /// # Errors
     /// [`CodeError::ShardBlocks`] unless the size is a positive multiple of 128.
@@ -105,22 +105,22 @@ impl LargeCode {
         LargeDecoder::new(self, shard_bytes, Isa::current())
     }
 
-    /// The point of a shard; redundancy shards follow the information shards.
+    /// Returns the number of the point of a shard; redundancy shards follow the information shards.
     const fn number(self, index: usize) -> usize {
         if index < self.information { self.chunk() + index } else { index - self.information }
     }
 
-    /// The shard at a point.
+    /// Returns the index of the shard at a point.
     const fn index(self, number: usize) -> usize {
         if number < self.chunk() { self.information + number } else { number - self.chunk() }
     }
 
-    /// Shards of a chunk: m.
+    /// Number of shards per chunk: m.
     const fn chunk(self) -> usize {
         self.redundancy.next_power_of_two()
     }
 
-    /// The logarithm of [`Self::chunk`].
+    /// Logarithm to base 2 of [`Self::chunk`].
     const fn chunk_log(self) -> u32 {
         self.chunk().trailing_zeros()
     }

@@ -1,9 +1,9 @@
-//! The elements of numbers, by two small tables.
+//! Maps numbers to elements by two small tables.
 
 use super::definition;
 use crate::field::gf16::Element;
 
-/// The elements of the numbers below 256, which are GF(2^8), and of their 256-fold.
+/// Elements of the numbers below 256, which are GF(2^8), and of 256 times these numbers.
 const TABLES: [[Element; 256]; 2] = {
     let mut tables = [[[0; 2]; 256]; 2];
     let mut number = 0;
@@ -15,7 +15,7 @@ const TABLES: [[Element; 256]; 2] = {
     tables
 };
 
-/// The element of a number, as [`definition::element`].
+/// Returns the element of a number, as [`definition::element`].
 #[inline]
 pub(super) fn element(number: usize) -> Element {
     let (low, high) = (TABLES[0][number & 255], TABLES[1][number >> 8]);

@@ -1,9 +1,9 @@
-//! Memory that transforms work in: stripes of shards, aligned to cache lines.
+//! Buffers for transforms: stripes of shards, aligned to cache lines.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Bytes of one length that begin at a cache line.
+/// A fixed-size buffer that begins at a cache line.
 pub(super) struct Stripe {
     memory: Vec<u8>,
     start: usize,
@@ -17,21 +17,21 @@ impl Stripe {
         Self { memory, start, bytes }
     }
 
-    /// The first so many bytes.
+    /// Returns the first `bytes` bytes.
     pub(super) fn first(&self, bytes: usize) -> &[u8] {
         assert!(bytes <= self.bytes, "{bytes} of {} bytes", self.bytes);
         &self.memory[self.start..][..bytes]
     }
 
-    /// The first so many bytes.
+    /// Returns the first `bytes` bytes.
     pub(super) fn first_mut(&mut self, bytes: usize) -> &mut [u8] {
         assert!(bytes <= self.bytes, "{bytes} of {} bytes", self.bytes);
         &mut self.memory[self.start..][..bytes]
     }
 }
 
-/// Each copy finds its own beginning: memory is given out at any address, and stripes that began
-/// within a line had two lines for every vector.
+/// Realigns each copy: the allocator may return any address, and in a misaligned stripe every
+/// vector would straddle two cache lines.
 impl Clone for Stripe {
     fn clone(&self) -> Self {
         let mut copy = Self::new(self.bytes);
@@ -48,7 +48,7 @@ mod tests {
     fn copies_begin_at_a_line_too_and_have_the_same_bytes() {
         let mut stripe = Stripe::new(3 * LINE);
         stripe.first_mut(3 * LINE).copy_from_slice(&[7; 3 * LINE]);
-        // Memory of odd sizes between them moves the copies about.
+        // Allocations of odd sizes in between vary the addresses of the copies.
         let copies: Vec<_> = (0..64).map(|i| (stripe.clone(), vec![0u8; 8 * i + 24])).collect();
         for (copy, _) in &copies {
             let bytes = copy.first(3 * LINE);

@@ -1,5 +1,5 @@
-//! The fast code is the code of the definition, at every level of instructions; any loss up to the
-//! redundancy comes back, and one more is an error.
+//! The fast code equals the definition at every instruction-set level; any loss up to the
+//! redundancy is reconstructed, and one more is an error.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ type Restored = BTreeMap<usize, Vec<u8>>;
 
 const METHODS: [Method; 2] = [Method::Transform, Method::Narrow];
 
-/// A decoder for each level and method.
+/// Creates a decoder for each level and method.
 fn decoders(code: LargeCode, size: usize) -> Vec<LargeDecoder> {
     let levels = Isa::supported().flat_map(|isa| METHODS.map(|method| (isa, method)));
     levels
@@ -97,7 +97,7 @@ fn decode(
     Ok(restored)
 }
 
-/// Order of `0..n` shuffled by `seed`.
+/// Returns `0..n` shuffled by `seed`.
 fn order(n: usize, seed: u64) -> Vec<usize> {
     let keys = shards(n, 8, seed);
     let mut order: Vec<usize> = (0..n).collect();
@@ -105,7 +105,7 @@ fn order(n: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// The shards of a code word, of which the information shards from `used` on are zeros.
+/// Creates a codeword whose information shards from `used` on are zeros.
 fn code_word(code: LargeCode, size: usize, used: usize, seed: u64) -> Vec<Option<Vec<u8>>> {
     let given = shards(used.min(code.information()), size, seed);
     let mut all: Vec<_> = given.into_iter().map(Some).collect();
@@ -123,7 +123,7 @@ fn without<'a>(all: &'a [Option<Vec<u8>>], lost: &[usize]) -> Vec<Shard<'a>> {
     given
 }
 
-/// Loses `lost` and holds every decoder to bring it back: all of it, and one alone.
+/// Checks that every decoder reconstructs `lost`: all of it, and a single shard of it.
 fn check_losses(
     decoders: &mut [LargeDecoder],
     size: usize,
@@ -180,7 +180,7 @@ proptest! {
         let mut decoders = decoders(code, size);
         check_losses(&mut decoders, size, &all, &order[..lost.min(redundancy)]);
         check_losses(&mut decoders, size, &all, &order[..redundancy]);
-        // The first and the last, as whole tracks are lost.
+        // The first and the last shards, as when whole tracks are lost.
         let first: Vec<usize> = (0..redundancy.min(information)).collect();
         check_losses(&mut decoders, size, &all, &first);
         let last: Vec<usize> = (information..all.len()).collect();
@@ -226,7 +226,7 @@ proptest! {
         let whole = encode(code, Isa::current(), size, &optional);
         for columns in [0..size, 0..cut, cut..size] {
             let mut stream = code.stream_encoder(columns.len()).unwrap();
-            // The second round shows that nothing is left of the first.
+            // The second round shows that the first leaves no state behind.
             for count in [used, information] {
                 for shard in &optional[..count] {
                     stream.push(shard.map(|shard| &shard[columns.clone()])).unwrap();
@@ -241,8 +241,8 @@ proptest! {
     }
 }
 
-/// Tracks with a Cauchy code of their own, of which the first two are lost but for their
-/// redundancy: relations of those, ready to be borrowed.
+/// Returns relations of the first two tracks: each track has a Cauchy code of its own, and these
+/// two are lost except for their redundancy.
 fn track_terms(sectors: usize, parities: usize) -> Vec<Vec<(usize, u8)>> {
     let byte = |i: usize| u8::try_from(i).unwrap();
     let term = |track: usize, parity: usize, sector: usize| {
@@ -271,7 +271,7 @@ fn tracks_own_redundancy_helps() {
         let mut lost = order(2 * sectors, seed ^ 5);
         lost.truncate(redundancy + relations.len());
         check_joint(code, size, &all, &relations, parities, &lost);
-        // Redundancy shards are lost too, and one more than can be had is an error.
+        // Also with lost redundancy shards; one more than can be decoded is an error.
         if lost.len() == redundancy + relations.len() && redundancy > 1 {
             lost[0] = information + 1;
             check_joint(code, size, &all, &relations, parities, &lost);
@@ -306,7 +306,7 @@ fn check_joint(
     let given = without(all, lost);
     let expected: Restored = lost.iter().map(|&i| (i, all[i].clone().unwrap())).collect();
     let sectors = relations[0].terms.len();
-    // What a track lacks beyond its own redundancy the group has to have.
+    // The group has to supply what a track lacks beyond its own redundancy.
     let of_track = |track: usize| lost.iter().filter(|&&i| i / sectors == track).count();
     let beyond: usize = (0..2).map(|track| of_track(track).saturating_sub(parities)).sum();
     let group = lost.iter().filter(|&&i| i >= code.information()).count();
@@ -324,7 +324,7 @@ fn check_joint(
 
 #[test]
 fn large_codes_decode_by_every_path() {
-    // 600 losses and 424 points not kept are more products than are made one by one.
+    // 600 losses and 424 unkept points exceed the limit for products computed one by one.
     let (code, size) = (LargeCode::new(3000, 600).unwrap(), 128);
     let all = code_word(code, size, 2900, 9);
     let order = order(all.len(), 10);

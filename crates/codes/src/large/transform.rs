@@ -1,11 +1,12 @@
-//! The additive transform of Lin, Chung and Han, in place, in a Cantor basis.
+//! The additive FFT of Lin, Chung and Han, in place, in a Cantor basis.
 //!
 //! A polynomial of degree below 2^k is written in the basis `X_i = product of s_j over the bits j
-//! set in i`. Values at the 2^k points of numbers `v ..` (v a multiple of 2^k) and coefficients go
-//! over into each other by k levels of butterflies between shards `2^level` apart; the factor of
-//! the butterflies in the block that begins with the point of number v is `s_level` of that point,
-//! the element of number `v >> level` (see [`super::definition`]). That is in GF(2^8) as soon as
-//! `v >> level < 256`, which makes wide levels cheaper, and it is even, so it is never one.
+//! set in i`. The transform converts between the values at the 2^k points of numbers `v ..` (v a
+//! multiple of 2^k) and the coefficients by k levels of butterflies between shards `2^level` apart.
+//! The factor of the butterflies in the block that begins with the point of number v is `s_level`
+//! of that point, the element of number `v >> level` (see [`super::definition`]). That is in
+//! GF(2^8) if `v >> level < 256`, which makes wide levels cheaper, and it is even, so it is never
+//! one.
 //!
 //! ```text
 //! inverse(block) = inverse(each eighth), then one pass of three levels across them; from memory
@@ -13,8 +14,9 @@
 //! forward(block) = one pass of three levels, then forward(each eighth)
 //! ```
 //!
-//! Depth first: an eighth that fits the first cache stays there until it is done, whatever the
-//! sizes of caches are. What is all zeros going in, or not wanted coming out, is left out.
+//! The recursion is depth first, and so cache-oblivious: an eighth that fits the L1 cache stays
+//! there until it is done, whatever the cache sizes. Inputs that are all zeros and outputs that are
+//! not wanted are skipped.
 
 use std::ops::Range;
 
@@ -26,10 +28,10 @@ use super::kernel::{
 use super::points::element;
 use crate::{Isa, second_cache_bytes};
 
-/// The same at least: with less of each shard at a time its pages are looked up too often.
+/// Minimum width: with fewer bytes of each shard at a time there are too many TLB misses.
 const WIDTH_MIN: usize = 1 << 10;
 
-/// The same, where wide leaves look ahead themselves.
+/// Minimum width where wide leaves prefetch by themselves.
 const WIDTH_MIN_LEAF: usize = 512;
 
 const _: () = assert!(WIDTH_MIN_LEAF.is_multiple_of(BLOCK) && WIDTH_MIN.is_multiple_of(BLOCK));
@@ -52,14 +54,14 @@ impl Span {
         self.number..self.number + (1 << self.levels)
     }
 
-    /// Part `index` of `2^levels` equal ones.
+    /// Returns part `index` of `2^levels` equal parts.
     const fn part(self, levels: u32, index: usize) -> Self {
         let within = self.levels - levels;
         Self { number: self.number + (index << within), levels: within }
     }
 }
 
-/// The transforms of one level of instructions.
+/// Transforms for one instruction-set level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transform {
     kernel: Kernel,
@@ -70,8 +72,9 @@ impl Transform {
         Self { kernel: Kernel::new(isa) }
     }
 
-    /// Bytes of each shard to work on at a time, in chunks of `2^levels`: such that a chunk's
-    /// stripe and the sum of chunks are half of the second-level cache, and what comes next fits.
+    /// Returns how many bytes of each shard to process at a time, in chunks of `2^levels` shards: a
+    /// chunk's stripe and the sum of chunks take half of the L2 cache, so that prefetched input
+    /// fits too.
     pub(super) fn width(&self, levels: u32) -> usize {
         let least = if self.kernel.leaf_levels().is_some() { WIDTH_MIN_LEAF } else { WIDTH_MIN };
         let width = (second_cache_bytes() / 4) >> levels;
@@ -82,7 +85,7 @@ impl Transform {
         self.kernel
     }
 
-    /// Values at `span` to coefficients, in place.
+    /// Transforms values at `span` to coefficients, in place.
     pub(super) fn inverse(&self, span: Span, shards: &mut [u8]) {
         let levels = self.top(span.levels);
         if levels == 0 {
@@ -97,8 +100,8 @@ impl Transform {
         self.kernel.pass(Direction::Inverse, &twiddles(span, levels), shards);
     }
 
-    /// Values at `span`, by number of the point, to coefficients; says whether there was any
-    /// value. If there was none `shards` is left as it is.
+    /// Transforms values at `span`, looked up by number of the point, to coefficients. Returns
+    /// whether there was any value; if not, `shards` is left unchanged.
     pub(super) fn inverse_from<'a>(
         &self,
         span: Span,
@@ -116,8 +119,8 @@ impl Transform {
         is_any
     }
 
-    /// The same, but the coefficients are added to `sum` if `add`, or else written there; `shards`
-    /// is room to work in.
+    /// Like `inverse_from`, but adds the coefficients to `sum` if `add`, or else writes them there;
+    /// `shards` is scratch space.
     pub(super) fn inverse_into<'a>(
         &self,
         span: Span,
@@ -139,8 +142,8 @@ impl Transform {
         is_any
     }
 
-    /// Values at `span` to coefficients, which are added to `sum` if `add`, or else written there;
-    /// `shards` is left in a state of no use.
+    /// Transforms values at `span` to coefficients, and adds them to `sum` if `add`, or else writes
+    /// them there. The content of `shards` is undefined afterwards.
     pub(super) fn inverse_add(&self, span: Span, shards: &mut [u8], sum: &mut [u8], add: bool) {
         let levels = self.top(span.levels);
         if levels == 0 {
@@ -157,7 +160,8 @@ impl Transform {
         self.kernel.pass_from(Direction::Inverse, &twiddles, parts, sum, add, None);
     }
 
-    /// Coefficients to the values at `span`, in place; only those at wanted points are right.
+    /// Transforms coefficients to the values at `span`, in place; only those at wanted points are
+    /// correct.
     pub(super) fn forward(&self, span: Span, shards: &mut [u8], wanted: &impl Fn(usize) -> bool) {
         let levels = self.top(span.levels);
         if levels == 0 || !span.points().any(wanted) {
@@ -167,7 +171,8 @@ impl Transform {
         self.parts_forward(span, levels, shards, wanted);
     }
 
-    /// Coefficients to the values at `span`, elsewhere; only those at wanted points are right.
+    /// Transforms coefficients to the values at `span`, out of place; only those at wanted points
+    /// are correct.
     pub(super) fn forward_into(
         &self,
         span: Span,
@@ -201,7 +206,8 @@ impl Transform {
         }
     }
 
-    /// The inverse transforms of all parts of a span, zeros if only some have values.
+    /// Computes the inverse transforms of all parts of a span; parts without values become zeros if
+    /// any part has values.
     fn parts_from<'a>(
         &self,
         span: Span,
@@ -225,7 +231,7 @@ impl Transform {
         is_any
     }
 
-    /// Whether the values of a span are loaded and transformed at once.
+    /// Whether the values of a span are loaded and transformed in one step.
     fn is_leaf(&self, span: Span) -> bool {
         self.top(span.levels) == span.levels || self.is_wide_leaf(span)
     }
@@ -234,7 +240,7 @@ impl Transform {
         self.kernel.leaf_levels().is_some_and(|levels| levels.contains(&span.levels))
     }
 
-    /// The inverse transform of a leaf, or a single point.
+    /// Computes the inverse transform of a leaf, or of a single point.
     fn leaf<'a>(
         &self,
         span: Span,
@@ -255,7 +261,7 @@ impl Transform {
         }
         if span.levels > 0 {
             let twiddles = twiddles(span, span.levels);
-            // The next leaf is the next to be loaded, except after the end of the chunk.
+            // The next leaf is the next to be loaded, except at the end of the chunk.
             let end = span.points().end;
             let (next, _) = values.pass(end..end + (1 << span.levels));
             self.kernel.pass_from(Direction::Inverse, &twiddles, from, to, add, Some(next));
@@ -265,12 +271,12 @@ impl Transform {
         true
     }
 
-    /// Levels of the widest pass of a transform: three, or what comes out even.
+    /// Returns the levels of the widest pass of a transform: usually the most that fit one pass.
     fn top(&self, levels: u32) -> u32 {
         let most = self.kernel.pass_levels();
         let leaf = self.kernel.leaf_levels().map_or(0, |levels| *levels.end());
-        // What is above the widest leaf comes out even; four levels are two passes of two, not one
-        // of three and one of one.
+        // The levels above the widest leaf are divided evenly: four levels are two passes of two,
+        // not one of three and one of one.
         match levels.checked_sub(leaf) {
             Some(above @ 1..) if leaf > 0 && above <= most => above,
             Some(above) if leaf > 0 && above == most + 1 => 2,
@@ -280,7 +286,7 @@ impl Transform {
     }
 }
 
-/// The factors of the widest `levels` levels of a span.
+/// Returns the factors of the widest `levels` levels of a span.
 fn twiddles(span: Span, levels: u32) -> Twiddles {
     let mut factors = [Factor::ZERO; PASS_SHARDS - 1];
     let (mut index, mut full) = (0, 0);
@@ -297,7 +303,7 @@ fn twiddles(span: Span, levels: u32) -> Twiddles {
     Twiddles { levels, full, factors }
 }
 
-/// The factors of the elements of even numbers, from 0 on.
+/// Factors of the elements of even numbers, from 0 on.
 const EVEN: [Factor; LEAF_SHARDS / 2] = {
     let mut factors = [Factor::ZERO; LEAF_SHARDS / 2];
     let mut half = 0;
@@ -308,7 +314,7 @@ const EVEN: [Factor; LEAF_SHARDS / 2] = {
     factors
 };
 
-/// The factors of a leaf.
+/// Returns the factors of a leaf.
 fn leaf_twiddles(span: Span) -> LeafTwiddles {
     let mut factors = [Factor::ZERO; LEAF_SHARDS - 1];
     let (mut rest, mut full) = (&mut factors[..], 0);
@@ -317,7 +323,7 @@ fn leaf_twiddles(span: Span) -> LeafTwiddles {
         if first >= 256 {
             full = level + 1;
         }
-        // The first number has zeros where those of a level differ, so elements add up.
+        // The first number has zero bits where the numbers of a level differ, so the elements add.
         let first = Factor::new(element(first));
         let (now, later) = rest.split_at_mut(1 << (span.levels - 1 - level));
         for (factor, even) in now.iter_mut().zip(EVEN) {
@@ -328,12 +334,12 @@ fn leaf_twiddles(span: Span) -> LeafTwiddles {
     LeafTwiddles { levels: span.levels, full, factors }
 }
 
-/// Values of one length by number of their point.
+/// Values of one length, looked up by the number of their point.
 pub(super) struct Values<'a, F> {
     at: F,
-    /// The leaf that was looked up ahead of its turn.
+    /// Values of the next leaf, looked up ahead of time.
     next: Sources<'a>,
-    /// Its first number, if there is one.
+    /// First number of the next leaf, if one was looked up.
     number: Option<usize>,
 }
 
@@ -342,7 +348,7 @@ impl<'a, F: Fn(usize) -> Option<&'a [u8]>> Values<'a, F> {
         Self { at, next: Sources::zeros(bytes), number: None }
     }
 
-    /// The values of a wide leaf; those of the one behind it are in `next` then.
+    /// Returns the values of a wide leaf, and looks up those of the following leaf into `next`.
     fn leaf(&mut self, span: Span) -> Sources<'a> {
         let now = match self.number {
             Some(number) if number == span.number => self.next.clone(),
@@ -364,7 +370,7 @@ impl<'a, F: Fn(usize) -> Option<&'a [u8]>> Values<'a, F> {
         sources
     }
 
-    /// The values of a pass, zeros where there are none, and whether there are any.
+    /// Returns the values of a pass, with zeros where there are none, and whether there are any.
     fn pass(&self, points: Range<usize>) -> ([&'a [u8]; PASS_SHARDS], bool) {
         let mut from = [zeros(self.next.bytes()); PASS_SHARDS];
         let mut is_any = false;
@@ -378,7 +384,7 @@ impl<'a, F: Fn(usize) -> Option<&'a [u8]>> Values<'a, F> {
     }
 }
 
-/// Equal parts of some shards, as sources of a pass.
+/// Divides shards into equal parts, as sources of a pass.
 fn parts(shards: &[u8], levels: u32) -> [&[u8]; PASS_SHARDS] {
     let bytes = shards.len() >> levels;
     let mut parts = [&shards[..0]; PASS_SHARDS];

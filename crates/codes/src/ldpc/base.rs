@@ -1,4 +1,4 @@
-//! The base matrix: a parity-check matrix written as circulants.
+//! The base matrix: a quasi-cyclic parity-check matrix, written as circulants.
 //!
 //! ```text
 //!               column 0      column 1            circulant of shift s, size z:
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each entry stands for a z x z identity matrix rotated by its shift, an absent entry for zeros;
-//! the code has `rows * z` checks on `columns * z` bits. Text form, one line a column:
+//! the code has `rows * z` checks on `columns * z` bits. The text form has one line per column:
 //!
 //! ```text
 //! fulgurite ldpc 1
@@ -15,7 +15,7 @@
 //! 0: 5+123 9+40 17+201          row + shift of each entry
 //! ```
 //!
-//! This file knows nothing of encoding; see [`super::Code`] for the shape that makes it cheap.
+//! This file knows nothing of encoding; see [`super::Code`] for the form that makes it cheap.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ use crate::CodeError;
 /// First line of the text form.
 const HEADER: &str = "fulgurite ldpc 1";
 
-/// Largest counts that the text form may declare, so that a damaged table cannot ask for much
+/// Maximum counts that the text form may declare, so that a damaged table cannot request much
 /// memory: 2^10 columns of 2^10 bits are 1 Mbit, far above any sector.
 const COLUMNS_MAX: usize = 1 << 10;
 const CIRCULANT_MAX: usize = 1 << 10;
@@ -47,10 +47,10 @@ pub struct BaseMatrix {
 }
 
 impl BaseMatrix {
-    /// A matrix of `rows` block rows with the given columns.
+    /// Creates a matrix of `rows` block rows with the given columns.
     ///
     /// # Errors
-    /// [`CodeError::BaseMatrix`] when the circulant size is no power of two from 64 to 1024, a
+    /// [`CodeError::BaseMatrix`] when the circulant size is not a power of two from 64 to 1024, a
     /// count is zero or beyond 1024 columns, a row or shift is out of range, or a column has a row
     /// twice.
     pub fn new(
@@ -77,10 +77,10 @@ impl BaseMatrix {
         Ok(Self { circulant, rows, columns })
     }
 
-    /// Reads the text form.
+    /// Parses the text form.
     ///
     /// # Errors
-    /// [`CodeError::BaseMatrix`] as for [`Self::new`], or when a line is not of the text form.
+    /// [`CodeError::BaseMatrix`] as for [`Self::new`], or when a line is malformed.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
         let bad = |reason| CodeError::BaseMatrix { reason };
         let mut lines = text.lines();
@@ -105,7 +105,7 @@ impl BaseMatrix {
         Self::new(circulant, rows, columns)
     }
 
-    /// The text form.
+    /// Formats the text form.
     #[must_use]
     pub fn to_text(&self) -> String {
         let (z, rows, columns) = (self.circulant, self.rows, self.columns.len());
@@ -121,7 +121,7 @@ impl BaseMatrix {
         text
     }
 
-    /// The whole matrix in the alist form of MacKay, for programs of others.
+    /// Formats the whole matrix in MacKay's alist form, for other programs.
     #[must_use]
     pub fn to_alist(&self) -> String {
         let z = self.circulant;
@@ -154,37 +154,37 @@ impl BaseMatrix {
         text
     }
 
-    /// Rows and columns of one circulant.
+    /// Number of rows, and of columns, of a circulant.
     #[must_use]
     pub fn circulant(&self) -> usize {
         self.circulant
     }
 
-    /// Block rows.
+    /// Number of block rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The block columns, each with its entries in the order of rows.
+    /// Block columns, each with its entries in the order of rows.
     #[must_use]
     pub fn columns(&self) -> &[Vec<Entry>] {
         &self.columns
     }
 
-    /// Bits of a codeword.
+    /// Returns the bits of a codeword.
     #[must_use]
     pub fn bits(&self) -> usize {
         self.columns.len() * self.circulant
     }
 
-    /// Ones in the whole matrix: the edges of its graph.
+    /// Returns the number of ones in the whole matrix: the edges of its Tanner graph.
     #[must_use]
     pub fn edges(&self) -> usize {
         self.columns.iter().map(Vec::len).sum::<usize>() * self.circulant
     }
 
-    /// The entries of each block row: column and shift, in the order of columns.
+    /// Returns the entries of each block row: column and shift, in the order of columns.
     #[must_use]
     pub fn by_row(&self) -> Vec<Vec<(usize, usize)>> {
         let mut by_row = vec![Vec::new(); self.rows];
@@ -196,7 +196,7 @@ impl BaseMatrix {
         by_row
     }
 
-    /// The rank of the whole matrix over GF(2), by elimination. Slow: for tests.
+    /// Computes the rank of the whole matrix over GF(2), by elimination. Slow: for tests.
     #[must_use]
     pub fn rank(&self) -> usize {
         let z = self.circulant;
@@ -210,7 +210,7 @@ impl BaseMatrix {
                 }
             }
         }
-        // From the last bit on, because the parity part is nearly triangular.
+        // Starts from the last bit, because the parity part is nearly triangular.
         let mut rank = 0;
         for bit in (0..self.bits()).rev() {
             let has = |row: &[u64]| row[bit / 64] >> (bit % 64) & 1 == 1;

@@ -1,10 +1,11 @@
-//! Bits in words: rotated sums, the one operation that encoding and checking consist of.
+//! Bits packed in words, and rotated sums of them, the one operation that encoding and checking
+//! need.
 //!
-//! A column of the code is `W` words of 64 bits, kept twice in a row, so that every rotation of it
-//! is a plain shifted read. Written in plain Rust with a constant `W`, which the compiler turns
-//! into vector instructions where the caller has them.
+//! A column of the code is `W` words of 64 bits, stored twice in a row, so that every rotation of
+//! it is a plain shifted read. This is plain Rust with a constant `W`, which the compiler turns
+//! into vector instructions where the caller enables them.
 
-/// Copies bits into words that hold each circulant twice in a row.
+/// Copies bits into words, with two consecutive copies of each circulant.
 #[inline(always)]
 pub(crate) fn double<const W: usize>(bytes: &[u8], doubled: &mut [u64]) {
     let columns = bytes.as_chunks::<8>().0.as_chunks::<W>().0;
@@ -15,7 +16,7 @@ pub(crate) fn double<const W: usize>(bytes: &[u8], doubled: &mut [u64]) {
     }
 }
 
-/// A circulant of a row: where its rotated column starts in the doubled words.
+/// A circulant of a row, as the position in the doubled words where its rotated column starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rotation {
     word: u32,
@@ -23,7 +24,7 @@ pub(crate) struct Rotation {
 }
 
 impl Rotation {
-    /// The column of index `column` rotated by `shift`, in circulants of `words` words.
+    /// Creates the rotation by `shift` of column `column`, in circulants of `words` words.
     pub(crate) fn new(column: usize, shift: usize, words: usize) -> Self {
         let word = 2 * words * column + shift / 64;
         let fit = |number: usize| u32::try_from(number).expect("a word is below 2^21 bits");
@@ -35,18 +36,18 @@ impl Rotation {
 #[inline(always)]
 pub(crate) fn add_rotated<const W: usize>(sum: &mut [u64; W], doubled: &[u64], from: Rotation) {
     if W == 1 {
-        // A word turns in one instruction; the second copy is not needed.
+        // One instruction rotates a word; the second copy is not needed.
         sum[0] ^= doubled[from.word as usize].rotate_right(from.bit);
         return;
     }
     let source = &doubled[from.word as usize..][..=W];
     for i in 0..W {
-        // The second shift is by 64 - bit in two steps, because a shift by 64 is none.
+        // The second shift, by 64 - bit, takes two steps, because a shift by 64 is not allowed.
         sum[i] ^= source[i] >> from.bit | source[i + 1] << 1 << (63 - from.bit);
     }
 }
 
-/// The sum of a row of circulants.
+/// Returns the sum of a row of circulants.
 #[inline(always)]
 pub(crate) fn row_sum<const W: usize>(doubled: &[u64], row: &[Rotation]) -> [u64; W] {
     let mut sum = [0; W];

@@ -1,11 +1,11 @@
-//! A code: a base matrix of the shape that is encoded by one pass, and the ten standard ones.
+//! A code: a base matrix of a form that allows one-pass encoding, and the ten standard codes.
 
 use super::base::BaseMatrix;
 use super::construct::COLUMN_WEIGHT_MAX;
 use super::density::Limits;
 use crate::CodeError;
 
-/// Share of information bits of a standard code.
+/// Rate of a standard code: its share of information bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rate {
     /// 0.833: for careful profiles.
@@ -21,11 +21,11 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// Every rate, the lowest first.
+    /// Every rate, in ascending order.
     pub const ALL: [Self; 5] =
         [Self::R5of6, Self::R7of8, Self::R9of10, Self::R15of16, Self::R19of20];
 
-    /// The name, as a number of thousandths and below: "0.833" to "0.95".
+    /// Name of the rate, as a decimal fraction: "0.833" to "0.95".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,8 +37,8 @@ impl Rate {
         }
     }
 
-    /// The limits of the standard codes of this rate, of both lengths alike: what
-    /// [`super::density`] gives, which takes seconds.
+    /// Returns the limits of the standard codes of this rate, for either length. They were computed
+    /// by [`super::density`], which takes seconds.
     #[must_use]
     pub const fn limits(self) -> Limits {
         let (errors, erasures) = match self {
@@ -65,7 +65,7 @@ impl Block {
     /// Both lengths.
     pub const ALL: [Self; 2] = [Self::Bits16k, Self::Bits64k];
 
-    /// The name: "16k" or "64k".
+    /// Name of the length: "16k" or "64k".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,18 +75,18 @@ impl Block {
     }
 }
 
-/// A code that can be encoded and decoded.
+/// A code that can encode and decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
     matrix: BaseMatrix,
-    /// Shift of the first and last entry of the closing column.
+    /// Shift of the first and the last entry of the closing column.
     closing_shift: usize,
     /// Row of its middle entry.
     closing_row: usize,
 }
 
 impl Code {
-    /// The standard code of a rate and a length.
+    /// Returns the standard code of a rate and a length.
     #[must_use]
     pub fn standard(rate: Rate, block: Block) -> Self {
         let text = standard_text(rate, block);
@@ -94,12 +94,12 @@ impl Code {
         Self::new(matrix).expect("the standard tables are tested")
     }
 
-    /// The code of a matrix.
+    /// Creates the code of a matrix.
     ///
     /// # Errors
     /// [`CodeError::BaseMatrix`] when the parity part is not a staircase closed by a column of
-    /// weight 3 (see [`super::construct`]), when a column is empty or heavier than 4, which the
-    /// decoder has no head-room for, or a row has fewer than two entries.
+    /// weight 3 (see [`super::construct`]), when a column is empty or has a weight above 4, for
+    /// which the decoder has no headroom, or when a row has fewer than two entries.
     pub fn new(matrix: BaseMatrix) -> Result<Self, CodeError> {
         let bad = |reason| Err(CodeError::BaseMatrix { reason });
         let rows = matrix.rows();
@@ -125,7 +125,7 @@ impl Code {
         Ok(Self { closing_shift: first.shift, closing_row: middle.row, matrix })
     }
 
-    /// The parity-check matrix.
+    /// Parity-check matrix.
     #[must_use]
     pub fn matrix(&self) -> &BaseMatrix {
         &self.matrix
@@ -149,13 +149,13 @@ impl Code {
         self.matrix.rows() * self.matrix.circulant()
     }
 
-    /// Information bits per bit.
+    /// Returns information bits divided by codeword bits.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.information_bits() as f64 / self.bits() as f64
     }
 
-    /// Shift and middle row of the column that closes the staircase.
+    /// Shift and middle row of the closing column.
     pub(crate) fn closing(&self) -> (usize, usize) {
         (self.closing_shift, self.closing_row)
     }

@@ -1,4 +1,4 @@
-//! Construction of base matrices: progressive edge growth on circulants.
+//! Construction of base matrices: progressive edge growth (PEG) on circulants.
 //!
 //! ```text
 //!            information columns      p0   p1 p2 p3 .. staircase
@@ -6,18 +6,18 @@
 //!   row 1     x . x x . . x           .    0  0
 //!   row 2     x x . . . x x           0       0  0           p0: weight 3, shifts a, 0, a
 //!   row 3     . x x . x x .           .          0  0        p1 ..: weight 2, shifts 0
-//!   row 4     x . x x x x .           a             0
+//!   row 4     . x . x x x .           a             0
 //! ```
 //!
-//! The parity part is fixed: a staircase of weight 2 closed by one column of weight 3, as in
-//! IEEE 802.11n. The sum of all rows is then p0 alone, so parity costs one pass, and no bit hangs
-//! on a single check, which would leave an error floor. The information columns are placed one by
-//! one, the light ones first, each edge where it closes the fewest short cycles with what is there:
-//! no cycle of 4 while that can be had, then the fewest of 6, then of 8. A cycle weighs more the
-//! fewer edges lead out of it (6 / (degree - 1) for each of its bits), because a cycle of light
-//! bits is a trapping set on its own. Ties fall to the seed.
+//! The parity part is fixed: a dual-diagonal staircase of weight 2, closed by one column of weight
+//! 3, as in IEEE 802.11n. The sum of all rows is then p0 alone, so parity takes one pass. No bit
+//! has a single check only, which would cause an error floor. The information columns are placed
+//! one by one, the light ones first, each edge where it closes the fewest short cycles with the
+//! existing graph: no cycle of 4 if possible, then the fewest of 6, then of 8. A cycle has more
+//! weight the fewer edges lead out of it (6 / (degree - 1) for each of its bits), because a cycle
+//! of light bits is a trapping set by itself. The seed breaks ties.
 //!
-//! The degrees come from density evolution ([`super::density`]); this file places them.
+//! The degrees come from density evolution ([`super::density`]); this file places the edges.
 
 use super::base::{BaseMatrix, Entry};
 use super::code::{Block, Rate};
@@ -26,9 +26,9 @@ use crate::CodeError;
 
 /// Weight of the first parity column.
 const CLOSING: usize = 3;
-/// Fewest rows that give the closing column three different ones and leave a staircase between.
+/// Minimum number of rows: the closing column needs three different ones, with staircase between.
 const ROWS_MIN: usize = 4;
-/// The heaviest column that the decoder has head-room for.
+/// Maximum column weight for which the decoder has headroom.
 pub const COLUMN_WEIGHT_MAX: usize = 4;
 
 /// A cycle of 4 costs more than all cycles of 6, one of 6 more than all of 8. The counts from one
@@ -36,7 +36,7 @@ pub const COLUMN_WEIGHT_MAX: usize = 4;
 const COST_OF_4: u64 = 1 << 52;
 const COST_OF_6: u64 = 1 << 30;
 
-/// What to build.
+/// Parameters of a matrix to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Design {
     /// Rows and columns of a circulant: a power of two from 64 to 1024.
@@ -47,12 +47,12 @@ pub struct Design {
     pub columns: usize,
     /// Information columns of weight 4; the others have weight 3.
     pub heavy: usize,
-    /// What breaks ties.
+    /// Seed that breaks ties.
     pub seed: u64,
 }
 
 impl Design {
-    /// The design of a standard code.
+    /// Returns the design of a standard code.
     #[must_use]
     pub fn standard(rate: Rate, block: Block) -> Self {
         let (rows, columns, finer) = match rate {
@@ -66,16 +66,17 @@ impl Design {
             Block::Bits16k => 128,
             Block::Bits64k => 512,
         } / finer;
-        // Density evolution at rate 0.9: none heavy 0.0624, a tenth 0.0632, a quarter 0.0639, half
-        // 0.0640, all 0.0622. A quarter has nearly all of the gain for 8 % more edges.
+        // Thresholds by density evolution at rate 0.9, by share of heavy columns: none 0.0624, a
+        // tenth 0.0632, a quarter 0.0639, half 0.0640, all 0.0622. A quarter gets nearly all of the
+        // gain for 8 % more edges.
         Self { circulant, rows, columns, heavy: columns / 4, seed: 1 }
     }
 
-    /// Builds the matrix. The same design gives the same matrix everywhere. Takes seconds.
+    /// Builds the matrix. The same design gives the same matrix on every machine. Takes seconds.
     ///
     /// # Errors
-    /// [`CodeError::BaseMatrix`] when the counts fit no code: fewer than 4 rows, not more columns
-    /// than rows, more heavy columns than information columns, a bad circulant size.
+    /// [`CodeError::BaseMatrix`] when the counts fit no code: fewer than 4 rows, no more columns
+    /// than rows, more heavy columns than information columns, an invalid circulant size.
     pub fn build(&self) -> Result<BaseMatrix, CodeError> {
         let reason = "the design has too few rows or columns, or too many heavy ones";
         if self.rows < ROWS_MIN
@@ -97,15 +98,15 @@ impl Design {
     }
 }
 
-/// The graph while it grows.
+/// The graph under construction.
 struct Growth {
     design: Design,
     random: Random,
     columns: Vec<Vec<Entry>>,
     by_row: Vec<Vec<(usize, usize)>>,
-    /// Weight that each column will have when done.
+    /// Final weight of each column.
     weights: Vec<usize>,
-    /// Cost of an edge of the column in work: row by row, shift by shift.
+    /// Cost of each possible edge of the current column: row by row, shift by shift.
     costs: Vec<u64>,
 }
 
@@ -132,8 +133,8 @@ impl Growth {
             self.add(first + step, Entry { row: step - 1, shift: 0 });
             self.add(first + step, Entry { row: step, shift: 0 });
         }
-        // The paths of the staircase join the ends of the closing column without a shift, so the
-        // shift between them is all that keeps its cycles long; an odd one has the full order.
+        // The paths of the staircase join the ends of the closing column without a shift, so only
+        // the shift between them keeps its cycles long; an odd shift has the full order.
         let shift = self.random.below(self.design.circulant / 2) * 2 + 1;
         self.weights[first] = CLOSING;
         let last = self.design.rows - 1;
@@ -153,7 +154,7 @@ impl Growth {
         }
     }
 
-    /// The cheapest place for the next edge among the lightest rows.
+    /// Returns the cheapest place for the next edge among the lightest rows.
     fn cheapest(&mut self, column: usize) -> Entry {
         let z = self.design.circulant;
         let taken: Vec<usize> = self.columns[column].iter().map(|entry| entry.row).collect();
@@ -180,10 +181,11 @@ impl Growth {
         best.1
     }
 
-    /// Adds to the costs what a further edge of `column` would close with the edge `entry`.
+    /// Adds to the costs the cycles that another edge of `column` would close with the edge
+    /// `entry`.
     fn charge(&mut self, column: usize, entry: Entry) {
         let z = self.design.circulant;
-        // Bit 0 of the column hangs on this check.
+        // Bit 0 of the column takes part in this check.
         let check = (z - entry.shift) % z;
         let weight = 6 / (self.weights[column] as u64 - 1);
         let Self { columns, by_row, weights, costs, .. } = self;
@@ -192,7 +194,7 @@ impl Growth {
     }
 }
 
-/// The graph as the walks see it.
+/// The graph, as the walks see it.
 struct Graph<'a> {
     columns: &'a [Vec<Entry>],
     by_row: &'a [Vec<(usize, usize)>],
@@ -201,8 +203,8 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Walks on from a check through each of its bits to their other checks: an edge from bit 0 of
-    /// the first column to such a check would close a cycle of `2 * bits + 2`.
+    /// Walks from a check through each of its bits to their other checks: an edge from bit 0 of the
+    /// first column to such a check would close a cycle of `2 * bits + 2`.
     fn walk(
         &self,
         costs: &mut [u64],

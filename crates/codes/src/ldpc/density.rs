@@ -1,11 +1,11 @@
-//! Density evolution: the error rate up to which a code of unbounded length would decode.
+//! Density evolution: the error rate up to which a code of infinite length would decode.
 //!
-//! The distribution of messages is followed through the decoder's own arithmetic (offset min-sum on
-//! integers, the caps, the channel's quantization), so that a threshold says what this decoder can
-//! do at best, not what belief propagation could. Richardson and Urbanke 2001; the channel is
-//! made symmetric by the random signs of the codeword's bits, which leaves thresholds as they are.
-//! What it leaves out: cycles, the length of the code, and the order of layers, which changes
-//! how many iterations are needed but not where they lead.
+//! The distribution of messages is tracked through the decoder's own arithmetic (offset min-sum on
+//! integers, the clipping, the channel's quantization), so that a threshold is the best that this
+//! decoder can reach, not what belief propagation could. Richardson and Urbanke 2001. The random
+//! signs of the codeword's bits make the channel symmetric, which does not change thresholds. It
+//! leaves out cycles, the length of the code, and the order of layers, which changes the number of
+//! iterations but not the result.
 
 use super::calibrate::UNITS;
 use super::decode::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
@@ -13,19 +13,20 @@ use super::{BaseMatrix, Outcome, VoxelChannel};
 
 /// Largest sum of a channel value and the messages of a bit.
 const SUM_MAX: usize = 127;
-/// Iterations after which a density is stuck.
+/// Maximum number of iterations; a density that has not converged by then is stuck.
 const ROUNDS_MAX: usize = 2000;
 /// Share of wrong decisions at which a density counts as converged. Messages themselves need not
-/// get there: a bit of weight 2 with the channel surely wrong, -31, outvotes one message, never
-/// two.
+/// get there: a bit of weight 2 whose channel value is wrong with full confidence, -31, outvotes
+/// one message, never two.
 const CONVERGED: f64 = 1e-9;
 
-/// A distribution over the integers `-127 ..= 127`, the value 0 in the middle. Positive is right.
+/// A distribution over the integers `-127 ..= 127`, with 0 in the middle. Positive values are
+/// correct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Density(Vec<f64>);
 
 impl Density {
-    /// A distribution with no mass yet.
+    /// Creates a distribution without mass.
     #[must_use]
     pub fn empty() -> Self {
         Self(vec![0.0; 2 * SUM_MAX + 1])
@@ -37,7 +38,7 @@ impl Density {
         self.0[usize::from((i16::from(value) + 127).unsigned_abs())] += mass;
     }
 
-    /// The share that decides wrongly, ties counted half.
+    /// Returns the share of wrong decisions; ties count half.
     #[must_use]
     pub fn wrong(&self) -> f64 {
         self.0[..SUM_MAX].iter().sum::<f64>() + self.0[SUM_MAX] / 2.0
@@ -60,20 +61,21 @@ impl Density {
     }
 }
 
-/// What a code of unbounded length would bear, by density evolution.
+/// Decoding thresholds of a code of infinite length, by density evolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Share of bits read wrongly, over voxels of 3 bits with soft bits ([`VoxelChannel`]).
+    /// Threshold of the share of wrong bits, for voxels of 3 bits with soft bits
+    /// ([`VoxelChannel`]).
     pub errors: f64,
-    /// Share of bits not read, the others being right.
+    /// Threshold of the share of erased bits if the others are right.
     pub erasures: f64,
 }
 
 impl Limits {
-    /// What was left when a word of `bits` bits came back: 1 for a clean word, 0 for one at the
-    /// limit. Errors and erasures each use up their share of it. Words fail somewhat above 0; one
-    /// that came back below 0 was lucky, or its errors were less sure than Gaussian ones. This is
-    /// the margin that a write is verified by (Silica section 5).
+    /// Returns the margin that was left when a word of `bits` bits was decoded: 1 for a clean word,
+    /// 0 for one at the limit. Errors and erasures each use up their share of it. Words begin to
+    /// fail somewhat above 0; a word decoded below 0 was lucky, or its errors had less confidence
+    /// than Gaussian ones. This is the margin by which a write is verified (Silica section 5).
     #[must_use]
     pub fn margin(&self, outcome: &Outcome, bits: usize) -> f64 {
         let share = |count: usize| count as f64 / bits as f64;
@@ -81,7 +83,7 @@ impl Limits {
     }
 }
 
-/// The shares of edges at bits and at checks of each degree.
+/// Degree distribution: the shares of edges at bits and at checks of each degree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Degrees {
     bits: Vec<(usize, f64)>,
@@ -89,7 +91,7 @@ pub struct Degrees {
 }
 
 impl Degrees {
-    /// The degrees of a matrix.
+    /// Computes the degree distribution of a matrix.
     #[must_use]
     pub fn of(matrix: &BaseMatrix) -> Self {
         let shares = |degrees: &mut dyn Iterator<Item = usize>| {
@@ -107,7 +109,7 @@ impl Degrees {
         }
     }
 
-    /// How many errors and erasures the degrees bear.
+    /// Computes the thresholds for errors and erasures.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let voxels = |rate| VoxelChannel::new(3, rate, UNITS).density();
@@ -120,7 +122,7 @@ impl Degrees {
         Limits { errors: voxels(self.threshold(0.3, voxels)).wrong(), erasures }
     }
 
-    /// Whether decoding over a channel of this density ends without errors.
+    /// Whether decoding over a channel of this density converges to zero errors.
     #[must_use]
     pub fn converges(&self, channel: &Density) -> bool {
         let mut messages = channel.clone();
@@ -133,7 +135,8 @@ impl Degrees {
             if wrong < CONVERGED {
                 return true;
             }
-            // A density that gains less than a thousandth in fifty rounds has met a fixed point.
+            // A density that gains less than a thousandth in fifty rounds has reached a fixed
+            // point.
             if round % 50 == 49 {
                 if wrong > last * 0.999 {
                     return false;
@@ -144,7 +147,7 @@ impl Degrees {
         false
     }
 
-    /// The largest parameter below `high` whose channel converges, to 12 halvings.
+    /// Returns the largest parameter below `high` whose channel converges, by 12 bisections.
     #[must_use]
     pub fn threshold(&self, high: f64, channel: impl Fn(f64) -> Density) -> f64 {
         let (mut low, mut high) = (0.0, high);
@@ -157,8 +160,8 @@ impl Degrees {
 
     fn checks_say(&self, messages: &Density) -> Density {
         let (cap, offset) = (usize::from(MESSAGE_MAX.unsigned_abs()), usize::from(OFFSET));
-        // The smallest of several magnitudes is at least m when all are; its sign is right when
-        // an even number of them is wrong. Sum and difference of both chances are powers.
+        // The smallest of several magnitudes is at least m if all are; its sign is right if an even
+        // number of them is wrong. The sum and the difference of both probabilities are powers.
         let mut tails = vec![(0.0, 0.0); cap + 2];
         for (magnitude, tail) in tails.iter_mut().enumerate().take(cap + 1).skip(1) {
             let (right, wrong) = messages.at_least(magnitude + offset);
@@ -180,7 +183,8 @@ impl Degrees {
         density
     }
 
-    /// What a bit knows from the channel and all its checks but `but`, over edges.
+    /// Returns the density of a bit's sum of the channel value and all its check messages but
+    /// `but`, averaged over edges.
     fn bits_say(&self, channel: &Density, from_checks: &Density, but: usize) -> Density {
         let reach = usize::from(MESSAGE_MAX.unsigned_abs());
         let mut result = Density::empty();

@@ -1,4 +1,4 @@
-//! Encoding: parity bits from information bits, by sums of rotated words.
+//! Encoding: computes parity bits from information bits, by sums of rotated words.
 //!
 //! ```text
 //! s(i)   = sum of the information columns in row i, each rotated by its shift
@@ -20,26 +20,26 @@ pub struct Encoder {
     isa: Isa,
 }
 
-/// What is known of the code beforehand.
+/// Precomputed properties of the code.
 #[derive(Clone, Debug)]
 struct Plan {
     words: usize,
     information_bytes: usize,
-    /// By row, the information columns.
+    /// Rotations of the information columns, by row.
     rows: Vec<Vec<Rotation>>,
     closing: Rotation,
     closing_row: usize,
 }
 
 impl Encoder {
-    /// An encoder of `code` with the instructions in use.
+    /// Creates an encoder of `code` for the instruction set in use.
     #[must_use]
     pub fn new(code: &Code) -> Self {
         Self::with_isa(code, Isa::current())
     }
 
-    /// An encoder of `code` with given instructions, or with plain ones if this processor lacks
-    /// them.
+    /// Creates an encoder of `code` for an instruction set, or the scalar one if this processor
+    /// lacks it.
     #[must_use]
     pub fn with_isa(code: &Code, isa: Isa) -> Self {
         let words = code.matrix().circulant() / 64;
@@ -58,10 +58,10 @@ impl Encoder {
         Self { plan, doubled, sums, isa: if isa.is_supported() { isa } else { Isa::Scalar } }
     }
 
-    /// Writes the parity of `information`.
+    /// Writes the parity bits of `information`.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when `information` or `parity` has not the code's length.
+    /// [`CodeError::WordLength`] when `information` or `parity` does not have the code's length.
     pub fn encode(&mut self, information: &[u8], parity: &mut [u8]) -> Result<(), CodeError> {
         let parity_bytes = self.plan.rows.len() * self.plan.words * 8;
         for (have, need) in
@@ -91,7 +91,7 @@ impl Encoder {
 /// The information, its doubled words and the sums of the rows.
 type Buffers<'a> = (&'a [u8], &'a mut [u64], &'a mut [u64]);
 
-/// Takes the body for the words of the circulant.
+/// Encodes with the body for the number of words of the circulant.
 #[inline(always)]
 fn encode_any(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
     match plan.words {
@@ -147,7 +147,7 @@ mod x86 {
         fn body(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
             encode_any(plan, buffers, parity);
         }
-        // SAFETY: the encoder has made sure that this processor has the level.
+        // SAFETY: the encoder has checked that this processor supports the level.
         unsafe { body(plan, buffers, parity) }
     }
 
@@ -156,7 +156,7 @@ mod x86 {
         fn body(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
             encode_any(plan, buffers, parity);
         }
-        // SAFETY: the encoder has made sure that this processor has the level.
+        // SAFETY: the encoder has checked that this processor supports the level.
         unsafe { body(plan, buffers, parity) }
     }
 }

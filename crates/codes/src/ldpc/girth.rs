@@ -1,20 +1,21 @@
-//! Girth: the length of the shortest cycle in the graph of bits and checks, and how many there are.
+//! Girth: the length of the shortest cycle in the Tanner graph, and the number of such cycles.
 //!
-//! Two walks of `half` steps from one bit that never turn around and end at one place close a
-//! cycle of `2 * half` steps. Circulants make all bits of a column alike, so one bit a column is
-//! enough: 21 thousand walks of four steps for a bit of degree 3 in checks of degree 60.
+//! Two walks of `half` steps that start at the same bit, never turn back and end at the same place
+//! form a cycle of `2 * half` steps. Circulants make all bits of a column equivalent, so one bit
+//! per column is enough: 21 thousand walks of four steps for a bit of degree 3 in checks of degree
+//! 60.
 
 use super::BaseMatrix;
 
-/// Half of the longest cycle looked for: the walks grow by a factor of 60 to 120 each two steps.
+/// Half of the longest cycle searched for: the walks grow by a factor of 60 to 120 per two steps.
 const HALF_MAX: usize = 4;
 
-/// The shortest cycles of a code.
+/// Shortest cycles of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Girth {
-    /// Steps of the shortest cycle, or 10 when that is 10 or more.
+    /// Length of the shortest cycle, or 10 if it is 10 or more.
     pub length: usize,
-    /// Cycles of that length in the whole graph, 0 when `length` is 10.
+    /// Number of cycles of that length in the whole graph; 0 when `length` is 10.
     pub cycles: usize,
 }
 
@@ -30,7 +31,7 @@ impl Girth {
                 pairs += ends.pairs(matrix, &by_row, column, half);
             }
             if pairs > 0 {
-                // Each cycle is found at each of its bits.
+                // Each cycle is counted once at each of its bits.
                 let cycles = pairs * matrix.circulant() / half;
                 return Self { length: 2 * half, cycles };
             }
@@ -39,7 +40,7 @@ impl Girth {
     }
 }
 
-/// How many walks end at each place, and which places have any.
+/// Number of walks that end at each place, and the list of places with any.
 struct Ends {
     counts: Vec<u32>,
     used: Vec<usize>,
@@ -50,7 +51,7 @@ impl Ends {
         Self { counts: vec![0; matrix.bits()], used: Vec::new() }
     }
 
-    /// Pairs of walks from bit 0 of `column` that end at one place after `half` steps.
+    /// Counts pairs of walks of `half` steps from bit 0 of `column` that end at the same place.
     fn pairs(
         &mut self,
         matrix: &BaseMatrix,

@@ -1,12 +1,13 @@
 //! Random numbers for construction and simulation: xoshiro256++ by Blackman and Vigna, seeded by
-//! splitmix64. Reproducible on every machine, from a seed that the caller gives. Not for secrets.
+//! splitmix64. Reproducible on every machine, from a seed that the caller supplies. Not for
+//! secrets.
 
 /// A generator of uniform 64-bit numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random([u64; 4]);
 
 impl Random {
-    /// The generator of a seed. Seeds that are near each other give unrelated numbers.
+    /// Creates the generator of a seed. Similar seeds give unrelated numbers.
     pub(crate) fn new(seed: u64) -> Self {
         let mut state = seed;
         Self([(); 4].map(|()| {
@@ -18,7 +19,7 @@ impl Random {
         }))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
         let s = &mut self.0;
@@ -33,8 +34,8 @@ impl Random {
         result
     }
 
-    /// A number below `bound`, by the high half of the product: the bias is below 2^-32 for the
-    /// bounds below 2^32 that are asked for here.
+    /// Returns a number below `bound`, from the high half of the product: the bias is below 2^-32
+    /// for the bounds used here, which are below 2^32.
     #[inline]
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let product = u128::from(self.bits()) * bound as u128;

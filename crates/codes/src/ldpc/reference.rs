@@ -1,17 +1,17 @@
-//! Belief propagation in floating point, all checks and then all bits: the plain decoder that the
-//! fast one is held against. Thousands of times slower, and not meant to be anything else.
+//! Belief propagation in floating point with a flooding schedule (all checks, then all bits): the
+//! reference for the fast decoder. Thousands of times slower, and not meant for anything else.
 
 use super::Code;
 use crate::CodeError;
 
-/// Largest log-likelihood ratio: keeps the products of hyperbolic tangents away from 1.
+/// Maximum log-likelihood ratio: keeps the products of hyperbolic tangents below 1.
 const RATIO_MAX: f64 = 30.0;
 
-/// Decodes log-likelihood ratios by the sum-product algorithm. Gives the hard decisions, packed,
+/// Decodes log-likelihood ratios by the sum-product algorithm. Returns the hard decisions, packed,
 /// and whether they satisfy every check.
 ///
 /// # Errors
-/// [`CodeError::WordLength`] when there are not as many ratios as the code has bits.
+/// [`CodeError::WordLength`] when the number of ratios is not the code's number of bits.
 pub fn sum_product(
     code: &Code,
     ratios: &[f64],
@@ -53,7 +53,7 @@ pub fn sum_product(
     Ok((word, is_satisfied(&checks, &sums)))
 }
 
-/// The bits of each check.
+/// Returns the bits of each check.
 fn checks(code: &Code) -> Vec<Vec<usize>> {
     let z = code.matrix().circulant();
     let mut checks = Vec::new();

@@ -1,36 +1,36 @@
-//! Simulation: how often words fail at a symbol error rate.
+//! Simulation: the frame error rate at a symbol error rate.
 //!
 //! Random information is encoded, written to the voxels of [`VoxelChannel`], read with noise and
-//! decoded; what fails is counted. A pure function of the seed, so that a point of a curve can be
-//! split into chunks, computed anywhere in any order, and added up.
+//! decoded; failures are counted. The result is a pure function of the seed, so that a point of a
+//! curve can be split into chunks, computed anywhere in any order, and added up.
 
 use super::decode::Effort;
 use super::random::Random;
 use super::{Code, Decoder, Encoder, VoxelChannel};
 
-/// What a simulation counted.
+/// Counters of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Words decoded.
     pub frames: u64,
-    /// Words that did not come back: given up, or wrong.
+    /// Words that were not recovered: no convergence, or a wrong word.
     pub failures: u64,
-    /// Of these, words that the decoder took for right.
+    /// Undetected failures: converged to a wrong word.
     pub undetected: u64,
     /// Information bits decoded.
     pub bits: u64,
-    /// Information bits wrong after decoding.
+    /// Wrong information bits after decoding.
     pub bit_errors: u64,
     /// Voxels read.
     pub symbols: u64,
     /// Voxels whose nearest level was not the one written.
     pub symbol_errors: u64,
-    /// Iterations of all words.
+    /// Sum of the iterations of all words.
     pub iterations: u64,
 }
 
 impl Counts {
-    /// Adds what another run counted.
+    /// Adds the counters of another run.
     pub fn add(&mut self, other: &Self) {
         self.frames += other.frames;
         self.failures += other.failures;
@@ -43,8 +43,8 @@ impl Counts {
     }
 }
 
-/// The share `events / trials` with its Wilson interval at 95 %: low, share, high. The interval
-/// holds where events are few or none, unlike the one of the normal distribution.
+/// Returns the share `events / trials` with its 95 % Wilson interval: low, share, high. Unlike the
+/// interval of the normal approximation, it holds for few or no events.
 #[must_use]
 pub fn wilson(events: u64, trials: u64) -> [f64; 3] {
     const Z: f64 = 1.959_964;
@@ -74,7 +74,7 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// A simulator of words of `code` on `channel`.
+    /// Creates a simulator of words of `code` on `channel`.
     #[must_use]
     pub fn new(code: &Code, channel: VoxelChannel, effort: Effort) -> Self {
         Self {
@@ -84,13 +84,13 @@ impl Simulator {
             effort,
             information: code.information_bits() / 8,
             written: vec![0; code.bits() / 8],
-            // A voxel may reach over the end by up to three bits.
+            // The last voxel may extend over the end by up to three bits.
             soft: vec![0; code.bits() + 4],
             word: vec![0; code.bits() / 8],
         }
     }
 
-    /// Decodes `frames` words of the noise of `seed`.
+    /// Decodes `frames` words with the noise of `seed`.
     pub fn run(&mut self, seed: u64, frames: u64) -> Counts {
         let mut random = Random::new(seed);
         let mut counts = Counts::default();
@@ -156,7 +156,7 @@ impl Simulator {
     }
 }
 
-/// Soft bits of `frames` random words of `code` as read from `channel`: food for measurements.
+/// Returns the soft bits of `frames` random words of `code` as read from `channel`, for benchmarks.
 #[must_use]
 pub fn sample(code: &Code, channel: &VoxelChannel, seed: u64, frames: usize) -> Vec<Vec<i8>> {
     let mut random = Random::new(seed);

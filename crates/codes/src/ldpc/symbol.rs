@@ -1,23 +1,23 @@
-//! The voxels that codewords are tried on: ordered levels with Gaussian noise.
+//! The channel on which codewords are simulated: voxels with ordered levels and Gaussian noise.
 //!
-//! A voxel holds `b` bits as one of `2^b` levels a distance 1 apart, with the Gray labels and the
-//! soft bits of [`crate::symbols`]. Reading adds Gaussian noise; the symbol error rate fixes its
-//! deviation. This is the smallest model that has the one property that matters for the code,
-//! bits that are unequal and depend on each other; it is not a model of any glass.
+//! A voxel holds `b` bits as one of `2^b` levels at distance 1, with the Gray labels and the soft
+//! bits of [`crate::symbols`]. Reading adds Gaussian noise; the symbol error rate determines its
+//! deviation. This is the smallest model with the one property that matters for the code: unequal
+//! and dependent bits. It is not a model of any glass.
 
 use super::density::Density;
 use crate::symbols::{Alphabet, Axis, Demapper, Method};
 
-/// Bits of the fullest voxel that is tried.
+/// Maximum number of bits per voxel.
 const BITS_MAX: usize = 4;
-/// Steps of the quantized reading between two levels.
+/// Quantization steps of a reading between two levels.
 const STEPS: usize = 64;
-/// Levels of margin on both sides: beyond, a reading says no more than at the edge.
+/// Levels of margin on both sides: beyond, a reading counts as one at the edge.
 const MARGIN: usize = 2;
 /// Entries of the table of noise quantiles.
 const QUANTILES: usize = 1 << 16;
 
-/// Voxels of one kind at one symbol error rate.
+/// Voxels of one type at one symbol error rate.
 #[derive(Clone, Debug)]
 pub struct VoxelChannel {
     bits: usize,
@@ -25,13 +25,14 @@ pub struct VoxelChannel {
     alphabet: Alphabet,
     /// Quantized log-likelihood ratios of all bits, by reading.
     ratios: Vec<[i8; BITS_MAX]>,
-    /// Noise in steps, at equally likely quantiles; the outermost two stand for their tails.
+    /// Noise in steps, at equally likely quantiles; the two outermost are replaced by draws from
+    /// `tail`.
     noise: Vec<i32>,
     tail: Vec<i32>,
 }
 
-/// The upper tail of the normal distribution, to a relative error below 1.2e-7 (the rational
-/// Chebyshev fit of erfc in Numerical Recipes).
+/// Returns the upper tail of the normal distribution, with a relative error below 1.2e-7 (the
+/// rational Chebyshev fit of erfc in Numerical Recipes).
 fn upper_tail(x: f64) -> f64 {
     const TERMS: [f64; 10] = [
         -1.265_512_23,
@@ -52,7 +53,7 @@ fn upper_tail(x: f64) -> f64 {
     if x >= 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The point that a normal variable exceeds with the given chance, by bisection.
+/// Returns the value that a normal variable exceeds with the given probability, by bisection.
 fn quantile(chance: f64) -> f64 {
     let (mut low, mut high) = (-10.0, 10.0);
     for _ in 0..50 {
@@ -63,8 +64,8 @@ fn quantile(chance: f64) -> f64 {
 }
 
 impl VoxelChannel {
-    /// Voxels of `bits` bits that are read wrongly with chance `error_rate`, and whose
-    /// log-likelihood ratios are written in units of `1 / scale`.
+    /// Creates voxels of `bits` bits that are misread with probability `error_rate`, and whose
+    /// log-likelihood ratios are in units of `1 / scale`.
     ///
     /// # Panics
     /// When `bits` is not 1 to 4, `error_rate` not between 0 and 0.5 or `scale` not positive.
@@ -76,7 +77,7 @@ impl VoxelChannel {
         let alphabet = Alphabet::new(Axis::Ordered { bits }).expect("1 to 4 bits");
         #[expect(clippy::cast_possible_truncation, reason = "a scale needs few digits")]
         let demapper = Demapper::new(&alphabet, Method::Exact, scale as f32).expect("positive");
-        // Inner levels err on two sides, the outer two on one: SER = 2 (1 - 1/M) Q(1 / (2 s)).
+        // Inner levels err to two sides, the outer two to one: SER = 2 (1 - 1/M) Q(1 / (2 s)).
         let one_side = error_rate / (2.0 * (1.0 - 1.0 / alphabet.size() as f64));
         let deviation = 0.5 / quantile(one_side);
         let ratios = (0..(alphabet.size() + 2 * MARGIN) * STEPS)
@@ -94,13 +95,13 @@ impl VoxelChannel {
         Self { bits, deviation, alphabet, ratios, noise, tail }
     }
 
-    /// Bits of a voxel.
+    /// Number of bits per voxel.
     #[must_use]
     pub fn bits(&self) -> usize {
         self.bits
     }
 
-    /// The density of the channel's values, for [`super::density`].
+    /// Returns the density of the channel values, for [`super::density`].
     #[must_use]
     pub fn density(&self) -> Density {
         let levels = self.alphabet.size();
@@ -123,8 +124,8 @@ impl VoxelChannel {
         density
     }
 
-    /// Reads a voxel that holds `label`: the ratios of its bits, and whether the nearest level is
-    /// a wrong one.
+    /// Reads a voxel that holds `label`. Returns the ratios of its bits, and whether the nearest
+    /// level is a wrong one.
     #[inline]
     pub(crate) fn read(&self, label: u8, random: u64) -> ([i8; BITS_MAX], bool) {
         let level = usize::from(self.alphabet.symbol(label));
@@ -150,7 +151,7 @@ fn floor_to_i32(value: f64) -> i32 {
     floor
 }
 
-/// The quantized ratios of one reading, as the demapper of a real reader makes them.
+/// Returns the quantized ratios of one reading, computed by the demapper of a real reader.
 fn soft_bits(demapper: &Demapper, bits: usize, place: f64, deviation: f64) -> [i8; 4] {
     let mut logarithms = [0.0; 1 << BITS_MAX];
     for (level, logarithm) in logarithms.iter_mut().enumerate().take(1 << bits) {

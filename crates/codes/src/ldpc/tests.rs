@@ -1,4 +1,4 @@
-//! The codes as a whole: tables, shapes, golden words, and the decoder against its reference.
+//! The codes as a whole: tables, forms, golden words, and the decoder against its reference.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn all() -> impl Iterator<Item = (Rate, Block, Code)> {
     names.map(|(rate, block)| (rate, block, Code::standard(rate, block)))
 }
 
-/// A code small enough for slow tests: 1536 bits, rate 3/4.
+/// Returns a code small enough for slow tests: 1536 bits, rate 3/4.
 fn small() -> Code {
     let design = Design { circulant: 64, rows: 6, columns: 24, heavy: 6, seed: 3 };
     Code::new(design.build().unwrap()).unwrap()
@@ -60,8 +60,8 @@ fn girths_are_as_documented() {
 
 #[test]
 fn short_cycles_are_found() {
-    // Two columns in two rows: differences 1 and 1 close a cycle of 4, 1 and 33 one of 8 (twice
-    // the difference of 32 is a whole turn of 64), 1 and 3 none up to 8.
+    // Two columns in two rows: differences 1 and 1 form a cycle of 4, 1 and 33 one of 8 (twice the
+    // difference of 32 is a full turn of 64), 1 and 3 none up to 8.
     let of = |second| {
         let column = |shift| vec![Entry { row: 0, shift: 0 }, Entry { row: 1, shift }];
         let matrix = BaseMatrix::new(64, 2, vec![column(1), column(second), vec![]]).unwrap();
@@ -74,7 +74,7 @@ fn short_cycles_are_found() {
 
 #[test]
 fn ranks_are_full() {
-    // The elimination takes long for the long codes; their parity part has the same shape.
+    // Elimination takes long for the long codes; their parity part has the same form.
     for rate in [Rate::R9of10, Rate::R19of20] {
         let code = Code::standard(rate, Block::Bits16k);
         assert_eq!(code.matrix().rank(), code.parity_bits(), "{rate:?}");
@@ -84,7 +84,7 @@ fn ranks_are_full() {
 
 #[test]
 fn the_generator_makes_the_tables() {
-    // The two highest rates take a while; the example builds them the same way.
+    // The other rates take longer; the example builds them the same way.
     for rate in [Rate::R5of6, Rate::R7of8] {
         for block in Block::ALL {
             let matrix = Design::standard(rate, block).build().unwrap();
@@ -106,7 +106,7 @@ fn limits_are_where_density_evolution_turns() {
         let limits = rate.limits();
         assert!(degrees.converges(&erasures(limits.erasures * 0.98)), "{rate:?}");
         assert!(!degrees.converges(&erasures(limits.erasures * 1.02)), "{rate:?}");
-        // Nearly one bit is wrong for each wrong voxel of three.
+        // With Gray labels, a wrong voxel has nearly one wrong bit of three.
         let voxels = |share: f64| VoxelChannel::new(3, 3.0 * share, UNITS).density();
         assert!(degrees.converges(&voxels(limits.errors * 0.97)), "{rate:?}");
         assert!(!degrees.converges(&voxels(limits.errors * 1.03)), "{rate:?}");
@@ -126,7 +126,7 @@ fn margins_go_from_clean_to_the_limit() {
     assert!(margin(300, 0) < 0.0);
 }
 
-/// Bytes and soft bits by formulas that another reader can repeat.
+/// Encodes and decodes bytes and soft bits given by formulas that other implementations can repeat.
 fn golden(block: Block) -> String {
     let code = Code::standard(Rate::R9of10, block);
     let information: Vec<u8> = (0..code.information_bits() / 8)
@@ -135,7 +135,7 @@ fn golden(block: Block) -> String {
     let mut word = information.clone();
     word.resize(code.bits() / 8, 0);
     Encoder::new(&code).encode(&information, &mut word[information.len()..]).unwrap();
-    // Every 127th bit reads weakly wrong, every 97th not at all.
+    // Every 127th bit is weakly wrong, every 97th erased.
     let soft: Vec<i8> = (0..code.bits())
         .map(|i| {
             let right = if word[i / 8] >> (i % 8) & 1 == 0 { 1 } else { -1 };
@@ -184,7 +184,7 @@ fn encoders_agree_at_all_levels_and_sizes() {
         assert!(parities.windows(2).all(|pair| pair[0] == pair[1]), "{circulant}");
         let mut word = [&information[..], &parities[0]].concat();
         assert!(is_codeword(&code, &word).unwrap(), "{circulant}");
-        // Any bit matters: a column has at least two checks.
+        // Every bit matters: each column has at least two checks.
         let place = random.below(code.bits());
         word[place / 8] ^= 1 << (place % 8);
         assert!(!is_codeword(&code, &word).unwrap(), "{circulant}");
@@ -243,7 +243,7 @@ fn shapes_that_cannot_be_encoded_are_refused() {
 
 #[test]
 fn the_reference_is_not_much_better() {
-    // Integers and min-sum cost a few hundredths of a decibel, not a different waterfall.
+    // Integers and min-sum cost a few hundredths of a decibel, and keep the waterfall region.
     let code = small();
     let channel = VoxelChannel::new(3, 0.15, UNITS);
     let frames = simulate::sample(&code, &channel, 9, 150);
@@ -275,10 +275,10 @@ fn simulations_repeat_and_add_up() {
     assert_ne!(sum, first);
     sum.add(&first);
     assert_eq!((sum.frames, sum.failures, sum.bit_errors), (40, 0, 0));
-    // 222 thousand voxels: the error rate is known to half a percent, three times over.
+    // 222 thousand voxels: the standard error of the rate is 0.0005, a quarter of the tolerance.
     let rate = sum.symbol_errors as f64 / sum.symbols as f64;
     assert!((rate - 0.05).abs() < 0.002, "{rate}");
-    // Far above the threshold all words fail, and none claims otherwise.
+    // Far above the threshold all words fail, and none is reported as converged.
     let mut simulator = Simulator::new(&code, VoxelChannel::new(4, 0.2, UNITS), Effort::default());
     let lost = simulator.run(1, 5);
     assert_eq!((lost.failures, lost.undetected), (5, 0));
@@ -297,7 +297,7 @@ fn intervals_hold_their_share() {
 
 #[test]
 fn tempering_finds_the_factor_that_was_lost() {
-    // Ratios of a Gaussian channel, made three times too sure.
+    // Ratios of a Gaussian channel, overconfident by a factor of three.
     let mut random = Random::new(3);
     let known: Vec<(f32, bool)> = (0..20_000)
         .map(|_| {

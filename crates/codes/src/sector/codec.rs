@@ -1,86 +1,87 @@
-//! The codec of one format of sectors.
+//! The codec of one sector format.
 
 use crate::ldpc::decode::{CHANNEL_MAX, Effort};
 use crate::ldpc::{Block, Code, Decoder, Encoder, Outcome, Rate};
 use crate::symbols::{Alphabet, Demapper, Interleaver};
 use crate::{CodeError, SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, signature};
 
-/// Most bytes of payload and header of a sector.
+/// Maximum size of a sector's payload and header together.
 const FRAME_BYTES_MAX: usize = 16 << 20;
 
-/// What the signature is stored as the sum with.
+/// Mask that is XORed with the stored signature.
 const MASK: Signature = Signature(*b"Silicate");
 
-/// What a sector is made of.
+/// Parameters of a sector format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SectorFormat {
     /// Rate of the codewords.
     pub rate: Rate,
-    /// Length of the codewords, before they are shortened.
+    /// Length of the codewords before shortening.
     pub block: Block,
-    /// Symbols of a voxel.
+    /// Symbols that a voxel can hold.
     pub alphabet: Alphabet,
-    /// Bytes of payload.
+    /// Payload size in bytes.
     pub payload_bytes: usize,
-    /// Bytes of header.
+    /// Header size in bytes.
     pub header_bytes: usize,
-    /// Voxels of a row of the sector.
+    /// Voxels per row of the sector.
     pub row_voxels: usize,
 }
 
-/// Why a sector did not come back.
+/// Why a sector could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
     /// Codewords did not converge.
     Codewords {
-        /// The first of them.
+        /// Index of the first one.
         first: usize,
-        /// How many.
+        /// Number of them.
         count: usize,
     },
-    /// Every codeword converged, and some to a wrong word: the signature does not fit.
+    /// Every codeword converged, but some to a wrong word: the signature does not match.
     Signature,
-    /// The sector is intact and has another header than expected: it is another sector.
+    /// The sector is intact, but its header is not the expected one: it is another sector.
     Header,
 }
 
-/// What decoding a sector took.
+/// Result and statistics of decoding a sector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// Why the sector did not come back, if it did not.
+    /// Why the sector could not be decoded, if it could not.
     pub failure: Option<Failure>,
-    /// Codewords of the sector.
+    /// Number of codewords of the sector.
     pub codewords: usize,
-    /// Bits read wrong, over the codewords that converged.
+    /// Bits corrected in the codewords that converged.
     pub corrected_bits: usize,
-    /// Most bits read wrong in one codeword that converged.
+    /// Most bits corrected in one codeword that converged.
     pub corrected_bits_max: usize,
-    /// Bits not read: soft bits 0.
+    /// Erased bits: soft bits that are 0.
     pub erased_bits: usize,
-    /// Most iterations of a codeword.
+    /// Most iterations of any codeword.
     pub iterations_max: usize,
-    /// Iterations of all codewords.
+    /// Sum of the iterations of all codewords.
     pub iterations: usize,
-    /// Share of the allowed iterations that the slowest codeword left: 1 for a sector read without
-    /// error, towards 0 for one that will be lost next time, 0 for a lost one.
+    /// Share of the allowed iterations that the slowest codeword did not need: 1 for a sector read
+    /// without error, close to 0 for one that may be lost next time, 0 for a lost one.
     pub margin: f32,
     /// Signature of the payload alone, if the sector is intact.
     pub payload_signature: Option<Signature>,
 }
 
-/// A decoded sector. Bytes are there only if they were checked.
+/// A decoded sector. Contains only bytes that were verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoded<'a> {
-    /// What decoding took.
+    /// Result and statistics.
     pub report: Report,
-    /// The payload, if signature and header fit.
+    /// The payload, if signature and header match.
     pub payload: Option<&'a [u8]>,
-    /// The header found, if the signature fits: with [`Failure::Header`], which sector it is.
+    /// The header found, if the signature matches. With [`Failure::Header`], it identifies the
+    /// sector.
     pub header: Option<&'a [u8]>,
 }
 
-/// Encodes and decodes sectors of one format. Holds all the memory that this needs.
+/// Encodes and decodes sectors of one format. Owns all the memory that this needs.
 #[derive(Debug)]
 pub struct SectorCodec {
     format: SectorFormat,
@@ -89,57 +90,57 @@ pub struct SectorCodec {
     encoder: Encoder,
     decoder: Decoder,
     interleaver: Interleaver,
-    /// Payload, header, signature, zeros.
+    /// Payload, header, signature, zero padding.
     frame: Vec<u8>,
-    /// One codeword, not shortened.
+    /// One codeword, before shortening.
     word: Vec<u8>,
-    /// All codewords as they are written, each followed by spare bytes for the last voxel.
+    /// All codewords as written, each followed by spare bytes for the last voxel.
     written: Vec<u8>,
-    /// All codewords as they are read, not shortened, each followed by spare bits for the last
+    /// Soft bits of all codewords before shortening, each followed by spare bits for the last
     /// voxel.
     soft: Vec<i8>,
-    /// Soft bits of all voxels, from probabilities.
+    /// Soft bits of all voxels, computed from probabilities.
     demapped: Vec<i8>,
 }
 
-/// The sizes that follow from a format.
+/// Sizes derived from a format.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     codewords: usize,
-    /// Bytes of the frame in a codeword.
+    /// Bytes of the frame per codeword.
     share: usize,
-    /// Bytes of information of a codeword, with the shortened ones.
+    /// Information bytes of a codeword, including the shortened ones.
     information: usize,
-    /// Bytes of a codeword, with the shortened ones.
+    /// Bytes of a codeword, including the shortened ones.
     bytes: usize,
-    /// Bits of a voxel.
+    /// Bits per voxel.
     voxel_bits: usize,
 }
 
 impl Shape {
-    /// Bytes of a codeword that are written.
+    /// Number of bytes of a codeword that are written.
     const fn written(self) -> usize {
         self.bytes - self.information + self.share
     }
 
-    /// Voxels of a codeword.
+    /// Number of voxels of a codeword.
     const fn slots(self) -> usize {
         (self.written() * 8).div_ceil(self.voxel_bits)
     }
 
-    /// Distance of codewords as they are written: two spare bytes, since a label has up to 8 bits.
+    /// Stride of codewords as written: two spare bytes, since a label has up to 8 bits.
     const fn written_stride(self) -> usize {
         self.written() + 2
     }
 
-    /// Distance of codewords as they are read.
+    /// Stride of the soft bits of codewords.
     const fn soft_stride(self) -> usize {
         self.bytes * 8 + 8
     }
 }
 
 impl SectorCodec {
-    /// A codec, with the default effort of decoding.
+    /// Creates a codec with the default decoding effort.
     ///
     /// # Errors
     /// [`CodeError::SectorShape`] for an empty payload, too long a frame or empty rows.
@@ -163,7 +164,7 @@ impl SectorCodec {
             frame: vec![0; codewords * share],
             word: vec![0; bytes],
             written: vec![0; codewords * shape.written_stride()],
-            // What is never read are the shortened bits: surely 0.
+            // Only the shortened bits are never overwritten: certainly 0.
             soft: vec![CHANNEL_MAX; codewords * shape.soft_stride()],
             demapped: Vec::new(),
             shape,
@@ -171,35 +172,35 @@ impl SectorCodec {
         })
     }
 
-    /// The same with another most of iterations for a codeword.
+    /// Sets the maximum number of iterations per codeword.
     #[must_use]
     pub const fn with_iterations(mut self, iterations: usize) -> Self {
         self.effort.iterations = iterations;
         self
     }
 
-    /// The format.
+    /// The sector format.
     #[must_use]
     pub const fn format(&self) -> &SectorFormat {
         &self.format
     }
 
-    /// Codewords of a sector.
+    /// Number of codewords per sector.
     #[must_use]
     pub const fn codewords(&self) -> usize {
         self.shape.codewords
     }
 
-    /// Voxels of a sector.
+    /// Number of voxels per sector.
     #[must_use]
     pub const fn voxels(&self) -> usize {
         self.interleaver.voxels()
     }
 
-    /// Encodes a sector: one symbol for each voxel, row by row. Returns the payload's signature.
+    /// Encodes a sector into one symbol per voxel, row by row. Returns the payload's signature.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when a buffer has not the format's length.
+    /// [`CodeError::WordLength`] when a buffer does not have the format's length.
     pub fn encode(
         &mut self,
         header: &[u8],
@@ -228,7 +229,7 @@ impl SectorCodec {
         Ok(payload_signature)
     }
 
-    /// Puts the frame's codewords into `written`.
+    /// Encodes the frame's codewords into `written`.
     fn encode_words(&mut self) -> Result<(), CodeError> {
         let Shape { share, information, .. } = self.shape;
         let strides = self.written.chunks_exact_mut(self.shape.written_stride());
@@ -246,8 +247,8 @@ impl SectorCodec {
     /// Decodes a sector from the probabilities of all symbols of each voxel, row by row.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when a buffer has not the format's length, or the demapper is one
-    /// of another count of bits.
+    /// [`CodeError::WordLength`] when a buffer does not have the format's length, or the demapper
+    /// has another number of bits.
     pub fn decode_probabilities(
         &mut self,
         header: &[u8],
@@ -263,17 +264,17 @@ impl SectorCodec {
         self.decode_words(header)
     }
 
-    /// Decodes a sector that should have this header, from soft bits: those of each voxel, bit 0 of
-    /// its label first, row by row.
+    /// Decodes a sector that should have this header from the soft bits of each voxel, bit 0 of its
+    /// label first, row by row.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when a buffer has not the format's length.
+    /// [`CodeError::WordLength`] when a buffer does not have the format's length.
     pub fn decode(&mut self, header: &[u8], soft: &[i8]) -> Result<Decoded<'_>, CodeError> {
         self.load(header, soft)?;
         self.decode_words(header)
     }
 
-    /// Sorts the soft bits of voxels into codewords.
+    /// Deinterleaves the soft bits of voxels into codewords.
     fn load(&mut self, header: &[u8], soft: &[i8]) -> Result<(), CodeError> {
         let shape = self.shape;
         check(header.len(), self.format.header_bytes)?;
@@ -289,7 +290,7 @@ impl SectorCodec {
             8 => self.sort::<8>(soft),
             bits => unreachable!("no alphabet has {bits} bits"),
         }
-        // The share of the frame is in place; parity moves up, past the shortened bits.
+        // The share of the frame is in place; the parity moves up, past the shortened bits.
         let (from, to) = (shape.share * 8, shape.information * 8);
         let parity = (shape.bytes - shape.information) * 8;
         for word in self.soft.chunks_exact_mut(shape.soft_stride()) {
@@ -299,7 +300,7 @@ impl SectorCodec {
         Ok(())
     }
 
-    /// Puts the soft bits of each voxel into the slot of its codeword.
+    /// Copies the soft bits of each voxel into the slot of its codeword.
     fn sort<const BITS: usize>(&mut self, soft: &[i8]) {
         let stride = self.shape.soft_stride();
         let (voxels, words) = (soft.as_chunks::<BITS>().0, &mut self.soft);
@@ -380,14 +381,14 @@ impl Report {
         }
     }
 
-    /// Iterations of a codeword on average.
+    /// Returns the mean number of iterations per codeword.
     #[must_use]
     pub fn iterations_mean(&self) -> f64 {
         self.iterations as f64 / self.codewords as f64
     }
 }
 
-/// The signatures of the payload, and of payload and header together.
+/// Returns the signatures of the payload, and of payload and header together.
 fn sign(payload: &[u8], header: &[u8]) -> (Signature, Signature) {
     let payload_signature = signature(payload);
     let blocks = payload.len().next_multiple_of(SIGNATURE_BLOCK) as u64;

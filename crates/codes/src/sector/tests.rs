@@ -1,4 +1,4 @@
-//! Sectors there and back, and everything that must not come back.
+//! Sectors survive a round trip, and bytes that are not the sector's are never returned.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn bytes(length: usize, random: &mut impl FnMut() -> u64) -> Vec<u8> {
     (0..length).map(|_| random().to_le_bytes()[0]).collect()
 }
 
-/// Sure soft bits of symbols.
+/// Returns confident soft bits of symbols.
 fn read(codec: &SectorCodec, symbols: &[u8]) -> Vec<i8> {
     let alphabet = &codec.format().alphabet;
     let bits = |symbol: &u8| {
@@ -99,7 +99,7 @@ fn errors_and_unread_voxels_are_corrected_and_counted() {
     let decoded = codec.decode(&header, &soft).unwrap();
     assert_eq!(decoded.payload, Some(&payload[..]));
     let report = decoded.report;
-    // The last voxel of a codeword may have bits that are no one's.
+    // The last voxel of a codeword may have bits that belong to no codeword.
     let spare = report.codewords * 3;
     assert!(report.corrected_bits >= wrong - spare, "{report:?}, {wrong} wrong");
     assert!(report.erased_bits.abs_diff(unread) <= spare, "{report:?}, {unread} unread");
@@ -111,7 +111,8 @@ fn errors_and_unread_voxels_are_corrected_and_counted() {
 fn damage_in_one_place_is_carried_by_all_codewords() {
     let Written { mut codec, header, payload, symbols } = write(format(3, 30_000), 3);
     let mut soft = read(&codec, &symbols);
-    // A square of 40 x 40 of 31,000 voxels: 5 %, which no single codeword could bear.
+    // A square of 40 x 40 of 89,539 voxels. In a single codeword of 5,267 voxels, this would be 30
+    // %, too much for it.
     for voxel in (200..240).flat_map(|row| (50..90).map(move |column| row * 150 + column)) {
         soft.get_mut(voxel * 3..voxel * 3 + 3).unwrap_or_default().fill(0);
     }
@@ -144,7 +145,7 @@ fn blank_sectors_do_not_pass() {
     }
 }
 
-/// Codewords of two intact sectors, mixed: each converges, and the signature tells.
+/// Codewords of two intact sectors, mixed: each converges, but the signature does not match.
 #[test]
 fn words_of_another_sector_do_not_pass() {
     let one = write(format(3, 5000), 8);

@@ -1,4 +1,4 @@
-//! Algebraic signatures: 64 bits that go through every code of this crate as if they were data.
+//! Algebraic signatures: 64 bits that commute with every code of this crate.
 //!
 //! ```text
 //! block b, 256 bytes:   64 of 1 | 64 of u | 64 of z | 64 of uz        (planes of field::gf32)
@@ -8,22 +8,22 @@
 //! ```
 //!
 //! (Litwin and Schwarz 2004, over the tower of [`crate::field`].) The order of alpha is a third of
-//! 2^32 - 1. Any change of one or two symbols shows for certain as long as there are not more
+//! 2^32 - 1. Any change of one or two symbols is detected for certain as long as there are no more
 //! symbols than that (5.7 GB): the two equations x alpha^p = y alpha^q and x alpha^-p = y alpha^-q
-//! give alpha^(2p) = alpha^(2q), and the order is odd. Any other change shows but for a chance of
-//! 2^-64.
+//! give alpha^(2p) = alpha^(2q), and the order is odd. Any other change is missed with a
+//! probability of 2^-64.
 //!
-//! The usual second component is at alpha^2. It is one squaring away from the first wherever all
-//! changed symbols change by the same difference, such as one stuck bit, so 64 bits then detect as
-//! 32 do. 1 / alpha has not that fault; and one recurrence gives both components (see the
-//! kernels), which is why y is a root of this polynomial.
+//! The usual second component is at alpha^2. It is the square of the first wherever all changed
+//! symbols change by the same difference, such as one stuck bit, so 64 bits then detect no more
+//! than 32 do. 1 / alpha does not have that weakness, and one recurrence gives both components (see
+//! the kernels), which is why y is a root of this polynomial.
 //!
 //! What it is for: the signature of a parity is the same parity of the signatures, for products
 //! with bytes ([`Signature::scale8`]) and with planar elements of GF(2^16)
-//! ([`Signature::scale16`]); a signature follows a change of its bytes ([`Signature::update`]) and
-//! a concatenation ([`Signature::concatenate`]) without the rest of the bytes. What it is not: it
-//! is no cipher and no secret, and anybody can make bytes for any signature. Trailing zeros do not
-//! show in it, so the length is stored apart.
+//! ([`Signature::scale16`]). A signature can be updated after a change of its bytes
+//! ([`Signature::update`]) or a concatenation ([`Signature::concatenate`]) without reading the
+//! other bytes. What it is not: a MAC. It has no key, and anybody can construct bytes for any
+//! signature. Trailing zeros do not change it, so the length is stored separately.
 
 mod kernel;
 
@@ -32,7 +32,7 @@ use crate::simd::Level;
 use crate::{CodeError, Isa};
 use kernel::Lanes;
 
-/// Bytes of a block of 64 symbols, the grain of concatenation.
+/// Bytes of a block of 64 symbols, the granularity of concatenation.
 pub const SIGNATURE_BLOCK: usize = 256;
 
 /// Bytes of a [`Signature`].
@@ -42,7 +42,7 @@ pub const SIGNATURE_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Signature(pub [u8; SIGNATURE_BYTES]);
 
-/// The signature of `bytes`, as if followed by zeros up to a whole block.
+/// Computes the signature of `bytes`, as if padded with zeros to a whole block.
 #[must_use]
 pub fn signature(bytes: &[u8]) -> Signature {
     let mut signer = Signer::new();
@@ -51,16 +51,16 @@ pub fn signature(bytes: &[u8]) -> Signature {
 }
 
 impl Signature {
-    /// The signature of nothing, and of zeros.
+    /// Signature of no bytes, and of zeros.
     pub const ZERO: Self = Self([0; SIGNATURE_BYTES]);
 
-    /// The signature of the bytes, each multiplied by `scale` in GF(2^8).
+    /// Returns the signature of the bytes, each multiplied by `scale` in GF(2^8).
     #[must_use]
     pub fn scale8(self, scale: u8) -> Self {
         self.scale16([scale, 0])
     }
 
-    /// The signature of the bytes, taken as planar elements of GF(2^16) (128-byte blocks of
+    /// Returns the signature of the bytes as planar elements of GF(2^16) (128-byte blocks of
     /// [`crate::field`]), each multiplied by `scale`.
     #[must_use]
     pub fn scale16(self, scale: gf16::Element) -> Self {
@@ -71,8 +71,8 @@ impl Signature {
         scaled
     }
 
-    /// The signature of two runs of bytes one after the other, of which the first, of
-    /// `first_bytes`, has the signature `self`.
+    /// Returns the signature of the concatenation of two byte strings. The first has the signature
+    /// `self` and the length `first_bytes`.
     ///
     /// # Errors
     /// [`CodeError::SignatureBlock`] when `first_bytes` is not a multiple of [`SIGNATURE_BLOCK`].
@@ -84,7 +84,7 @@ impl Signature {
         Ok(self ^ second.shift(first_bytes / block))
     }
 
-    /// The signature after the bytes at `offset` change from `old` to `new`.
+    /// Returns the signature after the bytes at `offset` change from `old` to `new`.
     ///
     /// # Errors
     /// [`CodeError::UnequalShards`] when the two differ in length.
@@ -93,7 +93,7 @@ impl Signature {
             let (bytes, expected) = (new.len(), old.len());
             return Err(CodeError::UnequalShards { index: 1, bytes, expected });
         }
-        // The low byte is the offset within the block; both runs start at it, after zeros.
+        // The low byte is the offset within the block; both strings start at it, after zeros.
         let [within, ..] = offset.to_le_bytes();
         let at_offset = |bytes| {
             let mut signer = Signer::new();
@@ -104,7 +104,7 @@ impl Signature {
         Ok(self ^ (at_offset(old) ^ at_offset(new)).shift(offset / SIGNATURE_BLOCK as u64))
     }
 
-    /// The signature of the same bytes after that many blocks of zeros.
+    /// Returns the signature of the same bytes after `blocks` blocks of zeros.
     fn shift(self, blocks: u64) -> Self {
         let [forward, backward] = self.components();
         Self::from_components([
@@ -126,7 +126,7 @@ impl Signature {
 impl std::ops::BitXor for Signature {
     type Output = Self;
 
-    /// The signature of the sum of two runs of bytes.
+    /// Returns the signature of the sum of two byte strings.
     fn bitxor(mut self, other: Self) -> Self {
         self ^= other;
         self
@@ -141,24 +141,24 @@ impl std::ops::BitXorAssign for Signature {
     }
 }
 
-/// The signature of bytes that arrive in pieces.
+/// Computes a signature incrementally.
 #[derive(Clone)]
 pub struct Signer {
     level: Level,
     lanes: Lanes,
-    /// The beginning of a block that is not whole yet, and zeros.
+    /// The beginning of an incomplete block, padded with zeros.
     partial: [u8; SIGNATURE_BLOCK],
     partial_bytes: usize,
 }
 
 impl Signer {
-    /// A signature of nothing yet.
+    /// Starts an empty signature.
     #[must_use]
     pub fn new() -> Self {
         Self::with_isa(Isa::current())
     }
 
-    /// The same with kernels of one level, for tests and measurements.
+    /// Starts an empty signature with the kernels of one level, for tests and benchmarks.
     ///
     /// # Panics
     /// When this processor lacks the level.
@@ -170,7 +170,7 @@ impl Signer {
         Self { level, lanes: Lanes::ZERO, partial: [0; SIGNATURE_BLOCK], partial_bytes: 0 }
     }
 
-    /// Adds the next piece.
+    /// Adds the next bytes.
     pub fn update(&mut self, mut bytes: &[u8]) {
         if self.partial_bytes > 0 {
             let taken = bytes.len().min(SIGNATURE_BLOCK - self.partial_bytes);
@@ -190,7 +190,7 @@ impl Signer {
         self.partial_bytes = tail.len();
     }
 
-    /// The signature of all pieces so far.
+    /// Returns the signature of all bytes so far.
     #[must_use]
     pub fn finish(&self) -> Signature {
         if self.partial_bytes == 0 {

@@ -1,4 +1,4 @@
-//! Signatures against their definition, and through every code.
+//! Signatures against their definition, and their commutation with every code.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::{SIGNATURE_BLOCK, Signature, Signer, signature};
 use crate::field::{gf8, gf16, gf32};
 use crate::{CodeError, Isa};
 
-/// Symbol p of the bytes, which are followed by zeros.
+/// Returns symbol p of the bytes, which are padded with zeros.
 fn symbol(bytes: &[u8], p: usize) -> gf32::Element {
     let first = p / 64 * SIGNATURE_BLOCK + p % 64;
     [0, 64, 128, 192].map(|plane| bytes.get(first + plane).copied().unwrap_or(0))
@@ -18,7 +18,7 @@ fn symbols(bytes: &[u8]) -> usize {
     bytes.len().div_ceil(SIGNATURE_BLOCK) * 64
 }
 
-/// The sum of d_p base^p, term by term.
+/// Computes the sum of d_p base^p, term by term.
 fn component(bytes: &[u8], base: gf32::Element) -> gf32::Element {
     let (mut sum, mut power) = ([0; 4], gf32::ONE);
     for p in 0..symbols(bytes) {
@@ -104,11 +104,11 @@ fn wrong_arguments_are_refused() {
     assert_eq!(unequal, Err(CodeError::UnequalShards { index: 1, bytes: 1, expected: 2 }));
 }
 
-/// Errors that are all the same difference, at positions where the powers of alpha sum to zero:
-/// the component at alpha^2 is the square of nothing, the one at 1 / alpha is not.
+/// Errors that are all the same difference, at positions where the powers of alpha sum to zero. The
+/// component at alpha^2 is then zero too, but the one at 1 / alpha is not.
 #[test]
 fn equal_differences_show_where_the_usual_pair_is_blind() {
-    // Elimination over GF(2): 33 powers of 32 bits are dependent.
+    // Gaussian elimination over GF(2): 33 powers of 32 bits are linearly dependent.
     let mut rows: Vec<(u32, u64)> = Vec::new();
     let mut dependent = 0u64;
     for p in 0..=32u32 {
@@ -136,7 +136,8 @@ fn equal_differences_show_where_the_usual_pair_is_blind() {
     assert_ne!(signature(&bytes), Signature::ZERO);
 }
 
-/// A field of 32 bits that is no tower over the code's bytes does not commute with their products.
+/// A signature over a 32-bit field that is no tower over the code's bytes: it does not commute with
+/// their products.
 fn binary_basis(bytes: &[u8]) -> u32 {
     bytes.chunks(4).rev().fold(0, |sum, symbol| {
         let doubled = u64::from(sum) << 1;
@@ -175,7 +176,7 @@ fn a_tower_commutes_and_a_binary_basis_does_not() {
     assert_eq!(binary, binary_basis(&xor), "any linear check goes through a plain sum");
 }
 
-/// The bytes as planar elements of GF(2^16), each times `scale`.
+/// Returns the bytes as planar elements of GF(2^16), each times `scale`.
 fn scaled16(scale: gf16::Element, bytes: &[u8]) -> Vec<u8> {
     let mut product = bytes.to_vec();
     for block in product.chunks_mut(128) {

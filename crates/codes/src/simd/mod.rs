@@ -1,24 +1,25 @@
-//! Vectors of bytes: what every kernel of the erasure codes and signatures is written with.
+//! Vectors of bytes: the abstraction over instruction sets in which all kernels of the erasure
+//! codes and signatures are written.
 //!
 //! ```text
 //! Vector   a register: load, store, sums, products by a constant of GF(2^8)
 //! Work     a kernel, one body for any vector
-//! Level    a level of instructions that this processor has; runs a work with its vector
+//! Level    an instruction-set level that this processor has; runs a work with its vector
 //!
 //! level         vector          bytes   a product
-//! scalar        scalar::Byte        1   two look-ups of 4 bits
+//! scalar        scalar::Byte        1   two 4-bit lookups
 //! neon          neon::Bytes16      16   the same, 16 at a time
 //! avx2          avx2::Bytes32      32   the same, 32 at a time
 //! avx2-gfni     gfni::Bytes32      32   one 8 x 8 bit matrix
 //! avx512-gfni   gfni::Bytes64      64   one 8 x 8 bit matrix
 //! ```
 //!
-//! A work is inlined into one function for each level that has the level's instructions enabled,
-//! so it must be `#[inline(always)]` all the way down; a function that is not would be compiled
-//! without them. [`scalar::Byte`] is the scalar twin of all other vectors.
+//! A work is inlined into one function for each level that has the level's instructions enabled, so
+//! it must be `#[inline(always)]` all the way down; any function that is not would be compiled
+//! without them. [`scalar::Byte`] is the scalar reference for all other vectors.
 //!
-//! What is not here: kernels whose lanes exchange bytes, as the last sums of a signature do, and
-//! those that are not about GF(2^8).
+//! What is not here: kernels whose lanes exchange bytes, such as the final sums of a signature, and
+//! kernels outside GF(2^8).
 
 #![expect(unsafe_code, reason = "vector instructions, behind levels that were asked for")]
 
@@ -35,73 +36,73 @@ mod tests;
 use crate::Isa;
 use crate::field::gf8::{AFFINE, NIBBLES};
 
-/// Most sums that [`Vector::COLUMNS`] knows.
+/// Maximum number of running sums that [`Vector::COLUMNS`] covers.
 pub(crate) const SUMS_MAX: usize = 8;
 
 /// A register of bytes.
 ///
 /// # Safety
-/// Every method may only be called where the processor has the instructions of the level. An
-/// implementation reads and writes no memory but what its methods say.
+/// Every method may only be called where the processor supports the level. Implementations access
+/// only the memory that their methods document.
 pub(crate) unsafe trait Vector: Copy {
-    /// Bytes of a register: a power of two, at most [`crate::field::PLANE_BYTES`].
+    /// Bytes per register: a power of two, at most [`crate::field::PLANE_BYTES`].
     const BYTES: usize;
-    /// How many registers of each of 1, 2 .. [`SUMS_MAX`] running sums stay in the processor
-    /// together with what is added to them; one to four.
+    /// For 1, 2 .. [`SUMS_MAX`] running sums: how many registers of each fit the processor's
+    /// registers together with the operands; one to four.
     const COLUMNS: [usize; SUMS_MAX];
-    /// A constant factor as memory has it.
+    /// A constant factor as stored in memory.
     type Factor: Factor;
-    /// A constant factor ready for [`Self::times`]; it may borrow the factor in memory.
+    /// A constant factor prepared for [`Self::times`]; it may borrow the factor in memory.
     type Constant<'a>: Copy;
 
-    /// Reads [`Self::BYTES`] bytes, at any address.
+    /// Loads [`Self::BYTES`] bytes from any address.
     unsafe fn load(from: *const u8) -> Self;
-    /// Writes [`Self::BYTES`] bytes, at any address.
+    /// Stores [`Self::BYTES`] bytes at any address.
     unsafe fn store(self, to: *mut u8);
-    /// Asks for the line of the cache at any address, which need not be readable.
+    /// Prefetches the cache line at any address, which need not be readable.
     #[inline(always)]
     unsafe fn prefetch(_: *const u8) {}
-    /// Asks for the line in the second cache: what comes in strides of a page would drive itself
-    /// out of the first before it is read.
+    /// Prefetches the cache line into L2: accesses in strides of a page would evict each other from
+    /// L1 before they are read.
     #[inline(always)]
     unsafe fn prefetch_second(_: *const u8) {}
-    /// Nothing but zeros.
+    /// Returns zeros.
     unsafe fn zero() -> Self;
-    /// The sum of two.
+    /// Returns the sum of two.
     unsafe fn add(self, other: Self) -> Self;
-    /// The sum of three, the last of which is waited for least.
+    /// Returns the sum of three; pass the operand that arrives last as `c`.
     #[inline(always)]
     unsafe fn add3(self, b: Self, c: Self) -> Self {
-        // SAFETY: handed on to the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.add(b).add(c) }
     }
-    /// Makes a factor ready.
+    /// Prepares a factor.
     unsafe fn constant(factor: &Self::Factor) -> Self::Constant<'_>;
-    /// Each byte times a constant.
+    /// Multiplies each byte by a constant.
     unsafe fn times(self, constant: Self::Constant<'_>) -> Self;
-    /// Each byte times a factor that is read from memory.
+    /// Multiplies each byte by a factor that is read from memory.
     #[inline(always)]
     unsafe fn multiply(self, factor: &Self::Factor) -> Self {
-        // SAFETY: handed on to the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.times(Self::constant(factor)) }
     }
 }
 
-/// A constant factor as the instructions of some level want it in memory.
+/// A constant factor in the memory format that the instructions of some level need.
 pub(crate) trait Factor: Copy + 'static {
-    /// What lists of factors hold: the factor, or where it is if it is long.
+    /// Element type of lists of factors: the factor, or a reference to it if it is long.
     type Held: Copy;
-    /// Holds the factor of a constant.
+    /// Returns the list element for the factor of a constant.
     fn hold(constant: u8) -> Self::Held;
-    /// The factor held.
+    /// Returns the factor of a list element.
     fn held(held: &Self::Held) -> &Self;
-    /// The factor of a constant.
+    /// Returns the factor of a constant.
     fn of(constant: u8) -> &'static Self;
-    /// Those of a list that was made for this kind of instructions.
+    /// Returns the factors of a list that was created for this type.
     fn slice(factors: &Factors) -> &[Self];
 }
 
-/// The matrix of the affine instruction.
+/// A matrix for the affine instruction.
 impl Factor for u64 {
     type Held = Self;
 
@@ -128,7 +129,7 @@ impl Factor for u64 {
     }
 }
 
-/// The products of the low and of the high four bits.
+/// Products of the low and of the high four bits.
 impl Factor for [[u8; 16]; 2] {
     type Held = &'static Self;
 
@@ -155,17 +156,17 @@ impl Factor for [[u8; 16]; 2] {
     }
 }
 
-/// Constant factors, in the form that the vector of a level takes.
+/// A list of constant factors, in the form for the vector of a level.
 #[derive(Clone, Debug)]
 pub(crate) enum Factors {
-    /// Tables of the products of 4 bits.
+    /// Tables of 4-bit products.
     Nibbles(Vec<[[u8; 16]; 2]>),
-    /// Matrices of the affine instruction.
+    /// Matrices for the affine instruction.
     Affine(Vec<u64>),
 }
 
 impl Factors {
-    /// The factors of these constants.
+    /// Creates the factors of these constants.
     pub(crate) fn new(level: Level, constants: impl Iterator<Item = u8>) -> Self {
         match level.isa() {
             Isa::Scalar | Isa::Neon | Isa::Avx2 => {
@@ -180,30 +181,30 @@ impl Factors {
 
 /// A kernel: one body for the vectors of all levels.
 pub(crate) trait Work {
-    /// Does the work, with registers of `V`. Implementations are `#[inline(always)]`.
+    /// Runs the work, with registers of `V`. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
-    /// The processor has the level of `V`. What else a work asks, such as memory behind pointers,
-    /// it says itself.
+    /// The processor supports the level of `V`. Each work documents its other requirements, such as
+    /// valid memory behind pointers.
     unsafe fn run<V: Vector>(&self);
 }
 
-/// A level of instructions that this processor has.
+/// An instruction-set level that this processor supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Level(Isa);
 
 impl Level {
-    /// The level, if this processor has it.
+    /// Returns the level, if this processor supports it.
     pub(crate) fn new(isa: Isa) -> Option<Self> {
         isa.is_supported().then_some(Self(isa))
     }
 
-    /// Which one it is.
+    /// The instruction set.
     pub(crate) const fn isa(self) -> Isa {
         self.0
     }
 
-    /// Bytes of its vector.
+    /// Bytes of the level's vector.
     pub(crate) const fn vector_bytes(self) -> usize {
         match self.0 {
             Isa::Scalar => 1,
@@ -213,14 +214,14 @@ impl Level {
         }
     }
 
-    /// Does a work with the vector of this level.
+    /// Runs a work with the vector of this level.
     ///
     /// # Safety
-    /// What the work asks for; the level is there.
+    /// The requirements of the work; the level itself is supported.
     #[inline]
     pub(crate) unsafe fn run<W: Work>(self, work: &W) {
-        // SAFETY: `new` found that the processor has the level, and each level has the features of
-        // its function (see `Isa::is_supported`); the rest is the caller's promise.
+        // SAFETY: `new` checked that the processor supports the level, and each level has the
+        // features of its function (see `Isa::is_supported`); the caller guarantees the rest.
         unsafe {
             match self.0 {
                 Isa::Scalar => work.run::<scalar::Byte>(),

@@ -1,4 +1,4 @@
-//! One byte in plain Rust: the scalar twin of all other vectors.
+//! One byte in plain Rust: the scalar reference for all other vectors.
 
 use super::{SUMS_MAX, Vector};
 
@@ -6,7 +6,7 @@ use super::{SUMS_MAX, Vector};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Byte(u8);
 
-// SAFETY: a load and a store are of one byte.
+// SAFETY: loads and stores access one byte.
 unsafe impl Vector for Byte {
     const BYTES: usize = 1;
     const COLUMNS: [usize; SUMS_MAX] = [1; SUMS_MAX];
@@ -15,13 +15,13 @@ unsafe impl Vector for Byte {
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller has a readable byte.
+        // SAFETY: the caller guarantees a readable byte.
         Self(unsafe { *from })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller has a writable byte.
+        // SAFETY: the caller guarantees a writable byte.
         unsafe { *to = self.0 }
     }
 

@@ -4,11 +4,11 @@ use super::{Factor, Factors, Level, SUMS_MAX, Vector, Work};
 use crate::Isa;
 use crate::field::{PLANE_BYTES, gf8};
 
-/// All operations on three operands, and what they read and write.
+/// All operations on three operands, with the memory that they read and write.
 struct Operations<'a> {
     operands: [&'a [u8; PLANE_BYTES]; 3],
     constant: u8,
-    /// Those of [`expected`].
+    /// Output, compared with [`expected`].
     results: *mut [[u8; PLANE_BYTES]; RESULTS],
 }
 
@@ -28,15 +28,15 @@ fn expected([a, b, c]: [&[u8; PLANE_BYTES]; 3], constant: u8) -> [[u8; PLANE_BYT
 }
 
 impl Work for Operations<'_> {
-    /// `results` can be written.
+    /// `results` must be writable.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
         assert!(V::BYTES.is_power_of_two() && V::BYTES <= PLANE_BYTES, "registers divide planes");
         assert!(V::COLUMNS.iter().all(|columns| (1..=4).contains(columns)), "kernels know these");
         let factor = V::Factor::of(self.constant);
         for at in (0..PLANE_BYTES).step_by(V::BYTES) {
-            // SAFETY: a register from `at` on is within a plane, as its bytes divide the plane's;
-            // the rest is the promise of the caller.
+            // SAFETY: a register at `at` is within a plane, because its size divides the plane's;
+            // the caller guarantees the rest.
             unsafe {
                 let [a, b, c] = self.operands.map(|plane| V::load(plane.as_ptr().add(at)));
                 V::prefetch(self.operands[0].as_ptr().wrapping_add(1 << 40));
@@ -63,7 +63,7 @@ fn levels() -> impl Iterator<Item = Level> {
 #[test]
 fn operations_are_those_of_bytes_at_every_level() {
     for constant in 0..=255u8 {
-        // A byte meets each of 256 in four planes.
+        // Over four planes, a byte meets each of the 256 values.
         for start in [0u8, 64, 128, 192] {
             let plane = |step: u8, start: u8| {
                 let mut next = start.wrapping_sub(step);
@@ -77,7 +77,7 @@ fn operations_are_those_of_bytes_at_every_level() {
             for level in levels() {
                 let mut results = [[0xEE; PLANE_BYTES]; RESULTS];
                 let work = Operations { operands, constant, results: &raw mut results };
-                // SAFETY: the results are there.
+                // SAFETY: `results` is writable.
                 unsafe { level.run(&work) };
                 assert_eq!(results, expected(operands, constant), "{constant} {level:?}");
             }
@@ -85,7 +85,7 @@ fn operations_are_those_of_bytes_at_every_level() {
     }
 }
 
-/// Says how many bytes its vector has.
+/// Returns the size of the vector.
 struct Size(std::cell::Cell<usize>);
 
 impl Work for Size {
@@ -99,7 +99,7 @@ impl Work for Size {
 fn levels_have_the_vectors_and_factors_they_say() {
     for level in levels() {
         let size = Size(std::cell::Cell::new(0));
-        // SAFETY: the work asks for nothing.
+        // SAFETY: this work has no requirements.
         unsafe { level.run(&size) };
         assert_eq!(size.0.get(), level.vector_bytes(), "{level:?}");
         let (affine, nibbles) = (gf8::affine(29), gf8::nibbles(29));

@@ -5,14 +5,14 @@
 //! redundancy   r(i) = sum over j of a(i, j) d(j), byte by byte       (points.rs defines a)
 //! ```
 //!
-//! Systematic and MDS: any k of the k + m shards give all of them. Everything is one operation, a
+//! Systematic and MDS: any k of the k + m shards determine all of them. Every operation is a
 //! product of a small matrix with wide rows: encoding with the matrix above, reconstruction with
-//! the matrix that takes k given shards straight to the wanted ones. Its cost is what is wanted
-//! times k; lost shards that nobody asked for cost nothing but the inverse of an e x e matrix for
-//! e lost information shards, which has a closed form. Encoding of 5 to 16 redundancy shards uses
-//! the additive transform instead, in fewer products; the bytes are the same.
+//! the matrix from k given shards directly to the wanted ones. Its cost is k for each wanted shard.
+//! Other lost shards cost nothing but the inverse of an e x e matrix for e lost information shards,
+//! which has a closed form. Encoding of 5 to 16 redundancy shards uses the additive FFT instead,
+//! with fewer products; the bytes are the same.
 //!
-//! This crate finds no errors: a shard is either given, and then trusted, or lost.
+//! This module corrects erasures, not errors: a shard is either given, and then trusted, or lost.
 
 mod kernel;
 mod plan;
@@ -27,7 +27,7 @@ use crate::{CodeError, Isa};
 use product::Product;
 use transform::Transform;
 
-/// Most shards of a code.
+/// Maximum number of shards of a code.
 pub const SHARDS_MAX: usize = 255;
 
 /// A systematic MDS code of `information + redundancy` shards.
@@ -41,18 +41,18 @@ pub struct SmallCode {
 }
 
 impl SmallCode {
-    /// The code with these shard counts, with the best instructions of this processor.
+    /// Creates the code with these shard counts, for the best instruction set of this processor.
     ///
     /// # Errors
-    /// [`CodeError::Counts`] when a count is zero or both are more than [`SHARDS_MAX`].
+    /// [`CodeError::Counts`] when a count is zero or their sum is above [`SHARDS_MAX`].
     pub fn new(information: usize, redundancy: usize) -> Result<Self, CodeError> {
         Self::with_isa(information, redundancy, Isa::current())
     }
 
-    /// The same with chosen instructions, for comparisons.
+    /// Creates the code for a given instruction set, for comparisons.
     ///
     /// # Errors
-    /// As [`Self::new`]; [`CodeError::Isa`] when this processor lacks them.
+    /// As [`Self::new`]; [`CodeError::Isa`] when this processor lacks it.
     pub fn with_isa(information: usize, redundancy: usize, isa: Isa) -> Result<Self, CodeError> {
         let fits = information.checked_add(redundancy).is_some_and(|n| n <= SHARDS_MAX);
         if information == 0 || redundancy == 0 || !fits {
@@ -65,19 +65,19 @@ impl SmallCode {
         Ok(Self { information, redundancy, level, encode: Product::new(&rows, level), transform })
     }
 
-    /// Information shards.
+    /// Number of information shards.
     #[must_use]
     pub const fn information(&self) -> usize {
         self.information
     }
 
-    /// Redundancy shards: how many losses the code survives.
+    /// Number of redundancy shards: the losses that the code tolerates.
     #[must_use]
     pub const fn redundancy(&self) -> usize {
         self.redundancy
     }
 
-    /// Information and redundancy shards.
+    /// Number of information and redundancy shards.
     #[must_use]
     pub const fn shards(&self) -> usize {
         self.information + self.redundancy
@@ -86,7 +86,7 @@ impl SmallCode {
     /// Computes all redundancy shards from all information shards.
     ///
     /// # Errors
-    /// [`CodeError::ShardCount`] and [`CodeError::UnequalShards`]; then nothing was written.
+    /// [`CodeError::ShardCount`] and [`CodeError::UnequalShards`]; nothing was written then.
     pub fn encode<D, R>(&self, information: &[D], redundancy: &mut [R]) -> Result<(), CodeError>
     where
         D: AsRef<[u8]>,
@@ -104,13 +104,13 @@ impl SmallCode {
         Ok(())
     }
 
-    /// Brings redundancy shards up to date after information shard `index` changed; `change` is
-    /// the XOR of its old and new bytes. `redundancy` has the shards to update, by their index from
-    /// zero: all, or some.
+    /// Updates redundancy shards after a change of information shard `index` (read-modify-write);
+    /// `change` is the XOR of its old and new bytes. `redundancy` has the shards to update, by
+    /// their index from zero: all, or some.
     ///
     /// # Errors
-    /// [`CodeError::Index`] for an index beyond the code or a redundancy shard named twice,
-    /// [`CodeError::UnequalShards`]; then nothing was written.
+    /// [`CodeError::Index`] for an index out of range or a redundancy shard named twice, and
+    /// [`CodeError::UnequalShards`]; nothing was written then.
     pub fn update(
         &self,
         index: usize,
@@ -136,16 +136,16 @@ impl SmallCode {
     }
 
     /// Plans the reconstruction of `wanted` shards from `given` ones; both are indices, information
-    /// first. More may be given than are needed. A plan serves any number of stripes.
+    /// first. More may be given than are needed. A plan can be used for any number of stripes.
     ///
     /// # Errors
-    /// [`CodeError::Index`] for an index beyond the code or named twice in a list, and
+    /// [`CodeError::Index`] for an index out of range or named twice in a list, and
     /// [`CodeError::TooFewShards`] when fewer than [`Self::information`] are given.
     pub fn plan(&self, given: &[usize], wanted: &[usize]) -> Result<Reconstruction, CodeError> {
         Reconstruction::new(self, given, wanted)
     }
 
-    /// Reconstructs `wanted` shards from `given` ones: [`Self::plan`] for one stripe.
+    /// Reconstructs `wanted` shards from `given` ones: [`Self::plan`] for a single stripe.
     ///
     /// # Errors
     /// As [`Self::plan`] and [`Reconstruction::run`].
@@ -164,17 +164,17 @@ impl SmallCode {
     }
 }
 
-/// [`points::coefficient`] by indices that were checked.
+/// Returns [`points::coefficient`] for indices that were checked.
 fn coefficient(redundancy: usize, information: usize) -> u8 {
     points::coefficient(byte(redundancy), byte(information))
 }
 
-/// Row `redundancy` of the matrix.
+/// Returns row `redundancy` of the matrix.
 fn row(redundancy: usize, information: usize) -> Vec<u8> {
     (0..information).map(|j| coefficient(redundancy, j)).collect()
 }
 
-/// An index of a code as a byte; codes have at most [`SHARDS_MAX`] shards.
+/// Converts an index of a code to a byte; codes have at most [`SHARDS_MAX`] shards.
 fn byte(index: usize) -> u8 {
     u8::try_from(index).expect("indices of a code fit in a byte")
 }
@@ -183,7 +183,7 @@ fn check_count(have: usize, need: usize) -> Result<(), CodeError> {
     if have == need { Ok(()) } else { Err(CodeError::ShardCount { have, need }) }
 }
 
-/// The length of all shards, sources before outputs.
+/// Checks that all shards, sources and outputs, have one length, and returns it.
 fn check_lengths(sources: &[&[u8]], outputs: &[&mut [u8]]) -> Result<usize, CodeError> {
     let mut lengths = sources
         .iter()

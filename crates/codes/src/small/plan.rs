@@ -1,4 +1,5 @@
-//! From k given shards straight to the wanted ones, without inverting a k x k matrix.
+//! Reconstruction directly from k given shards to the wanted ones, without inverting a k x k
+//! matrix.
 //!
 //! ```text
 //! e information shards E are lost, and e of the given redundancy shards P are used:
@@ -8,7 +9,7 @@
 //!
 //! A is a Cauchy matrix with scaled columns, so A^-1 has a closed form in e^2 steps. A wanted
 //! information shard is a row of that; a wanted redundancy shard is its own row with the lost
-//! information put in. Every row has at most k terms.
+//! information substituted. Every row has at most k terms.
 
 use std::collections::BTreeMap;
 
@@ -20,35 +21,36 @@ use super::{SHARDS_MAX, SmallCode, byte, check_count, check_lengths, coefficient
 use crate::CodeError;
 use crate::field::gf8;
 
-/// How wanted shards come out of given ones.
+/// A plan that computes wanted shards from given ones.
 #[derive(Clone, Debug)]
 pub struct Reconstruction {
-    /// How many shards are given.
+    /// Number of given shards.
     given: usize,
-    /// Places, in the list of given shards, of those that are used.
+    /// Positions, in the list of given shards, of those that are used.
     used: Vec<usize>,
     product: Product,
-    /// The quicker way, where there is one.
+    /// The faster method, where it applies.
     residual: Option<Residual>,
 }
 
-/// Many lost information shards of a code with a [`Transform`]: the redundancy that the present
-/// ones make, taken from the redundancy given, is what the lost ones make, and the inverse turns
-/// that into them. The sums over all present shards are then done by transforms; the bytes are the
-/// same as by the matrix.
+/// Reconstruction by transforms, for many lost information shards of a code with a [`Transform`].
+/// The redundancy of the present shards, subtracted from the given redundancy, is the residual: the
+/// redundancy of the lost shards alone. The inverse turns the residual into the lost shards. The
+/// sums over all present shards are then done by transforms; the bytes are the same as by the
+/// matrix.
 #[derive(Clone, Debug)]
 struct Residual {
     transform: Transform,
-    /// Information shards of the code.
+    /// Number of information shards of the code.
     information: usize,
     redundancy: usize,
     helpers: Vec<usize>,
     lost: Vec<usize>,
-    /// Rows of the inverse, those wanted.
+    /// Rows of the inverse for the wanted shards.
     product: Product,
 }
 
-/// Wanted shards from which on transforms are quicker than the matrix.
+/// Number of wanted shards from which on transforms are faster than the matrix.
 const RESIDUAL_WANTED: usize = 5;
 
 impl Residual {
@@ -73,8 +75,8 @@ impl Residual {
         })
     }
 
-    /// Computes the bytes that fill registers; how many those are. `sources` are the present
-    /// information shards, in order, then the helpers.
+    /// Computes the bytes that fill whole registers, and returns their number. `sources` are the
+    /// present information shards, in order, then the helpers.
     fn run(&self, sources: &[&[u8]], wanted: &mut [&mut [u8]], bytes: usize) -> usize {
         let (present, given) = sources.split_at(sources.len() - self.helpers.len());
         let mut rest = present.iter().copied();
@@ -122,8 +124,8 @@ impl Reconstruction {
             return Err(CodeError::TooFewShards { have: given.len(), need: information });
         }
         let is_lost = |index: &usize| places[*index].is_none();
-        // Without a lost shard among the wanted the lost information does not matter, but a
-        // redundancy shard needs all of it.
+        // The lost information matters only if a lost shard is wanted; a redundancy shard needs all
+        // of it.
         let lost: Vec<usize> = (0..information).filter(is_lost).collect();
         let helpers: Vec<usize> = (information..shards)
             .filter(|index| !is_lost(index))
@@ -137,7 +139,7 @@ impl Reconstruction {
         let inverse = inverse(&helpers, &lost);
         let of_present: Vec<Vec<u8>> =
             helpers.iter().map(|&p| present.iter().map(|&s| coefficient(p, s)).collect()).collect();
-        // A redundancy shard is made of all the information, a lost one only of its own row.
+        // A redundancy shard depends on all the information, a lost one only on its own row.
         let needs_all =
             wanted.iter().any(|index| !sources.contains(index) && !lost.contains(index));
         let recovered: BTreeMap<usize, Vec<u8>> = lost
@@ -161,11 +163,10 @@ impl Reconstruction {
         Ok(Self { given: given.len(), used, product: Product::new(&rows, level), residual })
     }
 
-    /// Computes the wanted shards of one stripe, in the order they were asked for, from the given
-    /// ones in theirs.
+    /// Computes the wanted shards of one stripe from the given ones, both in the order of the plan.
     ///
     /// # Errors
-    /// [`CodeError::ShardCount`] and [`CodeError::UnequalShards`]; then nothing was written.
+    /// [`CodeError::ShardCount`] and [`CodeError::UnequalShards`]; nothing was written then.
     pub fn run<D, W>(&self, given: &[D], wanted: &mut [W]) -> Result<(), CodeError>
     where
         D: AsRef<[u8]>,
@@ -186,20 +187,20 @@ impl Reconstruction {
         Ok(())
     }
 
-    /// Shards that a run computes.
+    /// Returns how many shards a run computes.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.product.rows()
     }
 
-    /// Shards that a run reads, of those given.
+    /// Returns how many of the given shards a run reads.
     #[must_use]
     pub const fn reads(&self) -> usize {
         self.used.len()
     }
 }
 
-/// Where each shard of the code is in `list`.
+/// Returns the position in `list` of each shard of the code.
 fn places(list: &[usize], shards: usize) -> Result<[Option<usize>; SHARDS_MAX], CodeError> {
     let mut places = [None; SHARDS_MAX];
     for (place, &index) in list.iter().enumerate() {
@@ -210,7 +211,7 @@ fn places(list: &[usize], shards: usize) -> Result<[Option<usize>; SHARDS_MAX], 
     Ok(places)
 }
 
-/// The inverse of the matrix of these redundancy rows and lost columns: row = lost shard.
+/// Inverts the matrix of these redundancy rows and lost columns; each row is for a lost shard.
 ///
 /// With f(d) = prod over q of (y(q) + x(d)) and g(p) = prod over c of (y(p) + x(c)):
 ///
@@ -245,7 +246,7 @@ fn inverse(helpers: &[usize], lost: &[usize]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A lost information shard as a row over the sources: present information, then helpers.
+/// Returns a lost information shard as a row over the sources: present information, then helpers.
 fn recovered_row(inverse: &[u8], of_present: &[Vec<u8>]) -> Vec<u8> {
     let mut row = vec![0; of_present.first().map_or(0, Vec::len)];
     for (&factor, helper) in inverse.iter().zip(of_present) {
@@ -257,7 +258,7 @@ fn recovered_row(inverse: &[u8], of_present: &[Vec<u8>]) -> Vec<u8> {
     row
 }
 
-/// A redundancy shard as a row over the sources.
+/// Returns a redundancy shard as a row over the sources.
 fn redundancy_row(
     redundancy: usize,
     present: &[usize],

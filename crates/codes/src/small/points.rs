@@ -1,4 +1,4 @@
-//! The code as mathematics: where each shard stands, and what one contributes to another.
+//! Mathematical definition of the code: the point of each shard, and the coefficients.
 
 use crate::field::gf8;
 
@@ -10,7 +10,7 @@ const fn cantor_basis() -> [u8; 8] {
     let mut basis = [1u8; 8];
     let mut next = 1;
     while next < 8 {
-        // The smaller of the two roots of b^2 + b = the one before.
+        // The smaller of the two roots of b^2 + b = the previous element.
         let mut root = 2u8;
         while gf8::mul(root, root) ^ root != basis[next - 1] {
             root += 1;
@@ -21,7 +21,7 @@ const fn cantor_basis() -> [u8; 8] {
     basis
 }
 
-/// The element of number `v`: the sum of the basis elements of its bits.
+/// Returns the element of number `v`: the sum of the basis elements of its bits.
 #[must_use]
 pub const fn element(v: u8) -> u8 {
     ELEMENTS[v as usize]
@@ -42,31 +42,31 @@ const ELEMENTS: [u8; 256] = {
     elements
 };
 
-/// The number of an element.
+/// Returns the number of an element.
 #[cfg(test)]
 pub(super) fn number(of: u8) -> u8 {
     (0..=255).find(|&v| element(v) == of).expect("the basis spans the field")
 }
 
-/// The point of information shard `index`.
+/// Returns the point of information shard `index`.
 pub(super) const fn information_point(index: u8) -> u8 {
     element(255 - index)
 }
 
-/// The point of redundancy shard `index`.
+/// Returns the point of redundancy shard `index`.
 pub(super) const fn redundancy_point(index: u8) -> u8 {
     element(index)
 }
 
-/// What information shard `information` is multiplied by in redundancy shard `redundancy`.
+/// Returns the coefficient of information shard `information` in redundancy shard `redundancy`.
 ///
 /// ```text
 /// a(i, j) = x(j) / (y(i) + x(j))      x(j) = element(255 - j), y(i) = element(i)
 /// ```
 ///
-/// A Cauchy matrix whose columns are scaled so that row 0 is all ones (y(0) = 0): any square part
-/// of it can be inverted, the first redundancy shard is the XOR of the information, and neither
-/// more information nor more redundancy changes what is there already.
+/// A Cauchy matrix whose columns are scaled so that row 0 is all ones (y(0) = 0). Every square
+/// submatrix is invertible, the first redundancy shard is the XOR of the information, and adding
+/// information or redundancy shards does not change the existing coefficients.
 #[must_use]
 pub const fn coefficient(redundancy: u8, information: u8) -> u8 {
     let x = information_point(information);

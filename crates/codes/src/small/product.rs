@@ -1,17 +1,17 @@
-//! A small matrix over GF(2^8) ready to be multiplied with wide rows.
+//! A small matrix over GF(2^8), prepared for multiplication with wide rows.
 
 use super::kernel::dense::{self, Place, ROWS_MAX, Rows, SOURCES_MAX};
 use crate::Isa;
 use crate::field::gf8::NIBBLES;
 use crate::simd::{Factors, Level};
 
-/// Sources of one pass when there are more than [`SOURCES_MAX`]: as many streams as a processor
-/// follows well.
+/// Sources per pass when there are more than [`SOURCES_MAX`]: as many streams as a processor
+/// prefetches well.
 const PASS: usize = 20;
-/// Bytes of each shard that are worked on at a time.
+/// Bytes of each shard processed at a time.
 const TILE: usize = 4 << 10;
 
-/// A matrix, with its entries in the form that the kernel of a level takes.
+/// A matrix, with its entries in the form for the kernel of a level.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
     level: Level,
@@ -19,7 +19,7 @@ pub(super) struct Product {
     passes: Vec<Pass>,
 }
 
-/// Up to [`ROWS_MAX`] rows, from this one on.
+/// Up to [`ROWS_MAX`] rows, beginning with row `first`.
 #[derive(Clone, Debug)]
 struct Pass {
     first: usize,
@@ -27,7 +27,7 @@ struct Pass {
 }
 
 impl Product {
-    /// The matrix of these rows, which are of one length.
+    /// Creates the matrix of these rows, which have one length.
     pub(super) fn new(rows: &[Vec<u8>], level: Level) -> Self {
         let passes = rows
             .chunks(ROWS_MAX)
@@ -48,12 +48,12 @@ impl Product {
         Self { level, rows: rows.to_vec(), passes }
     }
 
-    /// Rows: outputs of a run.
+    /// Number of rows, which is the number of outputs.
     pub(super) fn rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// Multiplies, into the outputs or onto what they hold. All shards have `bytes` bytes.
+    /// Multiplies into the outputs, or adds to them if `is_added`. All shards have `bytes` bytes.
     pub(super) fn run(
         &self,
         sources: &[&[u8]],
@@ -84,7 +84,7 @@ impl Product {
         self.twin(sources, outputs, whole..bytes, is_added);
     }
 
-    /// The scalar twin of everything else, and what does the last bytes that fill no register.
+    /// The scalar reference for the kernels. It also does the last bytes, which fill no register.
     fn twin(
         &self,
         sources: &[&[u8]],
@@ -107,7 +107,8 @@ impl Product {
     }
 }
 
-/// The bytes of a shard that fill registers. None at the scalar level: [`Product::twin`] does all.
+/// Returns how many bytes of a shard fill whole registers. None at the scalar level:
+/// [`Product::twin`] does all.
 pub(super) const fn whole(level: Level, bytes: usize) -> usize {
     match level.isa() {
         Isa::Scalar => 0,

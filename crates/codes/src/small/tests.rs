@@ -1,4 +1,5 @@
-//! The code against its definition, every level against the scalar twin, and every way to lose.
+//! The code against its definition, every level against the scalar reference, and every pattern of
+//! losses.
 
 use proptest::prelude::*;
 
@@ -6,7 +7,7 @@ use super::points::{BASIS, element, number};
 use super::*;
 use crate::field::gf8;
 
-/// Bytes that look random and repeat for a seed.
+/// Returns pseudorandom bytes of a seed.
 fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     std::iter::repeat_with(|| {
@@ -23,7 +24,7 @@ fn shards(count: usize, bytes: usize) -> Vec<Vec<u8>> {
     (0u64..).take(count).map(|seed| noise(seed + 1, bytes)).collect()
 }
 
-/// All shards of a code word.
+/// Returns all shards of a codeword.
 fn word(code: &SmallCode, bytes: usize) -> Vec<Vec<u8>> {
     let mut all = shards(code.information(), bytes);
     let mut redundancy = vec![vec![0xEE; bytes]; code.redundancy()];
@@ -32,7 +33,7 @@ fn word(code: &SmallCode, bytes: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// Reconstructs `wanted` from all shards but `lost` and compares.
+/// Reconstructs `wanted` from all shards but `lost`, and compares them.
 fn check(code: &SmallCode, all: &[Vec<u8>], lost: &[usize], wanted: &[usize]) {
     let given: Vec<(usize, &[u8])> = (0..all.len())
         .filter(|index| !lost.contains(index))
@@ -215,7 +216,7 @@ fn golden_vectors_do_not_change() {
     code.encode(&data, &mut out).unwrap();
     let text: Vec<String> =
         out.iter().map(|shard| shard.iter().map(|byte| format!("{byte:02x}")).collect()).collect();
-    // From the definition, by a separate program.
+    // Computed from the definition by a separate program.
     let expected = "041ff414 c5cabce6 7d74f72c 15dbdb20 ff643a62 cd08db0e";
     assert_eq!(text.join(" "), expected);
 }

@@ -1,17 +1,18 @@
-//! Encoding by additive transforms: the same bytes as the matrix, in fewer products.
+//! Encoding by the additive FFT: the same bytes as the matrix, in fewer products.
 //!
-//! Redundancy shards stand at the points of number 0 .. m, which lie in the subspace of M points, M
-//! the power of two not below m; information shards fill cosets of it from the top. With
-//! `s(X)` the polynomial that vanishes on the subspace, the polynomial through the values
-//! `d(j) x(j) / s(x(j))` of one coset takes, at a point y of the subspace, the value
+//! Redundancy shards are at the points of number 0 .. m, which lie in the subspace of M points, M
+//! being m rounded up to a power of two; information shards fill cosets of it from the top. Let
+//! `s(X)` be the polynomial that vanishes on the subspace. The polynomial through the values `d(j)
+//! x(j) / s(x(j))` of one coset takes, at a point y of the subspace, the value
 //!
 //! ```text
 //! sum over j of  d(j) x(j) / s(x(j)) * s(x(j)) / (y + x(j))  =  sum of a(i, j) d(j)
 //! ```
 //!
-//! because s is constant on a coset and its derivative is one. So a coset's share of all redundancy
-//! is: scale, inverse transform of its M points; the shares are added up, and one forward transform
-//! ends it. A shard costs 3 products for M = 16 and 2.5 for M = 8, where the matrix takes m.
+//! because s is constant on a coset and its derivative is one. So the contribution of a coset to
+//! all redundancy is: scale, then the inverse transform of its M points. The contributions are
+//! added up, and one forward transform completes the encoding. A shard costs 3 products for M = 16
+//! and 2.5 for M = 8, where the matrix takes m.
 
 use std::ops::Range;
 
@@ -25,22 +26,22 @@ use crate::Isa;
 use crate::field::gf8;
 use crate::simd::{Factors, Level};
 
-/// The transforms of a code.
+/// Transforms of a code.
 #[derive(Clone, Debug)]
 pub(super) struct Transform {
     level: Level,
     cosets: Cosets,
-    /// The matrix, for the last bytes that fill no register.
+    /// The matrix, for the last bytes, which fill no register.
     rows: Vec<Vec<u8>>,
 }
 
-/// The polynomial of degree 2^level that vanishes on the first 2^level points, at x.
+/// Evaluates at x the polynomial of degree 2^level that vanishes on the first 2^level points.
 fn vanishing(level: u32, x: u8) -> u8 {
     (0..level).fold(x, |value, _| gf8::mul(value, value) ^ value)
 }
 
 impl Transform {
-    /// The transforms, where they are faster than the matrix and the points do not meet.
+    /// Creates the transforms if they are faster than the matrix and the points do not overlap.
     pub(super) fn new(information: usize, redundancy: usize, level: Level) -> Option<Self> {
         let points = redundancy.next_power_of_two();
         let fits = (5..=POINTS_MAX).contains(&redundancy) && information + points <= 256;
@@ -91,13 +92,13 @@ impl Transform {
         }
     }
 
-    /// The bytes of a shard that fill registers.
+    /// Returns how many bytes of a shard fill whole registers.
     pub(super) const fn whole(&self, bytes: usize) -> usize {
         product::whole(self.level, bytes)
     }
 
     /// Computes the bytes `range` of all redundancy, at most [`TILE_BYTES`] and whole registers,
-    /// into `outputs` of that length; a source that is `None` counts as zeros.
+    /// into `outputs` of that length. A source that is `None` counts as zeros.
     pub(super) fn tile(
         &self,
         sources: &[Option<&[u8]>],
@@ -108,7 +109,7 @@ impl Transform {
     }
 }
 
-/// The factors of one chunk's inverse transform, whose points are numbered from `base`.
+/// Appends the factors of one chunk's inverse transform, whose points are numbered from `base`.
 fn push_inverse(factors: &mut Vec<u8>, points: usize, base: usize) {
     let levels = points.ilog2();
     let scale = |number: usize| {

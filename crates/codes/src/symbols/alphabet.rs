@@ -2,26 +2,26 @@
 
 use crate::CodeError;
 
-/// Most bits that a symbol holds.
+/// Maximum number of bits per symbol.
 pub const SYMBOL_BITS_MAX: usize = 8;
 
-/// One quantity of a voxel, quantized to a power of two.
+/// One physical quantity of a voxel, quantized to a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
-    /// Levels in a row, such as a retardance: the first and the last are far apart.
+    /// Levels on a line, such as a retardance: the first and the last are far apart.
     Ordered {
-        /// Bits, the logarithm of the count of levels.
+        /// Bits: the logarithm of the number of levels.
         bits: usize,
     },
-    /// Levels in a ring, such as an angle: the first and the last are neighbors.
+    /// Levels on a circle, such as an angle: the first and the last are neighbors.
     Circular {
-        /// Bits, the logarithm of the count of levels.
+        /// Bits: the logarithm of the number of levels.
         bits: usize,
     },
 }
 
 impl Axis {
-    /// Bits, the logarithm of the count of levels.
+    /// Bits: the logarithm of the number of levels.
     #[must_use]
     pub const fn bits(self) -> usize {
         match self {
@@ -29,7 +29,7 @@ impl Axis {
         }
     }
 
-    /// Steps from one level to another.
+    /// Returns the number of steps from one level to another.
     fn distance(self, a: usize, b: usize) -> usize {
         let along = a.abs_diff(b);
         match self {
@@ -39,12 +39,12 @@ impl Axis {
     }
 }
 
-/// The symbols of a voxel and the labels that they stand for.
+/// The symbols of a voxel, with their bit labels.
 ///
-/// Along an axis the label of level `x` is `x ^ (x >> 1)`: neighbors differ in one bit, and so do
-/// the first and the last, so that the same labels serve rows and rings. A product of two axes has
-/// the symbol `x * levels of the second axis + y` and the label of x above that of y: a step along
-/// either axis changes one bit.
+/// Along an axis, the label of level `x` is the Gray code `x ^ (x >> 1)`: neighbors differ in one
+/// bit, and so do the first and the last, so the same labels work for lines and circles. A product
+/// of two axes has the symbol `x * levels of the second axis + y`, and the label of x above that of
+/// y: a step along either axis changes one bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alphabet {
     first: Axis,
@@ -54,7 +54,7 @@ pub struct Alphabet {
 }
 
 impl Alphabet {
-    /// The alphabet of one axis.
+    /// Creates the alphabet of one axis.
     ///
     /// # Errors
     /// [`CodeError::SymbolBits`] for no bits or for more than [`SYMBOL_BITS_MAX`].
@@ -62,7 +62,7 @@ impl Alphabet {
         Self::build(axis, None)
     }
 
-    /// The alphabet of all pairs of two axes.
+    /// Creates the alphabet of all pairs of two axes.
     ///
     /// # Errors
     /// [`CodeError::SymbolBits`] for no bits on an axis, or for more than [`SYMBOL_BITS_MAX`]
@@ -89,19 +89,19 @@ impl Alphabet {
         Ok(alphabet)
     }
 
-    /// Bits that a symbol holds.
+    /// Number of bits per symbol.
     #[must_use]
     pub fn bits(&self) -> usize {
         self.first.bits() + self.second.map_or(0, Axis::bits)
     }
 
-    /// How many symbols there are.
+    /// Number of symbols.
     #[must_use]
     pub fn size(&self) -> usize {
         1 << self.bits()
     }
 
-    /// The label of a symbol.
+    /// Returns the label of a symbol.
     ///
     /// # Panics
     /// When there is no such symbol.
@@ -111,7 +111,7 @@ impl Alphabet {
         self.labels[usize::from(symbol)]
     }
 
-    /// The symbol of a label.
+    /// Returns the symbol of a label.
     ///
     /// # Panics
     /// When there is no such label.
@@ -121,7 +121,7 @@ impl Alphabet {
         self.symbols[usize::from(label)]
     }
 
-    /// Steps from one symbol to another along the axes, added up.
+    /// Returns the number of steps from one symbol to another, summed over the axes.
     ///
     /// # Panics
     /// When there is no such symbol.

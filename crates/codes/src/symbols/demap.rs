@@ -1,8 +1,8 @@
-//! From the probabilities of symbols to soft bits.
+//! Soft demapping: computes soft bits from the probabilities of symbols.
 //!
-//! Sixteen voxels go side by side; the same body is compiled for the vectors of each level of
-//! instructions, and gives the same bits. Logarithms and exponentials are short series, good to
-//! 10^-6, where a soft bit is rounded to some tenths.
+//! Sixteen voxels are processed together. The same body is compiled for the vectors of each
+//! instruction-set level, and gives the same bits. Logarithms and exponentials are short series
+//! with errors of 10^-6, while a soft bit is rounded to some tenths.
 
 #![expect(unsafe_code, reason = "calls of functions with their features")]
 
@@ -11,33 +11,34 @@ use super::vector::{LANES, Plain, ROUND, Vector};
 use crate::ldpc::decode::CHANNEL_MAX;
 use crate::{CodeError, Isa};
 
-/// How the probabilities of the symbols that agree in a bit are put together.
+/// How the probabilities of all symbols with the same value of a bit are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Their sum: exact.
     Exact,
-    /// The largest of them. At the error rates that a code works at, it does not make the code
-    /// measurably worse, and it costs less.
+    /// The largest of them. It costs less, and at the error rates of practical codes it does not
+    /// measurably weaken the code.
     MaxLog,
 }
 
-/// Turns the readings of voxels into soft bits.
+/// Converts the readings of voxels to soft bits.
 #[derive(Clone, Debug)]
 pub struct Demapper {
     bits: usize,
     method: Method,
     scale: f32,
-    /// The symbol of each label.
+    /// Symbol of each label.
     symbols: [u8; 1 << SYMBOL_BITS_MAX],
     isa: Isa,
 }
 
 impl Demapper {
-    /// Voxels of a block of [`Self::logarithms_in_blocks`].
+    /// Voxels per block of [`Self::logarithms_in_blocks`].
     pub const BLOCK: usize = LANES;
 
-    /// A demapper of an alphabet. `scale` is soft steps for a natural unit of log-likelihood: the
-    /// larger, the finer, and the sooner it is cut (see [`crate::ldpc::calibrate`]).
+    /// Creates a demapper for an alphabet. `scale` is the number of soft steps per natural unit of
+    /// the log-likelihood ratio: larger scales have a finer resolution and clip earlier (see
+    /// [`crate::ldpc::calibrate`]).
     ///
     /// # Errors
     /// [`CodeError::SoftScale`] when the scale is not a positive number.
@@ -52,20 +53,20 @@ impl Demapper {
         Ok(Self { bits: alphabet.bits(), method, scale, symbols, isa: Isa::current() })
     }
 
-    /// The same with given instructions, or with plain ones if this processor lacks them.
+    /// Sets the instruction set, or the scalar one if this processor lacks it.
     #[must_use]
     pub fn with_isa(mut self, isa: Isa) -> Self {
         self.isa = if isa.is_supported() { isa } else { Isa::Scalar };
         self
     }
 
-    /// The soft bits of voxels: bit 0 of the label first, voxel after voxel. `probabilities` has
-    /// those of all symbols of the first voxel, then those of the second, and so on. They need not
-    /// add up to 1. A voxel with a probability that is negative, no number or beyond 10^30, or with
-    /// none above 10^-30, is unreadable: its bits are 0.
+    /// Computes the soft bits of voxels, voxel by voxel, bit 0 of the label first. `probabilities`
+    /// has those of all symbols of the first voxel, then those of the second, and so on. They need
+    /// not add up to 1. A voxel is unreadable, and its bits are 0, if a probability is negative,
+    /// NaN or above 10^30, or if none is above 10^-30.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when the lengths do not fit each other.
+    /// [`CodeError::WordLength`] when the lengths do not match.
     pub fn probabilities(&self, probabilities: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         self.check(probabilities, soft)?;
         match self.method {
@@ -75,12 +76,12 @@ impl Demapper {
         Ok(())
     }
 
-    /// The same from logarithms of probabilities, up to a constant for each voxel: what a network
-    /// computes last. A voxel with one that is no number or beyond 10^30, or with none above
-    /// -10^30, is unreadable.
+    /// Like `probabilities`, from logarithms of probabilities, up to a constant for each voxel: the
+    /// last layer of a network before softmax. A voxel is unreadable if a logarithm is NaN or above
+    /// 10^30, or if none is above -10^30.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when the lengths do not fit each other.
+    /// [`CodeError::WordLength`] when the lengths do not match.
     pub fn logarithms(&self, logarithms: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         self.check(logarithms, soft)?;
         match self.method {
@@ -90,12 +91,12 @@ impl Demapper {
         Ok(())
     }
 
-    /// The same from logarithms in blocks of [`Self::BLOCK`] voxels, in each of which those of the
-    /// first symbol come first: what a decoder has that works in vectors. The last block is whole,
-    /// whatever stands for voxels that are no more.
+    /// Like `logarithms`, from blocks of [`Self::BLOCK`] voxels that are ordered by symbol within:
+    /// the layout of vectorized decoders. The last block is complete, with arbitrary values for
+    /// voxels beyond the end.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when the lengths do not fit each other.
+    /// [`CodeError::WordLength`] when the lengths do not match.
     pub fn logarithms_in_blocks(&self, blocks: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         let voxels = soft.len() / self.bits;
         self.check_voxels(blocks, voxels.next_multiple_of(LANES), soft)?;
@@ -126,12 +127,12 @@ impl Demapper {
     ) {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `isa` is a level of this processor.
+            // SAFETY: `isa` is supported by this processor.
             Isa::Avx512Gfni => unsafe {
                 x86::run_avx512::<LN, EXACT, SORTED>(self, values, soft);
             },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `isa` is a level of this processor.
+            // SAFETY: `isa` is supported by this processor.
             Isa::Avx2 | Isa::Avx2Gfni => unsafe {
                 x86::run_avx2::<LN, EXACT, SORTED>(self, values, soft);
             },
@@ -190,7 +191,7 @@ impl Demapper {
         let (soft_blocks, soft_rest) = soft.as_chunks_mut::<LANES>();
         let (mut last, mut soft_last) = ([[0.0; SIZE]; LANES], [[0; BITS]; LANES]);
         last[..rest.len()].copy_from_slice(rest);
-        // One loop for whole blocks and the last: the body is compiled into it.
+        // One loop for whole blocks and the last one, so that the body is compiled only once.
         let softs = soft_blocks.iter_mut().chain([&mut soft_last]);
         for (block, soft) in blocks.iter().chain([&last]).zip(softs) {
             self.block::<V, BITS, SIZE, LN, EXACT>(block, soft);
@@ -198,7 +199,7 @@ impl Demapper {
         soft_rest.copy_from_slice(&soft_last[..rest.len()]);
     }
 
-    /// The soft bits of sixteen voxels.
+    /// Computes the soft bits of sixteen voxels.
     #[inline(always)]
     fn block<V: Vector, const BITS: usize, const SIZE: usize, const LN: bool, const EXACT: bool>(
         &self,
@@ -210,7 +211,7 @@ impl Demapper {
         self.sorted_block::<V, BITS, SIZE, LN, EXACT>(&by_symbol, soft);
     }
 
-    /// The same, symbol by symbol.
+    /// Like `block`, for values ordered by symbol.
     #[inline(always)]
     fn sorted_block<
         V: Vector,
@@ -238,16 +239,16 @@ impl Demapper {
     }
 }
 
-/// As unlikely as a symbol gets, beside the likeliest: far beyond where soft bits are cut, and far
-/// from where the arithmetic loses digits.
+/// Minimum probability of a symbol relative to the likeliest: far beyond the clipping of soft bits,
+/// and far from the limits of precision.
 const LEAST: f32 = 1e-30;
 /// ln 10^-30.
 const LEAST_LOGARITHM: f32 = -69.077_55;
-/// Beyond, a value is an accident.
+/// Values above this are invalid.
 const MOST: f32 = 1e30;
 
-/// Divides by the likeliest symbol, and cuts at the least. Exactly joined logarithms become
-/// probabilities. Says which voxels are readable.
+/// Divides by the likeliest symbol's value, and clamps at the minimum. For the exact method,
+/// converts logarithms to probabilities. Returns which voxels are readable.
 #[inline(always)]
 fn normalize<V: Vector, const SIZE: usize, const LN: bool, const EXACT: bool>(
     of: &mut [V; SIZE],
@@ -276,14 +277,14 @@ fn normalize<V: Vector, const SIZE: usize, const LN: bool, const EXACT: bool>(
     is_readable
 }
 
-/// The log-likelihood ratios of all bits.
+/// Computes the log-likelihood ratios of all bits.
 #[inline(always)]
 fn ratios<V: Vector, const BITS: usize, const SIZE: usize, const LN: bool, const EXACT: bool>(
     of: &mut [V; SIZE],
 ) -> [V; BITS] {
     let mut ratios = [V::splat(0.0); BITS];
-    // The two halves of the labels are those without and with the highest bit; joined, they are the
-    // labels of one bit less.
+    // The two halves of the labels are those without and with the highest bit. Combined, they are
+    // the labels of one bit less.
     for (bit, ratios) in ratios.iter_mut().enumerate().rev() {
         let (without, with) = of[..2 << bit].split_at_mut(1 << bit);
         let (mut zeros, mut ones) = (without[0], with[0]);
@@ -299,13 +300,13 @@ fn ratios<V: Vector, const BITS: usize, const SIZE: usize, const LN: bool, const
     ratios
 }
 
-/// What symbols that agree in a bit say of it together.
+/// Combines two symbols that agree in a bit.
 #[inline(always)]
 fn join<V: Vector, const EXACT: bool>(a: V, b: V) -> V {
     if EXACT { a.plus(b) } else { a.larger(b) }
 }
 
-/// Rounds, and cuts to the range of soft bits; 0 for what is unreadable.
+/// Rounds, and clips to the range of soft bits; 0 for unreadable voxels.
 #[inline(always)]
 fn quantize<V: Vector>(ratios: V, scale: f32, is_readable: V::Mask) -> [i8; LANES] {
     const LIMIT: f32 = CHANNEL_MAX as f32;

@@ -1,27 +1,27 @@
-//! Which voxel of a sector holds which bits of which codeword.
+//! The interleaver: which voxel of a sector holds which bits of which codeword.
 //!
 //! ```text
 //! voxel (row, column)   -- row by row, each rotated by `skew` more --> running number
 //! running number        -- divided by the count of codewords       --> slot, remainder: codeword
 //! ```
 //!
-//! Damage is spatial: specks, scratches along any direction, a bad edge. A codeword fails by its
-//! own count of bad voxels, so each should have the same share of any damage. Along a row the
-//! codewords take turns; down a column they advance by `step` each row. The voxels of a codeword
-//! are then a lattice in the plane, and `step` is chosen so that its nearest points are as far
-//! apart as can be: of a disk of n voxels, each of c codewords has close to n / c. After as many
-//! rows as there are codewords the lattice moves on by one, so that no long line, whatever its
-//! slope, stays with a few of them.
+//! Damage is spatial: specks, scratches in any direction, a bad edge. A codeword fails by its own
+//! number of bad voxels, so each should get the same share of any damage. Along a row, the
+//! codewords alternate; down a column, they advance by `step` per row. The voxels of a codeword are
+//! then a lattice in the plane, and `step` maximizes the minimum distance of that lattice: of a
+//! disk of n voxels, each of c codewords has close to n / c. After as many rows as there are
+//! codewords the lattice shifts by one, so that no long line, whatever its slope, hits only a few
+//! codewords.
 //!
-//! Within a codeword the order stays: bits that follow one another are in the same circulant of
-//! the code (see [`crate::ldpc`]), where no two share a check, so a burst is no worse there than
-//! bits apart. Nothing is stored: both directions are a few divisions.
+//! Within a codeword the order is unchanged: consecutive bits are in the same circulant of the code
+//! (see [`crate::ldpc`]), where no two share a check, so a burst is no worse there than scattered
+//! bits. Nothing is stored: both directions are a few divisions.
 
 use crate::CodeError;
 
-/// A map between the voxels of a sector and the slots of its codewords.
+/// Maps between the voxels of a sector and the slots of its codewords.
 ///
-/// A slot is the place of one voxel's bits in a codeword. Voxels are counted row by row.
+/// A slot is the place of one voxel's bits in a codeword. Voxels are numbered row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interleaver {
     codewords: usize,
@@ -31,7 +31,7 @@ pub struct Interleaver {
 }
 
 impl Interleaver {
-    /// A map for `codewords` of `slots` voxels each, in rows of `row` voxels.
+    /// Creates a map for `codewords` of `slots` voxels each, in rows of `row` voxels.
     ///
     /// # Errors
     /// [`CodeError::Counts`] when a count is zero, or when there would be more than 2^32 voxels.
@@ -41,25 +41,25 @@ impl Interleaver {
         if voxels == 0 || row == 0 || voxels > 1 << 32 || row > 1 << 32 {
             return Err(counts);
         }
-        // A row further down is `row + skew` running numbers on.
+        // The next row is `row + skew` running numbers further.
         let step = best_step(codewords);
         let skew = (step + codewords - row % codewords) % codewords;
         Ok(Self { codewords, slots, row, skew })
     }
 
-    /// How many voxels there are.
+    /// Number of voxels.
     #[must_use]
     pub const fn voxels(&self) -> usize {
         self.codewords * self.slots
     }
 
-    /// How many voxels each codeword has.
+    /// Number of voxels per codeword.
     #[must_use]
     pub const fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The codeword and the slot of a voxel.
+    /// Returns the codeword and the slot of a voxel.
     ///
     /// # Panics
     /// When there is no such voxel.
@@ -71,7 +71,7 @@ impl Interleaver {
         (running % self.codewords, running / self.codewords)
     }
 
-    /// The voxel of a slot of a codeword.
+    /// Returns the voxel of a slot of a codeword.
     ///
     /// # Panics
     /// When there is no such slot or codeword.
@@ -84,7 +84,8 @@ impl Interleaver {
         first + (running - first + length - shift) % length
     }
 
-    /// Every voxel in turn, with its codeword and slot: [`Self::place`] without its divisions.
+    /// Visits every voxel in order, with its codeword and slot: [`Self::place`] without its
+    /// divisions.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let mut first = 0;
         while first < self.voxels() {
@@ -106,19 +107,19 @@ impl Interleaver {
         }
     }
 
-    /// The first voxel of the row of a voxel, the length of that row, and by how much it is
-    /// rotated. The last row may be short.
+    /// Returns the first voxel of the row of a voxel, the length of that row, and its rotation. The
+    /// last row may be short.
     fn row_of(&self, voxel: usize) -> (usize, usize, usize) {
         let row = voxel / self.row;
         let first = row * self.row;
         let length = self.row.min(self.voxels() - first);
-        // Below 2^32 each: the product is within 2^64.
+        // Both are below 2^32, so the product fits 64 bits.
         (first, length, (row * self.skew + row / self.codewords) % length)
     }
 }
 
-/// The step from row to row whose lattice of equal codewords has the longest shortest distance, of
-/// those that visit every codeword down a column.
+/// Returns the step from row to row that maximizes the minimum distance of the lattice of a
+/// codeword, among those that visit every codeword down a column.
 fn best_step(codewords: usize) -> usize {
     // No lattice of that density has a shortest vector beyond sqrt(2 / sqrt(3) c) < 1.08 sqrt(c).
     let reach = codewords.isqrt() + 2;

@@ -32,7 +32,7 @@ fn labels_are_a_bijection_and_neighbors_differ_in_one_bit() {
     }
 }
 
-/// The labels of eight angles, as the reader's documents list them.
+/// The labels of eight angles, as listed in the reader's documentation.
 #[test]
 fn eight_angles_have_the_known_labels() {
     let alphabet = Alphabet::new(Axis::Circular { bits: 3 }).unwrap();
@@ -124,7 +124,7 @@ fn definition(
     (sides[0] / sides[1]).ln()
 }
 
-/// Every count of bits, whole blocks of voxels and parts of one, and what no probability is.
+/// Every number of bits, whole and partial blocks of voxels, and invalid probabilities.
 #[test]
 fn levels_agree() {
     let mut state = 1u64;
@@ -141,7 +141,8 @@ fn levels_agree() {
         let alphabet = Alphabet::new(Axis::Ordered { bits }).unwrap();
         for voxels in 0..=35 {
             let values: Vec<f32> = (0..voxels << bits).map(|_| draw()).collect();
-            // Most are probabilities, too: a negative one makes its voxel unreadable.
+            // Most values should be valid as probabilities: a negative one makes its voxel
+            // unreadable.
             let positive: Vec<f32> = values
                 .iter()
                 .map(|value| if *value < 0.0 && *value > -38.0 { value.exp() } else { *value })
@@ -154,7 +155,7 @@ fn levels_agree() {
                     demapper.probabilities(&positive, &mut soft[1]).unwrap();
                     soft
                 };
-                // The same symbol by symbol, behind the last voxel anything.
+                // The same values ordered by symbol, with NaN after the last voxel.
                 let mut blocks = vec![f32::NAN; voxels.next_multiple_of(Demapper::BLOCK) << bits];
                 for (at, value) in values.iter().enumerate() {
                     let (voxel, symbol) = (at >> bits, at % (1 << bits));
@@ -174,8 +175,8 @@ fn levels_agree() {
     }
 }
 
-/// The least probability drawn: a multiple of the gap between the floats below 1, for proptest
-/// 1.12 fails an assertion of its own, once in some hundred runs, when it draws the last gap of a
+/// Minimum probability drawn. It is a multiple of the gap between the floats below 1: otherwise an
+/// assertion within proptest 1.12 fails, once in some hundred runs, when it draws the last gap of a
 /// range that begins within one.
 const LEAST: f32 = 1.0 / 1_048_576.0;
 
@@ -243,7 +244,7 @@ proptest! {
     }
 }
 
-/// The most and the fewest voxels of one damage that a codeword has.
+/// Returns the most and the fewest voxels of a damage that fall on one codeword.
 fn spread(map: &Interleaver, damaged: impl Iterator<Item = usize>, codewords: usize) -> [usize; 2] {
     let mut counts = vec![0; codewords];
     for voxel in damaged {

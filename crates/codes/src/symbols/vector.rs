@@ -1,7 +1,7 @@
-//! Sixteen numbers side by side: what the demapper computes with, by level of instructions.
+//! Vectors of sixteen numbers, with which the demapper computes, for each instruction-set level.
 //!
-//! Each operation rounds as that of one number does, so that all levels give the same bits; none
-//! fuses a product with a sum.
+//! Each operation rounds like its scalar counterpart, so that all levels give the same bits. There
+//! is no fused multiply-add.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -9,51 +9,53 @@ mod x86;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{Halves, Whole};
 
-/// Voxels side by side.
+/// Voxels processed together.
 pub(super) const LANES: usize = 16;
 
-/// The bits of 1 / sqrt(2): taking them off carries into the exponent above sqrt(2).
+/// The bits of 1 / sqrt(2): subtracting them carries into the exponent above sqrt(2).
 const ROOT: u32 = 0x3f35_04f3;
-/// The bits of a mantissa, and how many.
+/// The bits of a mantissa, and their number.
 const MANTISSA: u32 = 0x007f_ffff;
 const MANTISSA_BITS: u32 = 23;
-/// 1.5 * 2^23: beside it the last bit of a mantissa is worth 1, so adding it rounds.
+/// 1.5 * 2^23: at this magnitude the last bit of a mantissa is worth 1, so adding it rounds.
 pub(super) const ROUND: f32 = 12_582_912.0;
 
 /// Sixteen numbers.
 pub(super) trait Vector: Copy {
-    /// Sixteen answers.
+    /// Sixteen booleans.
     type Mask: Copy;
 
-    /// Sorts the values of sixteen voxels by symbol; `lanes` has an entry for each symbol.
+    /// Transposes the values of sixteen voxels to symbol order; `lanes` has an entry for each
+    /// symbol.
     fn transpose(values: &[f32], lanes: &mut [[f32; LANES]]);
-    /// The numbers of an array.
+    /// Loads an array.
     fn load(lanes: &[f32; LANES]) -> Self;
-    /// One number sixteen times.
+    /// Broadcasts a number to all lanes.
     fn splat(value: f32) -> Self;
-    /// Sums.
+    /// Adds.
     fn plus(self, other: Self) -> Self;
-    /// Differences.
+    /// Subtracts.
     fn less(self, other: Self) -> Self;
-    /// Products.
+    /// Multiplies.
     fn times(self, other: Self) -> Self;
-    /// Quotients.
+    /// Divides.
     fn divided(self, other: Self) -> Self;
-    /// These where they are larger, and else the others.
+    /// Returns `self` where it is larger, and `other` elsewhere.
     fn larger(self, other: Self) -> Self;
-    /// These where they are smaller, and else the others.
+    /// Returns `self` where it is smaller, and `other` elsewhere.
     fn smaller(self, other: Self) -> Self;
-    /// Whether these are the others or above.
+    /// Returns where `self` is at least `other`.
     fn at_least(self, other: Self) -> Self::Mask;
-    /// Whether these are above the others.
+    /// Returns where `self` is above `other`.
     fn above(self, other: Self) -> Self::Mask;
-    /// Whether both.
+    /// Returns where both masks are set.
     fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
-    /// Exponents and mantissas of positive numbers: `x = m 2^e`, m within sqrt(2) of 1.
+    /// Splits positive numbers into exponents and mantissas: `x = m 2^e`, m within a factor sqrt(2)
+    /// of 1.
     fn split(self) -> (Self, Self);
-    /// These times 2^n, n the low bits of `shifted`.
+    /// Multiplies by 2^n, where n is the low bits of `shifted`.
     fn raised(self, shifted: Self) -> Self;
-    /// The lowest bytes of these where the mask is set, and else 0.
+    /// Returns the lowest byte of each number where the mask is set, and 0 elsewhere.
     fn low_bytes(self, mask: Self::Mask) -> [i8; LANES];
 
     /// [`logarithm`].
@@ -69,9 +71,9 @@ pub(super) trait Vector: Copy {
     }
 }
 
-/// ln of a positive number: `x = m 2^e` with m within sqrt(2) of 1, and
-/// `ln m = 2 (s + s^3/3 + s^5/5 + s^7/7 + ..)` for `s = (m - 1) / (m + 1)`, |s| < 0.172; what is
-/// left out is below 3e-8.
+/// Computes ln of a positive number: `x = m 2^e` with m within a factor sqrt(2) of 1, and `ln m = 2
+/// (s + s^3/3 + s^5/5 + s^7/7 + ..)` for `s = (m - 1) / (m + 1)`, |s| < 0.172; the truncation error
+/// is below 3e-8.
 #[inline(always)]
 fn logarithm<V: Vector>(x: V) -> V {
     let (exponent, m) = x.split();
@@ -85,8 +87,8 @@ fn logarithm<V: Vector>(x: V) -> V {
     exponent.times(V::splat(std::f32::consts::LN_2)).plus(s.times(series))
 }
 
-/// e^x for x from -70 to 0: `2^n 2^f` with |f| <= 1/2 and the series of `2^f` to f^6; what is left
-/// out is below 2e-7 of it.
+/// Computes e^x for x from -70 to 0: `2^n 2^f` with |f| <= 1/2 and the series of `2^f` to f^6; the
+/// relative truncation error is below 2e-7.
 #[inline(always)]
 fn exponential<V: Vector>(x: V) -> V {
     let y = x.times(V::splat(std::f32::consts::LOG2_E));
@@ -100,7 +102,7 @@ fn exponential<V: Vector>(x: V) -> V {
     series.raised(shifted)
 }
 
-/// Sixteen numbers in plain Rust: the twin of the others.
+/// Sixteen numbers in plain Rust: the reference for the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain([f32; LANES]);
 
@@ -125,7 +127,7 @@ impl Plain {
 }
 
 impl Vector for Plain {
-    /// All ones or none, for each lane.
+    /// All ones or all zeros, for each lane.
     type Mask = [u32; LANES];
 
     #[inline(always)]
@@ -221,8 +223,8 @@ impl Vector for Plain {
         bytes
     }
 
-    // Called, not inlined: sixteen numbers one by one are so much code that the compiler took half
-    // a minute for its copies in all sizes of alphabets.
+    // Not inlined: the scalar code for sixteen numbers is so large that the compiler took half a
+    // minute for its copies in all sizes of alphabets.
     #[inline(never)]
     fn ln(self) -> Self {
         logarithm(self)

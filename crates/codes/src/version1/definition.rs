@@ -1,12 +1,13 @@
-//! The erasure code as mathematics: what a reader that has never seen this program must know.
+//! Mathematical definition of the erasure code: all that an independent implementation of a reader
+//! needs.
 //!
 //! ```text
 //! field      GF(2)[x] / (x^16 + x^5 + x^3 + x^2 + 1), polynomial 0x1002D
 //! element    the 16-bit number v stands for the XOR of BASIS[b] over the bits b set in v,
 //!            each BASIS[b] read as a polynomial (bit i is the coefficient of x^i)
 //! m          the redundancy count R, rounded up to a power of two
-//! points     redundancy shard j stands at the element of number j, j < R;
-//!            information shard i stands at the element of number m + i
+//! points     redundancy shard j is at the element of number j, j < R;
+//!            information shard i is at the element of number m + i
 //! code       for each power k = 0 .. m-1 the sum over all points x of c(x) * x^k is zero,
 //!            where c(x) is the shard at x; points R .. m-1 carry values that are not kept
 //!            (solve for them too), all other points carry zero
@@ -15,9 +16,9 @@
 //! ```
 //!
 //! With `e` shards lost, the equations of powers `0 .. m` are `m` linear equations in `e + (m - R)`
-//! unknowns whose matrix is a Vandermonde matrix: they have one solution while `e <= R`.
-//! The functions here are the slow, scalar twin of [`super::ErasureCode`], for tests and for
-//! whoever writes another reader. They are not used to move data.
+//! unknowns whose matrix is a Vandermonde matrix: they have exactly one solution if `e <= R`. The
+//! functions here are the slow, scalar reference of [`super::ErasureCode`], for tests and for
+//! writers of another reader. Bulk data does not go through them.
 
 /// The reducing polynomial of the field.
 pub const POLYNOMIAL: u32 = 0x1_002D;
@@ -28,13 +29,13 @@ pub const BASIS: [u16; 16] = [
     0xFDB8, 0xFB34, 0xFF38, 0x991E,
 ];
 
-/// The polynomial that the number `v` stands for.
+/// Returns the polynomial that the number `v` stands for.
 #[must_use]
 pub fn to_polynomial(v: u16) -> u16 {
     (0..16).filter(|bit| v >> bit & 1 == 1).fold(0, |sum, bit| sum ^ BASIS[bit])
 }
 
-/// The product of two polynomials in the field.
+/// Returns the product of two polynomials in the field.
 #[must_use]
 pub fn multiply(a: u16, b: u16) -> u16 {
     let mut product = 0u32;
@@ -50,7 +51,7 @@ pub fn multiply(a: u16, b: u16) -> u16 {
     u16::try_from(product).unwrap_or_else(|_| unreachable!("reduced below x^16"))
 }
 
-/// Element `index` of a shard, as a polynomial.
+/// Returns element `index` of a shard, as a polynomial.
 #[must_use]
 pub fn element(shard: &[u8], index: usize) -> u16 {
     let block = &shard[index / 32 * 64..];

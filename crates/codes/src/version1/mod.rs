@@ -1,10 +1,10 @@
 //! The code of platter format version 1, which is read and no longer written.
 //!
-//! One wide Reed-Solomon code served all levels there: [`definition`] says which, and the crate
-//! reed-solomon-simd computes it. Shards are worked on in stripes, because the code treats each
-//! 64-byte block alike: the working memory stays bounded whatever the shard size. Zeros at the end
-//! of the information shards add nothing (the standard way to shorten a code), so they are left
-//! out. New platters use [`crate::small`] and [`crate::LargeCode`].
+//! That format used one wide Reed-Solomon code at all levels: [`definition`] defines it, and the
+//! crate reed-solomon-simd computes it. The code treats each 64-byte block alike, so shards are
+//! processed in stripes: memory stays bounded for any shard size. Zeros at the end of the
+//! information shards contribute nothing and are left out (a shortened code). New platters use
+//! [`crate::small`] and [`crate::LargeCode`].
 
 pub mod definition;
 
@@ -15,14 +15,14 @@ use reed_solomon_simd::rate::{HighRate, HighRateDecoder, Rate, RateDecoder};
 
 use crate::{CodeError, Shard};
 
-/// Shards are a multiple of this many bytes.
+/// The shard size is a multiple of this many bytes.
 pub const SHARD_ALIGN: usize = 64;
 
-/// Bytes of each shard that are decoded at a time. Not less, because finding the erasure locator
-/// costs the same for each stripe.
+/// Bytes of each shard decoded at a time. Not fewer, because computing the erasure locator costs
+/// the same for each stripe.
 const DECODE_STRIPE: usize = 16 << 10;
 
-/// Zeros that stand in for shards that do not exist.
+/// Zeros in place of absent shards.
 static ZEROS: [u8; DECODE_STRIPE] = [0; DECODE_STRIPE];
 
 const _: () = assert!(DECODE_STRIPE.is_multiple_of(SHARD_ALIGN));
@@ -35,7 +35,7 @@ pub struct ErasureCode {
 }
 
 impl ErasureCode {
-    /// The code with these shard counts.
+    /// Creates the code with these shard counts.
     ///
     /// # Errors
     /// [`CodeError::Counts`] when a count is zero or the field is too small for both.
@@ -50,19 +50,19 @@ impl ErasureCode {
         }
     }
 
-    /// Information shards.
+    /// Number of information shards.
     #[must_use]
     pub const fn information(self) -> usize {
         self.information
     }
 
-    /// Redundancy shards: how many losses the code survives.
+    /// Number of redundancy shards: the losses that the code tolerates.
     #[must_use]
     pub const fn redundancy(self) -> usize {
         self.redundancy
     }
 
-    /// A decoder for shards of `shard_bytes`; keep it, its memory is used again.
+    /// Creates a decoder for shards of `shard_bytes`. Reuse it: it keeps its buffers.
     ///
     /// # Errors
     /// [`CodeError::ShardBytes`] unless the size is a positive multiple of 64.
@@ -76,7 +76,7 @@ impl ErasureCode {
     }
 }
 
-/// Brings lost information shards back from those that are left.
+/// Reconstructs lost information shards from the surviving ones.
 pub struct Decoder {
     code: ErasureCode,
     shard_bytes: usize,
@@ -85,15 +85,15 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes: asks for each shard by index (redundancy shards follow the information shards) and
-    /// hands out each piece of a lost information shard as `(shard, byte offset in it, bytes)`.
+    /// Decodes. Asks for each shard by index (redundancy shards follow the information shards), and
+    /// passes each piece of a lost information shard on as `(shard, byte offset in it, bytes)`.
     ///
     /// # Errors
     /// [`CodeError::TooFewShards`] when more shards are lost than the code has redundancy; nothing
-    /// was handed out then.
+    /// was passed on then.
     ///
     /// # Panics
-    /// When a shard has not the declared size.
+    /// When a shard does not have the declared size.
     pub fn decode<'a>(
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,

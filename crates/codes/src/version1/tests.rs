@@ -1,5 +1,5 @@
-//! Any loss up to the redundancy comes back, one more is an error, and the fast code is the code
-//! that the definition describes.
+//! Any loss up to the redundancy is reconstructed, one more is an error, and the fast code equals
+//! the definition.
 
 use proptest::prelude::*;
 use reed_solomon_simd::rate::{HighRateEncoder, RateEncoder};
@@ -18,7 +18,7 @@ fn bytes(count: usize, size: usize, seed: u64) -> Vec<Vec<u8>> {
     (0..count).map(|_| (0..size).map(|_| next()).collect()).collect()
 }
 
-/// Redundancy as the crate computes it; `None` counts as zeros.
+/// Computes redundancy by the fast code; `None` counts as zeros.
 fn encode(code: ErasureCode, size: usize, information: &[Option<&[u8]>]) -> Vec<Vec<u8>> {
     let engine = reed_solomon_simd::engine::DefaultEngine::new();
     let counts = (code.information(), code.redundancy());
@@ -46,7 +46,7 @@ fn decode(
     Ok(restored.into_iter().collect())
 }
 
-/// Order of `0..n` shuffled by `seed`.
+/// Returns `0..n` shuffled by `seed`.
 fn order(n: usize, seed: u64) -> Vec<usize> {
     let keys = bytes(n, 8, seed);
     let mut order: Vec<usize> = (0..n).collect();
@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn stripes_change_nothing(seed: u64) {
-        // A shard longer than one stripe codes like its parts do alone.
+        // A shard longer than one stripe is coded like its parts separately.
         let code = ErasureCode::new(5, 3).unwrap();
         let size = 20 * 1024 + 64;
         let given = bytes(5, size, seed);

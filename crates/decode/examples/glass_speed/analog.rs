@@ -1,4 +1,4 @@
-//! The whole analog read of a sector, images in and verified bytes out.
+//! The whole analog read of a sector: images in, verified bytes out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,13 +17,13 @@ use fulgurite_units::{PlatterId, Seed};
 use crate::media::place;
 use crate::{PRESET, learned, spent, timed};
 
-/// Sectors of a measurement.
+/// Sectors per measurement.
 const SECTORS: usize = 6;
 
-/// Sectors of a measurement of the ladder: their qualities are many.
+/// Sectors per measurement of the ladder: their qualities vary widely.
 const CLIMBED: usize = 100;
 
-/// An engine that counts its processor time.
+/// An engine that measures its CPU time.
 #[derive(Debug)]
 struct Timed {
     engine: Box<dyn Engine>,
@@ -70,7 +70,7 @@ pub(crate) fn analog(engine: &str, model: &str) {
             assert_eq!(sector_checksum(content), checksum, "the sector's own checksum");
             assert_eq!(bytes, written, "what was written");
         });
-        // The first one warms up, and engines plan.
+        // The first sector is a warm-up; engines plan then.
         if number == 0 {
             nanos.store(0, Ordering::Relaxed);
         } else {
@@ -95,8 +95,8 @@ fn medium() -> VoxelMedium {
     }
 }
 
-/// Sectors as an archive reads them, each of a drive and a platter of its own: by the linear
-/// decoder, and by the learned one what that cannot read.
+/// Measures sectors as an archive reads them, each of its own drive and platter: with the linear
+/// decoder, and with the learned one where that fails.
 pub(crate) fn ladder(engine: &str, model: &str) {
     let decoders: Vec<Box<dyn Decoder + Send>> = vec![
         Box::new(standard_linear(PRESET).unwrap()),
@@ -109,11 +109,11 @@ pub(crate) fn ladder(engine: &str, model: &str) {
         let written = sector(number);
         let platter = PlatterId::from_bytes((number as u128).to_le_bytes());
         let at = SectorsAt { platter, ..place() };
-        // Its own read too: the share of a sector's quality that is the read's is the read's alone.
+        // A read of its own too: the read's share of a sector's quality is drawn per read.
         let (drive, read) = (u32::try_from(number).unwrap(), number as u64);
         let (images, _) = reader.images(at, &written, 0, drive, read).unwrap();
         let mut took = 0.0;
-        // The first one warms up, on every rung.
+        // The first sector warms up every rung.
         let is_first = number == 0;
         let mut is_read = false;
         for rung in 0..rungs {
@@ -144,7 +144,7 @@ pub(crate) fn ladder(engine: &str, model: &str) {
     );
 }
 
-/// The bytes of a sector that end in their checksum.
+/// Returns the bytes of a sector that ends in its checksum.
 fn sector(number: usize) -> Vec<u8> {
     let mut bytes = vec![0; place().sector_bytes];
     Seed::new(number as u64).stream().fill(&mut bytes);

@@ -1,14 +1,13 @@
-//! How fast the glass is: one measurement a run, printed as one JSON object.
+//! Measures how fast the glass is: one measurement per run, printed as one JSON object.
 //!
 //! `cargo run --release --example glass_speed -p fulgurite-decode WHAT`, where WHAT is one of
 //! `channel`, `registration`, `linear`, `learned ENGINE MODEL`, `soft`, `sector`, `analog ENGINE
 //! MODEL` and `ladder ENGINE MODEL`. ENGINE is `builtin` or `onnxruntime` (the variable
-//! `FULGURITE_ONNXRUNTIME` names its library), with the longest side of tiles behind it, if wanted:
-//! `builtin@80`. MODEL is the path of a network.
-//! `cargo xtask bench glass` runs them all.
+//! `FULGURITE_ONNXRUNTIME` names its library), optionally followed by the longest side of tiles:
+//! `builtin@80`. MODEL is the path of a network. `cargo xtask bench glass` runs them all.
 //!
-//! One thread, in processor time: other work on the machine does not count, though it slows caches.
-//! Sectors are simulated, and making them is not measured but by `channel`.
+//! One thread, in CPU time: other work on the machine does not count, though it slows caches.
+//! Sectors are simulated; only `channel` measures the simulation.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -31,13 +30,13 @@ use fulgurite_glass::channel::{
 use fulgurite_units::Seed;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The preset that targets are for.
+/// The preset that the targets are set for.
 const PRESET: &str = "nominal";
 
-/// Voxels of a sector's side.
+/// Side of a sector, in voxels.
 const SIDE: u16 = 320;
 
-/// Sectors of a measurement.
+/// Sectors per measurement.
 const SECTORS: u64 = 4;
 
 fn main() {
@@ -56,7 +55,7 @@ fn main() {
     }
 }
 
-/// Voxels written and imaged, with three layers of neighbors on each side.
+/// Measures writing and imaging voxels, with three layers of neighbors on each side.
 fn channel() {
     let (channel, shape) = nominal();
     let seed = Seed::new(1);
@@ -79,7 +78,7 @@ fn channel() {
         let (images, image) =
             timed(|| head.read(&written, &neighbors, &seeds, &ReadFaults::default()));
         sum += images.pixels.iter().map(|pixel| u64::from(*pixel)).sum::<u64>();
-        // The first one warms caches and memory up.
+        // The first sector warms up caches and memory.
         if sector > 0 {
             write_s += write;
             image_s += image;
@@ -93,7 +92,7 @@ fn channel() {
     );
 }
 
-/// Voxels found, and voxels registered and resampled, as the learned decoder wants them.
+/// Measures finding voxels, and finding and resampling them for the learned decoder.
 fn registration() {
     let sectors = sectors();
     let (channel, shape) = nominal();
@@ -117,11 +116,11 @@ fn registration() {
     );
 }
 
-/// Images to probabilities.
+/// Measures images to probabilities.
 fn decoder(decoder: &mut dyn Decoder) {
     let sectors = sectors();
     let (_, shape) = nominal();
-    // Engines plan when they see the first sector.
+    // Warm up: engines plan at the first sector.
     decoder.decode(&sectors[0], shape).unwrap();
     let (likeliest, seconds) = timed(|| {
         let found = sectors.iter().map(|images| decoder.decode(images, shape).unwrap());
@@ -130,7 +129,7 @@ fn decoder(decoder: &mut dyn Decoder) {
     println!("{{\"voxels\":{},\"processor_s\":{seconds:.6},\"sum\":{likeliest}}}", voxels(shape));
 }
 
-/// A decoder with a network; `around` may put something around its engine.
+/// Creates a decoder with a network; `around` may wrap its engine.
 fn learned(
     engine: &str,
     model: &str,
@@ -156,26 +155,26 @@ fn nominal() -> (Channel, SectorShape) {
     (Channel::preset(PRESET).unwrap(), SectorShape::new(SIDE, SIDE).unwrap())
 }
 
-/// Voxels of all sectors of a measurement.
+/// Number of voxels in all sectors of a measurement.
 const fn voxels(shape: SectorShape) -> u64 {
     SECTORS * shape.voxels() as u64
 }
 
-/// Images of sectors, each of its own drive and platter.
+/// Simulates images of sectors, each of its own drive and platter.
 fn sectors() -> Vec<SectorImages> {
     let (channel, shape) = nominal();
     let population = Population::new(channel, shape, 1, 1, None, None);
     (0..SECTORS).map(|number| population.sector(number).unwrap().0).collect()
 }
 
-/// What it makes, and the seconds of processor time that this process took for it.
+/// Returns the result of `work`, and the CPU seconds of this process that it took.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = spent();
     let made = std::hint::black_box(work());
     (made, spent() - start)
 }
 
-/// Seconds of processor time of this process.
+/// CPU seconds of this process.
 fn spent() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

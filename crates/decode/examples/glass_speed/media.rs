@@ -1,5 +1,5 @@
-//! The fidelities below `analog`: sectors whose probabilities are drawn, and sectors that are only
-//! lost or not.
+//! The fidelities below `analog`: sectors whose probabilities are drawn, and sectors whose loss is
+//! drawn.
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_decode::{
@@ -18,16 +18,17 @@ use crate::{PRESET, timed};
 /// Payload of a sector of the paper's size.
 pub(crate) const PAYLOAD: usize = 100 << 10;
 
-/// Sectors of a measurement.
+/// Sectors per measurement.
 const SECTORS: usize = 16;
 
 /// User bytes of the platter that is read.
 const PLATTER: u64 = 128 << 20;
 
-/// Sectors that statistics are made of: as few as may be, since only their kind matters here.
+/// Sectors that the statistics are fitted to: as few as possible, since only their kind matters
+/// here.
 const FITTED: u64 = 32;
 
-/// The place of a sector that is measured.
+/// The address of the measured sector.
 pub(crate) fn place() -> SectorsAt {
     SectorsAt {
         platter: PlatterId::from_bytes([1; 16]),
@@ -37,7 +38,7 @@ pub(crate) fn place() -> SectorsAt {
     }
 }
 
-/// Sectors at fidelity `soft`: drawn soft bits through real code words.
+/// Measures sectors at fidelity `soft`: drawn soft bits, real codewords.
 pub(crate) fn soft() {
     let statistics = statistics();
     let at = place();
@@ -57,7 +58,7 @@ pub(crate) fn soft() {
     );
 }
 
-/// Statistics of the learned decoder.
+/// Fits statistics of the learned decoder.
 fn statistics() -> SoftStatistics {
     let channel = Channel::preset(PRESET).unwrap();
     let shape = SectorShape::new(64, 64).unwrap();
@@ -88,7 +89,8 @@ fn statistics() -> SoftStatistics {
     fit.finish(about).unwrap()
 }
 
-/// Tracks at fidelity `sector`, one sector of a thousand lost: drawn, checked, repaired.
+/// Measures tracks at fidelity `sector`, with one sector in a thousand lost: drawn, checked,
+/// repaired.
 pub(crate) fn sector() {
     let geometry = Geometry::profile("desk").unwrap();
     let header = header(&geometry, PLATTER.min(geometry.platter_user_bytes()));

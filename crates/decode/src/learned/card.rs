@@ -1,4 +1,4 @@
-//! The card of a model: what must be known before its file is opened. Its form is in
+//! The card of a model: what must be known before its file is opened. Its format is in
 //! docs/design/0007.
 
 use std::fmt;
@@ -8,22 +8,22 @@ use serde::Deserialize;
 
 use crate::DecodeError;
 
-/// What models and cards say they are. The number is that of the front end: networks of format 1
-/// saw images as the camera made them, those of 2 see registered ones.
+/// The format that models and cards declare. The number is that of the front end: networks of
+/// format 1 take raw camera images, those of format 2 take registered ones.
 pub const MODEL_FORMAT: &str = "fulgurite voxel decoder 2";
 
-/// Digits of a hash that name a model in reports.
+/// Hex digits of a hash that identify a model in reports.
 const HASH_DIGITS: usize = 8;
 
 /// Longest side of a block, and widest margin, that a card may ask for.
 const BLOCK_MAX: usize = 64;
 
-/// Which model it was: in reports of every decode.
+/// Identifies a model in the report of every decode.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ModelId {
-    /// Its name, that of its file.
+    /// The model's name, which is that of its file.
     pub name: String,
-    /// What its makers call this training of it.
+    /// Its makers' version of this training.
     pub version: String,
     /// The first digits of its file's BLAKE3.
     pub hash: String,
@@ -35,35 +35,35 @@ impl fmt::Display for ModelId {
     }
 }
 
-/// A model's card, checked.
+/// A validated card of a model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// [`MODEL_FORMAT`].
     pub format: String,
-    /// What the model is called.
+    /// The model's name.
     pub name: String,
-    /// What its makers call this training of it.
+    /// Its makers' version of this training.
     pub version: String,
     /// BLAKE3 of the model's file, in hex.
     pub blake3: String,
-    /// How products are made: `float32`, or `int8` where the engine can.
+    /// Precision of the arithmetic: `float32`, or `int8` where the engine can.
     pub precision: String,
-    /// Images that it reads at once.
+    /// Number of input images.
     pub states: usize,
-    /// Symbols that it tells apart.
+    /// Size of the alphabet.
     pub symbols: usize,
-    /// Pixels of a voxel's side.
+    /// Side of a voxel, in pixels.
     pub pixels_per_pitch: usize,
-    /// Rows and columns come in multiples of this.
+    /// Rows and columns must be multiples of this.
     pub block: usize,
-    /// Voxels at the edge of a tile that are not to be used.
+    /// Unusable voxels at the edge of a tile.
     pub margin: usize,
-    /// What logits are divided by.
+    /// Divides the logits.
     pub temperature: f32,
     /// Fingerprint of the channel that it was trained on.
     pub channel: String,
-    /// Seeds, configuration, metrics: whatever is known of its training.
+    /// Everything known of its training: seeds, configuration, metrics.
     #[serde(default)]
     pub about: serde_json::Value,
 }
@@ -88,14 +88,14 @@ impl Card {
         }
     }
 
-    /// Which model it is the card of.
+    /// Identifies the card's model.
     #[must_use]
     pub fn id(&self) -> ModelId {
         let hash = self.blake3.chars().take(HASH_DIGITS).collect();
         ModelId { name: self.name.clone(), version: self.version.clone(), hash }
     }
 
-    /// The first number that cannot be.
+    /// Describes the first invalid number.
     fn nonsense(&self) -> Option<String> {
         let numbers = [
             ("states", self.states, [1, 4].contains(&self.states), "1 or 4"),
@@ -120,7 +120,7 @@ impl Card {
     }
 }
 
-/// Refuses what is not of [`MODEL_FORMAT`].
+/// Refuses formats other than [`MODEL_FORMAT`].
 pub(crate) fn check_format(found: &str, path: &Path) -> Result<(), DecodeError> {
     if found == MODEL_FORMAT {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What runs a network.
+//! Engines, which run networks.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,66 +13,67 @@ use super::tile::Tile;
 use super::tract::Tract;
 use crate::{DecodeError, Range};
 
-/// Runs one network, one tile at a time, on one thread. A decoder has its own.
+/// Runs one network, one tile at a time, on one thread. Each decoder has its own engine.
 pub trait Engine: fmt::Debug + Send {
-    /// What it is called, and what it runs on.
+    /// Name of the engine, with the device that it runs on.
     fn name(&self) -> &'static str;
 
-    /// Voxels of a tile's side at most: of those measured the fastest, overlap counted
+    /// Longest side of a tile, in voxels: the fastest one measured, overlap included
     /// (docs/design/0007).
     fn tile_side_max(&self) -> usize {
         128
     }
 
-    /// The bytes that it takes images in, if it would make them bytes anyway.
+    /// The range to which the engine would quantize images anyway, so that they can be passed as
+    /// bytes.
     fn images(&self) -> Option<Range> {
         None
     }
 
-    /// Logits of a tile's voxels.
+    /// Computes the logits of a tile's voxels.
     ///
     /// # Errors
-    /// [`DecodeError::Engine`] when it cannot.
+    /// [`DecodeError::Engine`] when that fails.
     fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError>;
 }
 
-/// Which engine is to run a network.
+/// Selects the engine that runs a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// What is built in: our own, which runs networks of 8 bits. Those of float32 are run by tract
-    /// where the program is built with the feature `tract`, and are refused where it is not.
+    /// The built-in engines: our own for int8 networks, and tract for float32 networks if the
+    /// program is built with the feature `tract`; otherwise those are refused.
     #[default]
     BuiltIn,
-    /// ONNX Runtime: a library of the machine, for both, and for GPUs.
+    /// ONNX Runtime, a shared library installed on the machine: for both precisions, and for GPUs.
     OnnxRuntime {
-        /// Its file; without one, that of the variable `FULGURITE_ONNXRUNTIME` or
+        /// Path of the library; if none, that of the variable `FULGURITE_ONNXRUNTIME` or
         /// `ORT_DYLIB_PATH`.
         library: Option<PathBuf>,
-        /// What it runs on.
+        /// The device that it runs on.
         device: Device,
     },
 }
 
-/// What ONNX Runtime runs on.
+/// The device that ONNX Runtime runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// The processor.
+    /// The CPU.
     #[default]
     Cpu,
-    /// A GPU by CUDA, or an error.
+    /// A GPU with CUDA; an error if there is none.
     Cuda,
-    /// A GPU by CUDA if there is one, else the processor.
+    /// A GPU with CUDA if there is one, else the CPU.
     CudaIfThere,
 }
 
 impl EngineChoice {
-    /// ONNX Runtime on the processor, from the library that the environment names.
+    /// ONNX Runtime on the CPU, from the library that the environment names.
     #[must_use]
     pub const fn onnx_runtime() -> Self {
         Self::OnnxRuntime { library: None, device: Device::Cpu }
     }
 
-    /// Makes the engine ready to run a model.
+    /// Starts the engine with a model.
     ///
     /// # Errors
     /// [`DecodeError::EngineMissing`] when it is not on this machine, [`DecodeError::Engine`] when

@@ -1,27 +1,27 @@
-//! What the file of a network says of itself, read before any engine sees it. It does not judge
-//! whether the graph can be run: engines do.
+//! Reads the metadata of a network's file, before any engine sees it. Whether the graph can be run
+//! is left to the engines.
 
 use std::collections::BTreeSet;
 
 use super::onnx::{self, Port, Tensor};
 
-/// ONNX's number of the type float32.
+/// ONNX's code of the type float32.
 const FLOAT: i32 = 1;
 
-/// What is in a file.
+/// The metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Graph {
-    /// What its metadata says it is.
+    /// The format that it declares.
     pub(crate) format: Option<String>,
-    /// Images that it reads, if it says.
+    /// Number of input images, if declared.
     pub(crate) states: Option<usize>,
-    /// Symbols that it tells apart, if it says.
+    /// Size of the alphabet, if declared.
     pub(crate) symbols: Option<usize>,
-    /// Weights that are not finite.
+    /// Name of weights that are not finite, if any.
     pub(crate) not_a_number: Option<String>,
 }
 
-/// Reads a file; what is wrong with it is the error.
+/// Reads a file; the error says what is wrong with it.
 pub(crate) fn read(file: &[u8]) -> Result<Graph, String> {
     let network = onnx::File::read(file)?;
     let format = network.metadata.iter().find(|(key, _)| key == "format");
@@ -38,13 +38,13 @@ pub(crate) fn read(file: &[u8]) -> Result<Graph, String> {
     Ok(Graph { format, states: channels(input), symbols: channels(output), not_a_number })
 }
 
-/// Inputs that are not weights; older writers list both.
+/// Returns the inputs that are not weights; older writers list both.
 fn inputs(graph: &onnx::Graph) -> Vec<&Port> {
     let weights: BTreeSet<&str> = graph.weights.iter().map(|tensor| &*tensor.name).collect();
     graph.inputs.iter().filter(|input| !weights.contains(&*input.name)).collect()
 }
 
-/// The second length of `[n, channels, rows, columns]`.
+/// Returns the second dimension of `[n, channels, rows, columns]`.
 fn channels(of: &Port) -> Option<usize> {
     of.lengths.get(1).copied().flatten().and_then(|count| usize::try_from(count).ok())
 }

@@ -1,4 +1,4 @@
-//! What engines make of a tile.
+//! The output of engines for a tile.
 
 use fulgurite_glass::numeric::LANES;
 
@@ -14,23 +14,23 @@ pub struct Logits<'a>(Values<'a>);
 enum Values<'a> {
     /// `[symbol, row, column]`.
     Planes(Vec<f32>),
-    /// Channels of 8 bits, as many of which are symbols.
+    /// Channels of 8 bits, of which the first `symbols` are logits.
     Bytes { map: &'a Map, symbols: usize, range: Range },
 }
 
 impl<'a> Logits<'a> {
-    /// `[symbol, row, column]`.
+    /// Creates logits in the order `[symbol, row, column]`.
     #[must_use]
     pub const fn new(planes: Vec<f32>) -> Self {
         Self(Values::Planes(planes))
     }
 
-    /// Those in a map.
+    /// Creates logits that are stored in a map.
     pub(super) const fn of_map(map: &'a Map, symbols: usize, range: Range) -> Self {
         Self(Values::Bytes { map, symbols, range })
     }
 
-    /// How many there are.
+    /// Number of logits.
     pub(super) const fn count(&self) -> usize {
         match &self.0 {
             Values::Planes(planes) => planes.len(),
@@ -38,7 +38,7 @@ impl<'a> Logits<'a> {
         }
     }
 
-    /// `[symbol, row, column]`, whatever they are kept as.
+    /// Converts the logits to the order `[symbol, row, column]`.
     #[must_use]
     pub fn into_planes(self) -> Vec<f32> {
         match self.0 {
@@ -57,8 +57,9 @@ impl<'a> Logits<'a> {
         }
     }
 
-    /// Those of the voxels of a row from `column` on, scaled, up to a constant for each voxel;
-    /// finite ones where there are no more. The tile is of so many rows and columns.
+    /// Returns the scaled logits of the voxels of a row, starting at `column`, up to a constant for
+    /// each voxel; arbitrary finite values beyond the row's end. `[rows, columns]` is the size of
+    /// the tile.
     #[inline(always)]
     pub(super) fn block<const SYMBOLS: usize>(
         &self,
@@ -103,8 +104,8 @@ impl<'a> Logits<'a> {
         block
     }
 
-    /// The first voxel of some of a row with a logit that is no number, if blocks of them say that
-    /// there is one.
+    /// Returns the first of some voxels of a row with a logit that is not finite, if `is_finite` is
+    /// false.
     pub(super) fn not_finite(
         &self,
         [rows, width]: [usize; 2],

@@ -6,7 +6,7 @@
 //! Models (by name) --> Model = ONNX + card             +--> SymbolProbabilities, or soft bits
 //! ```
 //!
-//! The network is the lab's (`python/`): trained elsewhere, opened here, run on one core. Nothing
+//! The network comes from the lab (`python/`): trained there, opened here, run on one core. Nothing
 //! here trains, and nothing here decides which engine a machine should have.
 
 mod card;
@@ -44,7 +44,7 @@ use crate::front::{Front, Seen};
 use crate::probabilities::{Block, store_normalized};
 use crate::{DecodeError, Decoder, SymbolProbabilities};
 
-/// Decodes with one model.
+/// A decoder with one model.
 #[derive(Debug)]
 pub struct Learned {
     medium: Medium,
@@ -52,18 +52,18 @@ pub struct Learned {
     network: Network,
 }
 
-/// A model and what runs it.
+/// A model and its engine.
 #[derive(Debug)]
 struct Network {
     model: Arc<Model>,
     engine: Box<dyn Engine>,
     tile_side_max: usize,
-    /// Room for the logits of a row of voxels.
+    /// Buffer for the logits of a row of voxels.
     blocks: Vec<f32>,
 }
 
 impl Learned {
-    /// Makes a decoder of a medium.
+    /// Creates a decoder for a medium.
     ///
     /// # Errors
     /// [`DecodeError::ModelMedium`], [`DecodeError::EngineMissing`], [`DecodeError::Engine`].
@@ -76,7 +76,7 @@ impl Learned {
         Self::with_engine(model, medium, engine.start(model)?)
     }
 
-    /// The same with an engine of one's own, which must run that model.
+    /// Creates a decoder with a custom engine, which must run that model.
     ///
     /// # Errors
     /// [`DecodeError::ModelMedium`].
@@ -92,8 +92,8 @@ impl Learned {
         Ok(Self { medium, front: Front::default(), network })
     }
 
-    /// With other tiles than those that were measured to be the fastest. What is decoded differs
-    /// by what a network sees beyond `margin`, which is little.
+    /// Sets the longest side of tiles, instead of the fastest one measured. Results differ only by
+    /// the network's receptive field beyond `margin`, which matters little.
     #[must_use]
     pub const fn tiles_of(mut self, side_max: usize) -> Self {
         self.network.tile_side_max = side_max;
@@ -106,13 +106,13 @@ impl Learned {
         &self.network.model
     }
 
-    /// What runs the model.
+    /// Name of the engine.
     #[must_use]
     pub fn engine(&self) -> &'static str {
         self.network.engine.name()
     }
 
-    /// Registered images of a sector, and the network.
+    /// Returns the registered images of a sector, and the network.
     fn see(
         &mut self,
         images: &SectorImages,
@@ -126,8 +126,8 @@ impl Learned {
 }
 
 impl Network {
-    /// Runs it on all tiles of a sector. `put` takes the logits of each row of voxels in
-    /// blocks, symbol by symbol and divided by the temperature, and the row's place.
+    /// Runs the network on all tiles of a sector. `put` receives the logits of each row of voxels
+    /// in blocks, symbol by symbol and divided by the temperature, and the position of the row.
     fn rows<const SYMBOLS: usize>(
         &mut self,
         seen: Seen<'_>,
@@ -222,7 +222,7 @@ impl Network {
 
 #[inline(always)]
 fn all_finite<const SYMBOLS: usize>(block: &Block<SYMBOLS>) -> bool {
-    // What is not finite is no number when it is multiplied by zero, and stays so in a sum.
+    // Infinities and NaN times zero are NaN, and stay so in a sum.
     let mut sums = [0.0f32; LANES];
     for values in block {
         for lane in 0..LANES {
@@ -232,7 +232,7 @@ fn all_finite<const SYMBOLS: usize>(block: &Block<SYMBOLS>) -> bool {
     sums.iter().sum::<f32>().is_finite()
 }
 
-/// Voxels of a row: the number of the first one in the sector.
+/// Voxels of a row; `first` is an index in the sector.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     first: usize,

@@ -12,8 +12,8 @@ use super::tract::Plans;
 use crate::DecodeError;
 use crate::limits::FILE_BYTES_MAX;
 
-/// A trained network that is sound: its file is the one of its card, its graph leads from images to
-/// logits, its weights are numbers. Any number of decoders may share it.
+/// A validated network: its file matches its card, its graph leads from images to logits, its
+/// weights are finite. Any number of decoders may share it.
 #[derive(Debug)]
 pub struct Model {
     card: Card,
@@ -39,7 +39,7 @@ impl Model {
         Self::new(bytes, &card, onnx)
     }
 
-    /// Makes a model of the bytes of both files. `path` is that of the model, for errors only.
+    /// Creates a model from the bytes of both files. `path` is that of the model, for errors only.
     ///
     /// # Errors
     /// [`DecodeError::ModelCard`], [`DecodeError::ModelFormat`], [`DecodeError::ModelHash`],
@@ -74,19 +74,19 @@ impl Model {
         })
     }
 
-    /// What is known of it.
+    /// The model's card.
     #[must_use]
     pub const fn card(&self) -> &Card {
         &self.card
     }
 
-    /// Which one it is.
+    /// Identifies the model.
     #[must_use]
     pub fn id(&self) -> ModelId {
         self.card.id()
     }
 
-    /// Checks that it reads this medium.
+    /// Checks that the model is for this medium.
     ///
     /// # Errors
     /// [`DecodeError::ModelMedium`].
@@ -107,7 +107,7 @@ impl Model {
         Ok(())
     }
 
-    /// Its file.
+    /// The bytes of its ONNX file.
     pub(crate) fn onnx(&self) -> &[u8] {
         &self.onnx
     }
@@ -118,11 +118,11 @@ impl Model {
     }
 }
 
-/// A file, unless it is larger than any network is.
+/// Reads a file, unless it is larger than any network.
 #[expect(clippy::disallowed_methods, reason = "a model is opened here and nowhere else")]
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A byte more tells what is too long from what is not.
+    // One byte more, to detect files that are too long.
     let limit = FILE_BYTES_MAX as u64 + 1;
     std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     if bytes.len() > FILE_BYTES_MAX {

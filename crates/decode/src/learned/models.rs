@@ -1,4 +1,4 @@
-//! Several models at once, by name, exchanged while decoders run.
+//! Several models by name, which can be replaced while decoders run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,14 +11,14 @@ use super::engine::EngineChoice;
 use super::model::Model;
 use crate::{DecodeError, Decoder, SymbolProbabilities};
 
-/// The models that are loaded. One of them is for whoever names none.
+/// The loaded models. One of them is the default.
 ///
-/// Readers take the whole list by one pointer and keep what they took: a decode that runs when a
-/// model is exchanged ends with the model it began with.
+/// Readers take a snapshot of the list by one pointer: a decode that runs when a model is replaced
+/// ends with the model it began with.
 #[derive(Debug)]
 pub struct Models(RwLock<Arc<List>>);
 
-/// The models of one moment.
+/// A snapshot of the models.
 #[derive(Clone, Debug)]
 struct List {
     default: String,
@@ -26,7 +26,7 @@ struct List {
 }
 
 impl Models {
-    /// One model, the default.
+    /// Creates a list of one model, the default.
     #[must_use]
     pub fn new(default: Arc<Model>) -> Self {
         let name = default.card().name.clone();
@@ -34,12 +34,12 @@ impl Models {
         Self(RwLock::new(Arc::new(List { default: name, by_name })))
     }
 
-    /// Puts a model in, in the place of the one that has its name, which is given back.
+    /// Adds a model, and returns the one of the same name that it replaces.
     pub fn insert(&self, model: Arc<Model>) -> Option<Arc<Model>> {
         self.change(|list| list.by_name.insert(model.card().name.clone(), model))
     }
 
-    /// Makes another model the default.
+    /// Changes the default.
     ///
     /// # Errors
     /// [`DecodeError::ModelUnknown`] when it is not loaded.
@@ -51,20 +51,21 @@ impl Models {
         })
     }
 
-    /// The model of a name, the default without one.
+    /// Returns the model of a name, or the default.
     ///
     /// # Errors
-    /// [`DecodeError::ModelUnknown`] when it is not loaded: another one would read worse, unseen.
+    /// [`DecodeError::ModelUnknown`] when it is not loaded: another one would read worse,
+    /// unnoticed.
     pub fn get(&self, name: Option<&str>) -> Result<Arc<Model>, DecodeError> {
         let list = self.list();
         list.get(name.unwrap_or(&list.default)).cloned()
     }
 
-    /// The model that a platter names, else the one that the drive names, else the default: what
-    /// was written tells more than what reads it.
+    /// Returns the model that a platter names, else the one that the drive names, else the default.
+    /// The written data matter more than the drive that reads them.
     ///
     /// # Errors
-    /// [`DecodeError::ModelUnknown`] when the one named is not loaded.
+    /// [`DecodeError::ModelUnknown`] when the named one is not loaded.
     pub fn choose(
         &self,
         platter: Option<&str>,
@@ -73,7 +74,7 @@ impl Models {
         self.get(platter.or(drive))
     }
 
-    /// All of them, in the order of their names.
+    /// Returns the ids of all models, sorted by name.
     #[must_use]
     pub fn ids(&self) -> Vec<ModelId> {
         self.list().by_name.values().map(|model| model.id()).collect()
@@ -101,8 +102,8 @@ impl List {
     }
 }
 
-/// A decoder with whatever model has a name at the moment: it follows exchanges and new defaults
-/// from one sector to the next.
+/// A decoder that follows a name: it picks up replaced models and new defaults from one sector to
+/// the next.
 #[derive(Debug)]
 pub struct Following {
     models: Arc<Models>,
@@ -113,7 +114,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// Follows the model of a name, or the default.
+    /// Creates a decoder that follows a name, or the default.
     ///
     /// # Errors
     /// [`DecodeError::ModelUnknown`], and what [`Learned::new`] refuses.

@@ -1,6 +1,6 @@
-//! The engine that the machine may have: ONNX Runtime, a shared library loaded when it is asked
-//! for. Its absence is an error with a remedy, never a panic, and nothing else of this crate needs
-//! it. It sends nothing home, and runs each network on the calling thread alone.
+//! The optional engine: ONNX Runtime, a shared library that is loaded on request. Its absence is an
+//! error with a remedy, never a panic, and nothing else of this crate needs it. Telemetry is off,
+//! and each network runs on the calling thread alone.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::model::Model;
 use super::tile::Tile;
 use crate::DecodeError;
 
-/// Variables that name the library: ours, and the one of the crate `ort`.
+/// Environment variables with the path of the library: ours, and that of the crate `ort`.
 const VARIABLES: [&str; 2] = ["FULGURITE_ONNXRUNTIME", "ORT_DYLIB_PATH"];
 
 const NAME: &str = "onnxruntime";
@@ -26,7 +26,7 @@ const REMEDY: &str = "name the file libonnxruntime.so of version 1.20 or later b
                       FULGURITE_ONNXRUNTIME, or take the built-in engine";
 const REMEDY_CUDA: &str = "take the library of onnxruntime-gpu with its CUDA libraries, or the CPU";
 
-/// The library of this process, which cannot change, and its one environment.
+/// The library loaded in this process, which cannot be changed, and its one environment.
 static LOADED: Mutex<Option<(PathBuf, Environment)>> = Mutex::new(None);
 
 /// ONNX Runtime with a model.
@@ -92,13 +92,13 @@ fn refused(model: &str, error: &ort::Error) -> DecodeError {
     DecodeError::Engine { engine: NAME, model: model.to_owned(), reason }
 }
 
-/// One thread: throughput comes from decoders side by side, one a core.
+/// Uses one thread: throughput comes from parallel decoders, one per core.
 fn builder(environment: &Environment) -> ort::Result<SessionBuilder> {
     Ok(Session::builder(environment)?.with_intra_threads(1)?)
 }
 
 fn with_cuda(environment: &Environment) -> Result<SessionBuilder, DecodeError> {
-    // Products in full: what is decoded must not hang on the machine it is decoded on.
+    // Full precision: results must not depend on the machine.
     let cuda = ep::CUDA::default().with_tf32(false).build().error_on_failure();
     let with = |builder: SessionBuilder| Ok(builder.with_execution_providers([cuda])?);
     builder(environment).and_then(with).map_err(|error: ort::Error| DecodeError::EngineMissing {
@@ -108,15 +108,15 @@ fn with_cuda(environment: &Environment) -> Result<SessionBuilder, DecodeError> {
     })
 }
 
-/// The environment of the library, loaded if none is yet. A second library is refused: a process
-/// can have one.
+/// Returns the environment of the library, which is loaded on first use. A second library is
+/// refused: a process can have only one.
 fn environment(library: Option<&Path>) -> Result<Environment, DecodeError> {
     let missing =
         |reason: String| DecodeError::EngineMissing { engine: NAME, reason, remedy: REMEDY };
     let Some(library) = library.map(Path::to_path_buf).or_else(from_variables) else {
         return Err(missing("no library is named".to_owned()));
     };
-    // In full: a name alone would be looked for in folders of the system.
+    // An absolute path: a bare name would be searched in system directories.
     let library = library
         .canonicalize()
         .map_err(|error| missing(format!("cannot read {}: {error}", library.display())))?;

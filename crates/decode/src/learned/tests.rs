@@ -1,5 +1,5 @@
-//! Tests of the learned decoder: with a network too small to read anything, with engines that are
-//! none, and with the network that is shipped.
+//! Tests of the learned decoder: with a network too small to read anything, with fake engines, and
+//! with the shipped network.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,19 +21,19 @@ fn card() -> Value {
     serde_json::from_slice(CARD).unwrap()
 }
 
-/// A model of these bytes and this card.
+/// Creates a model from these bytes and this card.
 fn open(onnx: &[u8], card: &Value) -> Result<Model, DecodeError> {
     Model::new(onnx.to_vec(), card.to_string().as_bytes(), Path::new("models/tiny.onnx"))
 }
 
-/// A card that is changed in these keys.
+/// Returns the card with these keys changed.
 fn with(changes: Value) -> Value {
     let mut card = card();
     card.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     card
 }
 
-/// The card of other bytes.
+/// Returns a card for other bytes.
 fn of(onnx: &[u8]) -> Value {
     with(json!({ "blake3": blake3::hash(onnx).to_hex().to_string() }))
 }
@@ -46,7 +46,7 @@ fn message<T: std::fmt::Debug>(result: Result<T, DecodeError>) -> String {
     result.unwrap_err().to_string()
 }
 
-/// The networks that are shipped: one of 8 bits, and what it was made of.
+/// The shipped networks: the int8 one, and the float32 one that it was made from.
 const INT8: &str = "nominal-md-int8.onnx";
 const FLOAT: &str = "nominal-md.onnx";
 
@@ -55,7 +55,7 @@ fn shipped(name: &str) -> Arc<Model> {
     Arc::new(Model::open(&models.join(name)).unwrap())
 }
 
-/// The network of 8 bits, with a card that is changed in these keys.
+/// Returns the int8 network, with these keys of its card changed.
 fn small(changes: &Value) -> Arc<Model> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
     let path = models.join(INT8);
@@ -66,13 +66,14 @@ fn small(changes: &Value) -> Arc<Model> {
     Arc::new(Model::new(onnx, card.to_string().as_bytes(), &path).unwrap())
 }
 
-/// Registered images of a sector.
+/// Returns registered images of a sector.
 fn planes(side: SectorShape, number: u64) -> Vec<Plane> {
     let channel = Channel::preset("easy").unwrap();
     registered(&sector(&channel, side, number).0, side, channel.medium, 3).unwrap()
 }
 
-/// The ONNX Runtime of this machine; without one, a line that says so.
+/// Returns a decoder with this machine's ONNX Runtime; without one, prints that the test is
+/// skipped.
 fn onnx_runtime(model: &Arc<Model>) -> Option<Learned> {
     match Learned::new(model, Medium::Birefringent, &EngineChoice::onnx_runtime()) {
         Ok(decoder) => Some(decoder),
@@ -87,13 +88,13 @@ fn onnx_runtime(model: &Arc<Model>) -> Option<Learned> {
     }
 }
 
-/// The greatest difference of two lists.
+/// Returns the largest difference of two lists.
 fn difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// Gives the brightness of each voxel's middle as the logit of symbol 1, its image of state 0.
+/// A fake engine: the logit of symbol 1 is the brightness at each voxel's center in image 0.
 #[derive(Debug)]
 struct Middle {
     sizes: Vec<[usize; 2]>,
@@ -128,7 +129,7 @@ fn middle(model: &Arc<Model>, fault: fn(&mut Vec<f32>)) -> Learned {
     Learned::with_engine(model, Medium::Birefringent, engine).unwrap()
 }
 
-/// What a decoder makes of registered images.
+/// Decodes registered images.
 fn logarithms(
     decoder: &mut Learned,
     planes: &[Plane],
@@ -140,7 +141,8 @@ fn logarithms(
         .map(|found| found.logarithms().to_vec())
 }
 
-/// Tiles of every size, in blocks that do not divide the sector, put each voxel where it belongs.
+/// Tiles of different sizes, in blocks that do not divide the sector, put each voxel where it
+/// belongs.
 #[test]
 fn tiles_are_cut_and_put_together() {
     let side = SectorShape::new(44, 92).unwrap();
@@ -162,7 +164,7 @@ fn tiles_are_cut_and_put_together() {
     }
 }
 
-/// The whole sector at once and in tiles: alike everywhere, the same where no edge is in sight.
+/// The whole sector at once and in tiles: similar everywhere, equal away from tile edges.
 #[cfg(feature = "tract")]
 #[test]
 fn tiles_decode_as_the_whole_does() {
@@ -172,14 +174,15 @@ fn tiles_decode_as_the_whole_does() {
     let decoder = || Learned::new(&model, Medium::Birefringent, &EngineChoice::default()).unwrap();
     let whole = logarithms(&mut decoder().tiles_of(96), &planes, side).unwrap();
     let tiled = logarithms(&mut decoder().tiles_of(64), &planes, side).unwrap();
-    // What this network sees: 2 + 4 + 8 voxels of convolutions, twice but for the last, and halves.
+    // The receptive field: convolutions of 2 + 4 + 8 voxels, twice except for the last, and halves.
     let sight = 28;
     let greatest = whole.iter().fold(0.0f32, |most, value| most.max(value.abs()));
     let (mut all, mut near) = (0.0f64, 0.0f32);
     for (voxel, (a, b)) in whole.chunks_exact(8).zip(tiled.chunks_exact(8)).enumerate() {
         let apart = difference(a, b);
         all += f64::from(apart);
-        // Tiles of 52 end at 44 and 52; a voxel of the first tile sees its end from 52 - sight.
+        // Tiles of 52 end at 44 and 52; voxels from 52 - sight on have the first tile's end in
+        // their field.
         let is_inside = |at: usize| !(52 - sight..44 + sight).contains(&at);
         if is_inside(voxel / 96) && is_inside(voxel % 96) {
             near = near.max(apart);
@@ -190,7 +193,7 @@ fn tiles_decode_as_the_whole_does() {
     assert!(mean > 0.0 && mean < 0.05 * f64::from(greatest), "{mean} of {greatest}");
 }
 
-/// The same network in both engines, whole and in tiles.
+/// Both engines agree on the same network, whole and in tiles.
 #[cfg(feature = "tract")]
 #[test]
 fn engines_agree() {
@@ -220,7 +223,7 @@ fn decoding_says_which_model_it_was() {
     assert!(model.card().blake3.starts_with(&id.hash) && id.name == model.card().name);
 }
 
-/// A decoder changes models between sectors; what has begun ends with its own.
+/// A decoder changes models between sectors; a running decode ends with its own.
 #[test]
 fn models_are_exchanged_while_decoders_run() {
     let channel = Channel::preset("easy").unwrap();
@@ -272,7 +275,7 @@ fn files_that_are_not_there_are_named() {
          `python -m fulgurite.lab export` writes models"
     );
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // A file without a card beside it.
+    // A file without a card.
     let found = message(Model::open(&here.join("src/lib.rs")));
     assert!(found.contains("src/lib.json: No such file"), "{found}");
     assert_eq!(Model::open(&here.join("tests/models/tiny.onnx")).unwrap().id(), tiny().id());
@@ -317,7 +320,7 @@ fn models_of_another_front_end_are_refused() {
         "models/tiny.json is a \"fulgurite voxel decoder 1\"; this is made for a \"fulgurite voxel \
          decoder 2\": export the model again"
     );
-    // The card says 2, the network itself 1.
+    // The card says format 2, the network itself says 1.
     let new = super::MODEL_FORMAT.as_bytes();
     let at = ONNX.windows(new.len()).position(|bytes| bytes == new).unwrap();
     let mut onnx = ONNX.to_vec();
@@ -341,7 +344,7 @@ fn files_that_are_no_network_are_refused() {
         let error = open(bytes, &of(bytes)).unwrap_err();
         assert!(matches!(error, DecodeError::NotOnnx { .. }), "{error:?}");
     }
-    // A graph without inputs and outputs is sound ONNX.
+    // A graph without inputs and outputs is valid ONNX.
     let empty = [0x3a, 0x02, 0x12, 0x00];
     assert_eq!(
         message(open(&empty, &of(&empty))),
@@ -423,12 +426,12 @@ fn engines_that_are_not_there_are_errors() {
          error 2); name the file libonnxruntime.so of version 1.20 or later by the variable \
          FULGURITE_ONNXRUNTIME, or take the built-in engine"
     );
-    // A file that is no library.
+    // A file that is not a library.
     let found = start(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
     assert!(matches!(found, DecodeError::EngineMissing { .. }), "{found}");
 }
 
-/// A GPU is asked for: there is one, or an error says why not, or the processor does it.
+/// When a GPU is requested, it is used, or an error says why not, or the CPU takes over.
 #[test]
 fn a_gpu_is_used_only_when_asked_for() {
     let model = tiny();
@@ -451,8 +454,8 @@ fn a_gpu_is_used_only_when_asked_for() {
     }
 }
 
-/// Sectors of drives and platters that neither decoder has seen: the learned one makes less than
-/// half the errors.
+/// On sectors of drives and platters that neither decoder was trained on, the learned one makes
+/// less than half the errors.
 #[test]
 fn the_shipped_network_beats_the_linear_decoder() {
     let channel = Channel::preset("nominal").unwrap();
@@ -474,7 +477,7 @@ fn the_shipped_network_beats_the_linear_decoder() {
     let found = [information(&by_linear), information(&by_learned)];
     assert!(found[1] > found[0] && found[1] > 2.9, "{found:?}");
 
-    // The other engine reads the same, and nearly the same with the network in full.
+    // The other engine reads the same, and nearly the same with the float32 network.
     let Some(mut theirs) = onnx_runtime(&model) else { return };
     let by_theirs = information(&scores(&channel, &mut theirs, &test));
     assert!((by_theirs - found[1]).abs() < 0.01, "{by_theirs} and {found:?}");
@@ -483,8 +486,8 @@ fn the_shipped_network_beats_the_linear_decoder() {
     assert!((by_full - found[1]).abs() < 0.01, "{by_full} and {found:?}");
 }
 
-/// tract runs the network in full as ONNX Runtime does, if that is there, and reads as well as our
-/// own engine does with its 8 bits.
+/// tract runs the float32 network like ONNX Runtime, if that is there, and reads as well as our own
+/// int8 engine.
 #[cfg(feature = "tract")]
 #[test]
 fn tract_reads_with_the_network_in_full() {
@@ -504,7 +507,7 @@ fn tract_reads_with_the_network_in_full() {
     assert!(difference(&a, &b) < 1e-3, "{}", difference(&a, &b));
 }
 
-/// Without tract a network of float32 is ONNX Runtime's; the error says all that can be done.
+/// Without tract a float32 network needs ONNX Runtime; the error names all remedies.
 #[cfg(not(feature = "tract"))]
 #[test]
 fn networks_of_float32_are_for_another_engine() {
@@ -521,7 +524,7 @@ fn networks_of_float32_are_for_another_engine() {
     );
 }
 
-/// Our engine and ONNX Runtime make the same of the same file, to what rounding may differ by.
+/// Our engine and ONNX Runtime agree on the same file, up to rounding.
 #[test]
 fn integers_are_those_of_onnx_runtime() {
     let model = shipped(INT8);
@@ -531,7 +534,7 @@ fn integers_are_those_of_onnx_runtime() {
     for (side, number) in [(shape(96), 11), (SectorShape::new(200, 36).unwrap(), 12)] {
         let planes = planes(side, number);
         let [a, b] = [&mut ours, &mut theirs].map(|of| logarithms(of, &planes, side).unwrap());
-        // A step of the logits, and differences of them.
+        // A quantization step of the logits, and the differences in such steps.
         let unit = 0.381 / model.card().temperature;
         let apart: Vec<f32> = a.iter().zip(&b).map(|(a, b)| (a - b).abs() / unit).collect();
         let alike = apart.iter().filter(|apart| **apart < 0.5).count() as f64 / apart.len() as f64;
@@ -540,7 +543,7 @@ fn integers_are_those_of_onnx_runtime() {
     }
 }
 
-/// The shipped engine, told nothing of bytes.
+/// The shipped engine, without support for bytes.
 #[derive(Debug)]
 struct ByPlanes(Box<dyn Engine>);
 
@@ -554,9 +557,8 @@ impl Engine for ByPlanes {
     }
 }
 
-/// Images that are made bytes when they are registered are read as those that the engine makes
-/// bytes, in one tile and in several: what rounds to either side is all
-/// that differs.
+/// Images that are quantized during registration are read like those that the engine quantizes, in
+/// one tile and in several: they differ only in rounding.
 #[test]
 fn bytes_are_read_as_planes() {
     let model = standard_model().unwrap();

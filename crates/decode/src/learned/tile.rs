@@ -1,4 +1,4 @@
-//! What a network sees at once.
+//! The part of the images that a network sees at once.
 
 use fulgurite_glass::numeric::Plane;
 
@@ -6,8 +6,8 @@ use crate::Range;
 use crate::flat::STATES;
 use crate::front::Seen;
 
-/// A part of registered images. Where it goes on beyond the sector there is no light, as the
-/// network was taught by its own padding.
+/// A part of registered images. Beyond the sector it is zero, like the network's own padding in
+/// training.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile<'a> {
     images: Seen<'a>,
@@ -16,18 +16,18 @@ pub struct Tile<'a> {
 }
 
 impl<'a> Tile<'a> {
-    /// So many rows and columns of pixels of all images, from a pixel of theirs on.
+    /// Creates a tile of `size` pixels of all images, starting at the pixel `from`.
     #[must_use]
     pub const fn new(planes: &'a [Plane], from: [usize; 2], size: [usize; 2]) -> Self {
         Self { images: Seen::Planes(planes), from, size }
     }
 
-    /// The same of images as a decoder has them.
+    /// Creates a tile from a decoder's images.
     pub(super) const fn of(seen: Seen<'a>, from: [usize; 2], size: [usize; 2]) -> Self {
         Self { images: seen, from, size }
     }
 
-    /// Images.
+    /// Number of images.
     #[must_use]
     pub const fn states(&self) -> usize {
         match self.images {
@@ -42,7 +42,8 @@ impl<'a> Tile<'a> {
         self.size
     }
 
-    /// A row of all images in bytes of a range, as far as there are images, if they are such.
+    /// Returns the part of a row that lies within the images, as interleaved bytes, if the images
+    /// are stored as bytes of this range.
     pub(super) fn bytes(&self, row: usize, as_range: Range) -> Option<&'a [[u8; STATES]]> {
         let Seen::Bytes { pixels, range, .. } = self.images else { return None };
         let ([top, left], [_, columns]) = (self.from, self.size);
@@ -51,7 +52,7 @@ impl<'a> Tile<'a> {
         (range == as_range).then_some(&line[..columns.min(line.len())])
     }
 
-    /// A row of an image; `made` is where it is made if it is not there as it is.
+    /// Returns a row of an image, using the buffer `made` if the row is not stored in this form.
     #[must_use]
     pub fn row<'b>(&self, state: usize, row: usize, made: &'b mut Vec<f32>) -> &'b [f32]
     where
@@ -80,7 +81,7 @@ impl<'a> Tile<'a> {
         made
     }
 
-    /// All of it, image by image and row by row.
+    /// Copies the whole tile, image by image and row by row.
     pub fn gather(&self, out: &mut Vec<f32>) {
         let mut made = Vec::new();
         out.clear();

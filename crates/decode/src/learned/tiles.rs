@@ -1,4 +1,4 @@
-//! How a sector is cut into tiles that overlap.
+//! Cuts a sector into overlapping tiles.
 //!
 //! ```text
 //! tile 0   |-----------------|              all of one size, starts in whole blocks
@@ -7,60 +7,60 @@
 //! voxels   |-------------|-----|------------|     each from the tile it lies deepest in
 //! ```
 //!
-//! At the edge of a tile a network sees nothing where there is glass; `margin` voxels further in
-//! that no longer shows (measured; docs/design/0007). So seams lie that deep at least. Tiles keep
-//! memory bounded and have one size in a sector, since an engine may plan for one size only.
+//! Beyond the edge of a tile a network sees zeros where there is glass; `margin` voxels further in
+//! the effect is gone (measured; docs/design/0007). So seams are at least that deep. Tiles bound
+//! memory use and have one size in a sector, since an engine may plan for one size only.
 
-/// A tile in one direction.
+/// A tile in one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     /// First voxel that the network sees.
     pub(crate) start: usize,
-    /// First voxel that is taken from it.
+    /// First voxel that is used.
     pub(crate) from: usize,
-    /// Behind the last one.
+    /// End of the used voxels, exclusive.
     pub(crate) to: usize,
 }
 
 /// A sector's tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tiling {
-    /// Rows and columns of every tile.
+    /// Rows and columns of each tile.
     pub(crate) size: [usize; 2],
-    /// Down and to the right.
+    /// Vertical and horizontal.
     pub(crate) spans: [Vec<Span>; 2],
 }
 
 impl Tiling {
-    /// Cuts a sector of rows and columns into tiles at most `side_max` long, which is kept unless
-    /// no tile could be. What is not a multiple of `block` is padded.
+    /// Cuts a sector of rows and columns into tiles with sides of at most `side_max`, or of the
+    /// smallest possible side if that is larger. Partial blocks of `block` are padded.
     pub(crate) fn new(shape: [usize; 2], side_max: usize, block: usize, margin: usize) -> Self {
         let [rows, columns] = shape.map(|length| cut(length, side_max, block, margin));
         Self { size: [rows.0, columns.0], spans: [rows.1, columns.1] }
     }
 
-    /// All tiles, row by row.
+    /// Iterates over the tiles, row by row.
     pub(crate) fn tiles(&self) -> impl Iterator<Item = [Span; 2]> {
         let [down, right] = &self.spans;
         down.iter().flat_map(|row| right.iter().map(|column| [*row, *column]))
     }
 }
 
-/// Length of the tiles, and where they lie.
+/// Returns the side of the tiles, and their positions.
 fn cut(length: usize, side_max: usize, block: usize, margin: usize) -> (usize, Vec<Span>) {
     assert!(length > 0 && block > 0, "a sector of some voxels");
     let padded = length.next_multiple_of(block);
     let overlap = (2 * margin).next_multiple_of(block);
-    // Less would not go on from tile to tile.
+    // A smaller tile would be nothing but overlap.
     let side_max = (side_max / block * block).max(overlap + block);
     if padded <= side_max {
         return (padded, vec![Span { start: 0, from: 0, to: length }]);
     }
-    // As many as needed, then as short as that many can be: no tile is mostly overlap.
+    // As few as possible, then as short as that number allows: no tile is mostly overlap.
     let count = (padded - overlap).div_ceil(side_max - overlap);
     let side = (padded + (count - 1) * overlap).div_ceil(count).next_multiple_of(block);
     let start = |tile: usize| (tile * (side - overlap)).min(padded - side);
-    // The middle of what two tiles share.
+    // The middle of the overlap of two tiles.
     let seam = |tile: usize| (start(tile) + side + start(tile + 1)) / 2;
     let span = |tile: usize| Span {
         start: start(tile),

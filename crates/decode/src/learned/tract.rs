@@ -1,8 +1,8 @@
-//! The engine that may be built in for networks of float32: tract, which is pure Rust. It costs
-//! three quarters of a build, so it is the feature `tract`, off unless asked for.
+//! The optional built-in engine for float32 networks: tract, which is pure Rust. It takes three
+//! quarters of a build, so the feature `tract` is off by default.
 //!
-//! tract plans for one size of images, so plans are kept by size. They belong to the model: all
-//! decoders of a model share them. Images go one by one; more at once cost it twice as much each.
+//! tract plans for a fixed image size, so plans are cached by size. The cache belongs to the model:
+//! all its decoders share it. Images are passed one by one; batches cost twice as much per image.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,8 +17,8 @@ use super::model::Model;
 use super::tile::Tile;
 use crate::DecodeError;
 
-/// Plans of a model that are kept: tiles of a sector have one size, and there are few kinds of
-/// sectors. A plan holds a copy of the weights.
+/// Cached plans of a model: tiles of a sector have one size, and there are few kinds of sectors. A
+/// plan holds a copy of the weights.
 const PLANS_MAX: usize = 8;
 
 const NAME: &str = "tract";
@@ -35,7 +35,7 @@ impl fmt::Debug for Plans {
 }
 
 impl Plans {
-    /// The plan for a size. Others wait while one is made: they want the same one.
+    /// Returns the plan for a size. Others wait while one is made, since they need the same one.
     fn get(&self, model: &Model, shape: [usize; 4]) -> TractResult<Arc<TypedRunnableModel>> {
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = plans.get(&shape) {

@@ -1,29 +1,29 @@
-//! Taps for every fraction of a pixel, as bytes.
+//! Taps for every fraction of a pixel, quantized to bytes.
 //!
-//! A part's taps of one fraction are whole steps of their largest over 127. What that leaves out
-//! is some thousandth of an estimate's own scatter (docs/design/0007).
+//! For each component and fraction, the step of the taps is their maximum over 127. The rounding
+//! error is some thousandth of an estimate's own scatter (docs/design/0007).
 
 use fulgurite_glass::numeric::vectorized;
 
 use super::{FRACTIONS, Taps, WIDE, WINDOW, fraction_weights};
 use crate::flat::{MEAN, STATES, STEPS};
 
-/// Bytes of a row of a wide window.
+/// Bytes in a row of a wide window.
 pub(super) const LINE: usize = WIDE * STATES;
 
-/// Taps of a row of a wide window, pixel by pixel.
+/// Taps in a row of a wide window, pixel by pixel.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Line(pub(super) [i8; LINE]);
 
-/// Taps of a fraction: row by row, first part, second part.
+/// Taps for one fraction: row by row, first component, second component.
 pub(super) type Window = [[Line; 2]; WIDE];
 
 /// All taps.
 #[derive(Clone, Debug)]
 pub(super) struct Bank {
     windows: Vec<Window>,
-    /// By fraction and part: what a step of a sum is, and the estimate of no sum at all.
+    /// By fraction and component: the scale of a sum, and the offset.
     scales: Vec<[[f32; 2]; 2]>,
 }
 
@@ -44,7 +44,7 @@ impl Bank {
                     sum += i32::from(tap);
                 }
                 let constant = taps.weights[part].last().copied().unwrap_or(0.0);
-                // Bytes are greater by their mean than what they stand for.
+                // Bytes are offset by `MEAN`.
                 #[expect(clippy::cast_precision_loss, reason = "below 2^24")]
                 let offset = constant - step / STEPS * f32::from(MEAN) * sum as f32;
                 scale[part] = [step / STEPS, offset];
@@ -55,12 +55,12 @@ impl Bank {
         Self { windows, scales }
     }
 
-    /// The taps of a fraction.
+    /// The taps for a fraction.
     pub(super) fn taps(&self, fraction: usize) -> &Window {
         &self.windows[fraction]
     }
 
-    /// Estimates from sums of products.
+    /// Scales sums of products to estimates.
     pub(super) fn estimates(&self, fraction: usize, sums: &[[i32; 2]], out: &mut [[f32; 2]]) {
         let [first, second] = self.scales[fraction];
         vectorized(
@@ -76,11 +76,11 @@ impl Bank {
     }
 }
 
-/// Taps in steps, by row and byte of a row. What rounding leaves out is made up for by the taps to
-/// the right and below of the same image (Floyd and Steinberg): light is blurred, so that errors
-/// that alternate from pixel to pixel add up to little.
+/// Quantizes taps; yields row, byte in the row, and tap. Rounding errors are diffused to the taps
+/// to the right and below of the same image (Floyd and Steinberg): light is blurred, so errors that
+/// alternate from pixel to pixel nearly cancel.
 fn rounded(mut taps: [[f32; LINE]; WIDE], step: f32) -> impl Iterator<Item = (usize, usize, i8)> {
-    /// Rows down, pixels to the right, and their share.
+    /// Rows down, pixels to the right, and share of the error.
     const SHARES: [(usize, isize, f32); 4] =
         [(0, 1, 7.0 / 16.0), (1, -1, 3.0 / 16.0), (1, 0, 5.0 / 16.0), (1, 1, 1.0 / 16.0)];
     (0..WIDE).flat_map(|y| (0..LINE).map(move |x| (y, x))).map(move |(y, x)| {
@@ -101,7 +101,7 @@ fn rounded(mut taps: [[f32; LINE]; WIDE], step: f32) -> impl Iterator<Item = (us
     })
 }
 
-/// A part's taps moved down and to the right by fractions of a pixel.
+/// Shifts the taps of a component down and to the right by fractions of a pixel.
 fn moved(taps: &Taps, part: usize, [down, right]: [usize; 2]) -> [[f32; LINE]; WIDE] {
     let (vertical, horizontal) = (fraction_weights(down), fraction_weights(right));
     let mut out = [[0.0; LINE]; WIDE];
@@ -119,7 +119,7 @@ fn moved(taps: &Taps, part: usize, [down, right]: [usize; 2]) -> [[f32; LINE]; W
 
 #[cfg(test)]
 mod tests {
-    //! Estimates by bytes against estimates by the taps themselves.
+    //! Estimates with quantized taps against estimates with exact ones.
 
     use fulgurite_units::Seed;
 
@@ -128,8 +128,8 @@ mod tests {
     use crate::linear::kernel::{Kernel, Windows};
     use crate::standard_linear;
 
-    /// On light that is blurred as light is, what bytes leave out is a small part of the scatter
-    /// of estimates, which is 0.15.
+    /// On realistically blurred light the quantization error is a small part of the scatter of
+    /// estimates, which is 0.15.
     #[test]
     fn estimates_are_those_of_the_taps() {
         let linear = standard_linear("nominal").unwrap();

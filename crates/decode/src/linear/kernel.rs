@@ -1,4 +1,4 @@
-//! Sums of products of windows and taps: bytes by signed bytes, exact on every level.
+//! Sums of products of windows and taps: bytes by signed bytes, exact with every instruction set.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -11,24 +11,24 @@ use super::WIDE;
 use super::bank::Window;
 use crate::flat::STATES;
 
-/// Windows that lie a step apart, from the first pixel of the first one on.
+/// Equidistant windows, starting at the first pixel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows<'a> {
     pub(super) pixels: &'a [[u8; STATES]],
-    /// Pixels from row to row.
+    /// Row stride in pixels.
     pub(super) row: usize,
-    /// Pixels from window to window.
+    /// Distance of windows in pixels.
     pub(super) step: usize,
 }
 
 impl Windows<'_> {
-    /// Whether the last of so many ends within the pixels.
+    /// Returns whether `count` windows lie within the pixels.
     fn are_there(&self, count: usize) -> bool {
         count.saturating_sub(1) * self.step + (WIDE - 1) * self.row + WIDE <= self.pixels.len()
     }
 }
 
-/// Code for a level of instructions.
+/// A kernel for one instruction set.
 #[derive(Debug)]
 pub(super) struct Kernel {
     #[cfg_attr(not(test), expect(dead_code, reason = "what a test says that fails"))]
@@ -39,12 +39,12 @@ pub(super) struct Kernel {
 static SCALAR: Kernel = Kernel { name: "scalar", run: plain };
 
 impl Kernel {
-    /// The best of this processor.
+    /// Returns the best kernel for this processor.
     pub(super) fn current() -> &'static Self {
         Self::of(Isa::current())
     }
 
-    /// The best up to a level that this processor has.
+    /// Returns the best kernel up to an instruction set that this processor has.
     fn of(isa: Isa) -> &'static Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -59,10 +59,10 @@ impl Kernel {
         &SCALAR
     }
 
-    /// The sums of as many windows as there are, for both parts.
+    /// Computes the sums of as many windows as `sums` has, for both components.
     ///
     /// # Panics
-    /// When windows end behind the pixels.
+    /// When windows extend beyond the pixels.
     pub(super) fn run(&self, windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
         assert!(windows.are_there(sums.len()), "windows within the images");
         (self.run)(windows, taps, sums);
@@ -84,7 +84,7 @@ fn plain(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
 
 #[cfg(test)]
 mod tests {
-    //! Every level against sums in the widest integers.
+    //! Every instruction set against sums in the widest integers.
 
     use fulgurite_codes::Isa;
     use fulgurite_units::Seed;

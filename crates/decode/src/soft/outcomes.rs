@@ -1,9 +1,10 @@
-//! Fidelity `sector`: what becomes of whole sectors, drawn from what became of drawn ones.
+//! Fidelity `sector`: outcomes of whole sectors, drawn from the outcomes of sectors at fidelity
+//! `soft`.
 //!
 //! For each bin of quality, some sectors are drawn at fidelity `soft` and decoded by the real code:
-//! the share that is lost, and the margins of the others. A sector's quality is drawn as at `soft`,
-//! from its drive, its platter and the read, so that bad sectors keep their company; no bit of it
-//! is looked at.
+//! this gives the share that is lost, and the margins of the others. A sector's quality is drawn as
+//! at `soft`, from its drive, its platter and the read, so that bad sectors stay correlated; none
+//! of its bits is simulated.
 
 use std::sync::Arc;
 
@@ -16,13 +17,13 @@ use super::{SoftChannel, SoftStatistics};
 use crate::voxels::{margin, place_seeds};
 use crate::{DecodeError, SectorFrame};
 
-/// Sectors that are drawn for each bin.
+/// Sectors drawn for each bin.
 const DRAWN: u32 = 512;
 
-/// Margins of a bin that are kept, at evenly spaced ranks.
+/// Margins kept per bin, at evenly spaced ranks.
 const KEPT: usize = 64;
 
-/// What becomes of the sectors of one bin.
+/// The outcomes of the sectors of one bin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Outcomes {
@@ -33,13 +34,13 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Whether a bin's outcomes are what [`measure`] makes.
+    /// Returns whether a bin's outcomes are complete, as [`measure`] computes them.
     pub(super) fn are_whole(&self) -> bool {
         (0.0..=1.0).contains(&self.lost) && (self.lost >= 1.0 || !self.margins.is_empty())
     }
 }
 
-/// Draws sectors of every bin, and decodes them.
+/// Draws and decodes sectors of every bin.
 pub(super) fn measure(
     statistics: &SoftStatistics,
     rate: Rate,
@@ -82,7 +83,7 @@ pub(super) fn measure(
     statistics.bins.iter().map(|bin| of_bin(bin.until)).collect()
 }
 
-/// Reads sectors by drawing what becomes of them.
+/// Reads sectors by drawing their outcomes.
 #[derive(Clone, Debug)]
 pub struct OutcomeReader {
     channel: Arc<SoftChannel>,
@@ -92,7 +93,7 @@ pub struct OutcomeReader {
 }
 
 impl OutcomeReader {
-    /// Reads by these statistics; the seed is the archive's.
+    /// Creates a reader from these statistics; the seed is the archive's.
     ///
     /// # Errors
     /// [`DecodeError::Fit`] when they cannot be drawn from.
@@ -105,8 +106,8 @@ impl OutcomeReader {
         Ok(Self { channel, outcomes: statistics.outcomes.clone().into(), seed, reads_max })
     }
 
-    /// Reads so many neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does.
-    /// `read` tells this reading from all others.
+    /// Reads `count` neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does.
+    /// `read` identifies this read.
     #[must_use]
     pub fn read(&self, at: SectorsAt, count: usize, drive: u32, read: u64) -> Vec<SectorReading> {
         let of_one = |number| {

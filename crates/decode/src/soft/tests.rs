@@ -1,4 +1,5 @@
-//! Tests of drawn probabilities: what was gathered comes out again, for good sectors and bad ones.
+//! Tests of drawn probabilities: the collected statistics are reproduced, for good sectors and bad
+//! ones.
 
 use fulgurite_glass::channel::Channel;
 use fulgurite_glass::{SectorReading, SectorsAt};
@@ -8,13 +9,13 @@ use super::*;
 use crate::voxels::margin;
 use crate::{Scores, SoftReader};
 
-/// Probabilities of a sector whose symbols are wrong at a rate, by the decoder's own account.
+/// Returns probabilities of a sector with this symbol error rate, and calibrated to it.
 fn decoded(medium: Medium, symbols: &[u8], rate: f64, seed: u64) -> SymbolProbabilities {
     let count = medium.symbols();
     let mut stream = Seed::new(seed).stream();
     let mut logarithms = Vec::new();
     for own in symbols {
-        // Twice as many are doubtful as are wrong.
+        // Twice as many symbols are doubtful as are wrong.
         let is_doubtful = stream.unit() < 2.0 * rate;
         let is_wrong = is_doubtful && stream.unit() < 0.5;
         let (first, second) =
@@ -39,12 +40,12 @@ fn drawn_symbols(medium: Medium, count: usize, seed: u64) -> Vec<u8> {
     (0..count).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
 }
 
-/// Statistics of 64 sectors whose errors go from 0.1 % to 6.4 %, and their mean scores.
+/// Returns statistics of 64 sectors with error rates from 0.1 % to 6.4 %, and their scores.
 fn statistics(medium: Medium, shares: Shares) -> (SoftStatistics, Scores) {
     statistics_in_steps(medium, shares, 0.001)
 }
 
-/// The same of sectors whose errors are multiples of a step.
+/// Returns the same for sectors whose error rates are multiples of a step.
 fn statistics_in_steps(medium: Medium, shares: Shares, step: f64) -> (SoftStatistics, Scores) {
     let shape = SectorShape::new(64, 64).unwrap();
     let mut fit = SoftFit::new(medium);
@@ -106,7 +107,7 @@ fn what_is_drawn_is_what_was_gathered() {
     }
 }
 
-/// Soft bits are those of the true label, and wrong where the symbol is.
+/// Soft bits match the true label, and are wrong where the symbol is.
 #[test]
 fn soft_bits_belong_to_the_symbol() {
     let medium = Channel::nominal().medium;
@@ -124,7 +125,7 @@ fn soft_bits_belong_to_the_symbol() {
     assert!((rate / drawn.symbol_error_rate - 1.0).abs() < 0.05, "{rate} {drawn:?}");
 }
 
-/// Sectors of one drive are alike as far as the shares say.
+/// The quality of one drive's sectors is correlated as the shares say.
 #[test]
 fn quality_is_uniform_and_shared_by_drives() {
     let medium = Channel::nominal().medium;
@@ -147,8 +148,8 @@ fn quality_is_uniform_and_shared_by_drives() {
     assert!((0.35..0.65).contains(&ratio), "half of the spread is left within a drive: {ratio}");
 }
 
-/// Whole sectors are lost as often as those that are decoded, on the same platters, and the others
-/// have their margins.
+/// Drawn outcomes are lost as often as decoded sectors, on the same platters, and the others have
+/// the same margins.
 #[test]
 fn outcomes_are_those_of_decoded_sectors() {
     let medium = Channel::nominal().medium;
@@ -185,7 +186,7 @@ fn outcomes_are_those_of_decoded_sectors() {
     assert!(f64::from(differ) < 0.05 * f64::from(sectors), "{differ} are read by one only");
     let mean = |which: usize| f64::from(margins[which]) / f64::from(sectors - lost[which]);
     assert!((mean(0) - mean(1)).abs() < 1.5, "margins {} and {}", mean(0), mean(1));
-    // Images that are taken again are other images.
+    // Each retry takes different images.
     let again = OutcomeReader::new(&statistics, seed, 3).unwrap();
     let is_lost = |reader: &OutcomeReader, number: u32| {
         reader.read(at(number), 1, 0, number.into())[0] == SectorReading::Lost

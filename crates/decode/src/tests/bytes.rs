@@ -1,4 +1,4 @@
-//! What is computed in bytes, against the same in real numbers.
+//! Computations in bytes, against the same in real numbers.
 
 use fulgurite_codes::symbols::{Demapper, Method};
 use fulgurite_glass::channel::{Channel, SectorImages};
@@ -7,7 +7,7 @@ use super::{sector, shape};
 use crate::frame::{SOFT_SCALE, alphabet};
 use crate::{Decoder, Flat, Matched, standard_linear};
 
-/// Flat images are the light by its mean, in steps that are told, and cut where they end.
+/// Flat images are the light over its mean, in the documented steps, and clipped at their ends.
 #[test]
 fn flat_images_are_light_by_its_mean() {
     let side = 96;
@@ -21,7 +21,7 @@ fn flat_images_are_light_by_its_mean() {
         let flat = Flat::new(&images, 3);
         assert!(flat.at(0, [20, 20]).abs() < 1e-6);
         for (at, value) in spots {
-            // A single pixel moves the mean by some thousandths.
+            // A single pixel changes the mean by some thousandths.
             let exact = (f32::from(value) / 100.0 - 1.0).clamp(-0.8, 127.0 / 160.0);
             let found = flat.at(0, [isize::try_from(at).unwrap(), 7]);
             assert!((found - exact).abs() < 0.01, "{count} images: {value} is {found}");
@@ -30,7 +30,7 @@ fn flat_images_are_light_by_its_mean() {
     }
 }
 
-/// Soft bits are those of the probabilities, but where one number rounds to either side.
+/// Soft bits match the probabilities, up to rounding.
 #[test]
 fn soft_bits_are_those_of_the_probabilities() {
     for preset in ["nominal", "phase"] {

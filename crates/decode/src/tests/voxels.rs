@@ -1,4 +1,4 @@
-//! Tests of sectors through voxels and images: bytes come back, or the sector is lost.
+//! Tests of sectors through voxels and images: the bytes come back, or the sector is lost.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn is_read(outcome: &SectorOutcome) -> bool {
     matches!(outcome.reading, SectorReading::Read { .. })
 }
 
-/// Sums to one, and is sure of every symbol.
+/// Returns probabilities that are certain of every symbol.
 fn sure(symbols: &[u8], count: u8) -> SymbolProbabilities {
     let of = |own: &u8| (0..count).map(|symbol| if symbol == *own { 0.0 } else { -9.0 }).collect();
     SymbolProbabilities::normalized(
@@ -62,7 +62,7 @@ fn sure(symbols: &[u8], count: u8) -> SymbolProbabilities {
     )
 }
 
-/// Frames of any size bring bytes back from their own symbols, and nothing from others.
+/// Frames of any size return the bytes of their own symbols, and nothing from others.
 #[test]
 fn frames_bring_bytes_back() {
     for preset in ["nominal", "phase"] {
@@ -88,7 +88,7 @@ fn frames_bring_bytes_back() {
     }
 }
 
-/// A track through voxels and images is the track that was written, and reads differ.
+/// A track through voxels and images is the one that was written, and reads differ in noise.
 #[test]
 fn sectors_come_back_through_images() {
     let mut reader = reader(medium(Damage::default()));
@@ -111,7 +111,7 @@ fn empty_sectors_come_back() {
     assert_eq!(images, vec![0; 4 * BYTES]);
 }
 
-/// Sectors are read alike, whichever part of a track a worker is given.
+/// Sectors are read the same, whichever part of a track a worker gets.
 #[test]
 fn parts_of_a_track_are_read_as_the_whole() {
     let mut reader = reader(medium(Damage::default()));
@@ -124,7 +124,7 @@ fn parts_of_a_track_are_read_as_the_whole() {
     assert_eq!(whole, parts);
 }
 
-/// What is lost is said to be lost; nothing wrong is ever handed out.
+/// Lost sectors are reported as lost; wrong bytes are never returned.
 #[test]
 fn damage_loses_sectors_and_never_gives_wrong_bytes() {
     let all = Disc { row: 20.0, column: 20.0, radius: 200.0 };
@@ -139,7 +139,7 @@ fn damage_loses_sectors_and_never_gives_wrong_bytes() {
         ..Damage::default()
     };
     let none = ReadFaults::default;
-    // What is damaged, and whether sectors 0, 1, 2 are read all the same.
+    // What is damaged, and whether sectors 0, 1, 2 can still be read.
     let cases = [
         ("nothing", Damage::default(), [true; 3]),
         (
@@ -190,7 +190,7 @@ fn damage_loses_sectors_and_never_gives_wrong_bytes() {
     }
 }
 
-/// A decoder that knows nothing, to be replaced by the next of the ladder.
+/// A decoder that decodes nothing, so that the ladder goes on to the next.
 struct Blind;
 
 impl Decoder for Blind {
@@ -207,7 +207,7 @@ impl Decoder for Blind {
     }
 }
 
-/// Decoders are tried in turn; images are taken anew, up to the limit, when none could read.
+/// Decoders are tried in turn; when all fail, new images are taken, up to the limit.
 #[test]
 fn reading_climbs_the_ladder() {
     let linear = standard_linear("easy").unwrap();
@@ -221,7 +221,7 @@ fn reading_climbs_the_ladder() {
     assert_eq!((outcomes[0].reading, outcomes[0].reads), (SectorReading::Lost, 2));
 }
 
-/// Two reads say more than one: what is too dim once is bright enough twice.
+/// Two reads carry more information than one: images that are too dim alone suffice together.
 #[test]
 fn averaging_reads_what_one_image_could_not() {
     let mut dim = medium(Damage::default());
@@ -241,8 +241,8 @@ fn averaging_reads_what_one_image_could_not() {
     assert!(once >= 6 && often * 2 <= once, "{once} lost with one read, {often} with six");
 }
 
-/// A decoder beside a better one takes nothing from it: sector by sector, whatever it alone reads
-/// from several images is read, in either order.
+/// Adding a worse decoder costs nothing: every sector that the better one alone reads from several
+/// images is read, in either order.
 #[test]
 fn a_worse_decoder_costs_no_sector() {
     let mut dim = VoxelMedium { reads_max: 4, ..medium(Damage::default()) };
@@ -263,8 +263,7 @@ fn a_worse_decoder_costs_no_sector() {
     }
 }
 
-/// With new images the decoder that left fewer code words is asked first: the other one is not
-/// needed any more.
+/// With new images the decoder that left fewer codewords is tried first, which saves the other one.
 #[test]
 fn the_decoder_that_left_less_goes_first() {
     let mut dim = VoxelMedium { reads_max: 2, ..medium(Damage::default()) };
@@ -278,12 +277,12 @@ fn the_decoder_that_left_less_goes_first() {
     let outcomes = reader.read(at, &mut images, 0..6, 0, 1).unwrap();
     let second = |outcome: &&SectorOutcome| is_read(outcome) && outcome.reads == 2;
     let decodes: Vec<u8> = outcomes.iter().filter(second).map(|found| found.decodes).collect();
-    // Two of the first images, one of the second.
+    // Two for the first images, one for the second.
     assert!(decodes.contains(&3), "{outcomes:?}");
 }
 
-/// Channels that the shipped network was trained on, and others: write memory is not what it was,
-/// voxels are closer. Each with the linear decoder that is its own.
+/// Channels that the shipped network was trained on, and others, with different write memory or
+/// closer voxels. Each has its own linear decoder.
 #[cfg(feature = "learned")]
 fn channels() -> [(&'static str, Channel, &'static str); 5] {
     let preset = |name: &str| Channel::preset(name).unwrap();
@@ -302,8 +301,8 @@ fn channels() -> [(&'static str, Channel, &'static str); 5] {
     ]
 }
 
-/// The network beside the linear decoder loses no sector that the linear one alone reads, on any
-/// channel, in light that is enough and in light that is not: it is held sector by sector, for the
+/// The network in addition to the linear decoder loses no sector that the linear one alone reads,
+/// on any channel, in enough light and in too little. They are compared sector by sector, with the
 /// same glass and the same noise.
 #[cfg(feature = "learned")]
 #[test]

@@ -1,22 +1,22 @@
-//! `GET /-/events`, `/-/rack-events`, `/-/tomes-events` and `/-/geo-events`: what goes on in the
-//! library, in the rack of cold disks, in the set of tomes and over several sites, as server-sent
-//! events (WHATWG HTML, 9.2).
+//! `GET /-/events`, `/-/rack-events`, `/-/tomes-events` and `/-/geo-events`: live events of the
+//! library, the rack of cold disks, the set of tomes and the namespace over several sites, as
+//! server-sent events (WHATWG HTML, 9.2).
 //!
 //! ```text
-//!   event: scene         all of it at one moment; comes first
+//!   event: scene         a snapshot of everything; comes first
 //!   id: 41               steps until then
 //!   data: {..}           one line of JSON
 //!
-//!   event: step          it was told something, and decided; one for each, without a gap
+//!   event: step          one input and the decisions on it; without gaps
 //!   event: ...           of the archive `restore_failed`, of the rack `unmended`
 //!   event: end           why nothing more comes
-//!   :                    nothing happened for a while
+//!   :                    keep-alive after some silence
 //! ```
 //!
-//! Nobody is waited for: whoever reads too slowly misses nothing in silence, but is let go with an
-//! `end` that says so, and begins anew with another scene. Of tomes it is told how much it missed,
-//! and the next scene in the same answer; of sites what two looks
-//! a second apart tell apart.
+//! Slow subscribers apply no back-pressure. One that falls behind gets an `end` event that says so,
+//! and starts over with a new snapshot. Subscribers to tomes instead get the number of missed
+//! events and the next snapshot in the same response. Events of sites are the differences between
+//! two polls a second apart.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -34,19 +34,19 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::limits::EVENTS_SILENCE_MAX;
 
-/// What somebody watches.
+/// A source of events for one subscriber.
 pub(super) trait Watch: Send + 'static {
-    /// The next event, and whether it is the last; none when there are no more. What is not waited
-    /// for to the end is not lost.
+    /// Returns the next event and whether it is the last; `None` when there are no more.
+    /// Cancel-safe: dropping the future loses no event.
     fn next(&mut self) -> impl Future<Output = Option<(Bytes, bool)>> + Send;
 }
 
-/// The events of one client.
+/// The event stream of one client.
 #[derive(Debug)]
 pub(super) struct Events<W> {
     watch: W,
     stopping: watch::Receiver<bool>,
-    /// Held as long as the client is there.
+    /// Held for as long as the client is connected.
     _slot: OwnedSemaphorePermit,
     is_over: bool,
 }
@@ -60,7 +60,7 @@ impl<W: Watch> Events<W> {
         Self { watch, stopping, _slot: slot, is_over: false }
     }
 
-    /// The answer, which ends when the events do.
+    /// Returns the response, which ends when the events do.
     pub(super) fn response(self) -> Response<Body> {
         let events = futures::stream::unfold(self, |mut this| async move {
             let text = this.next().await?;
@@ -73,19 +73,19 @@ impl<W: Watch> Events<W> {
         response
     }
 
-    /// The text of the next event.
+    /// Returns the text of the next event.
     async fn next(&mut self) -> Option<Bytes> {
         if self.is_over {
             return None;
         }
         let (text, is_last) = tokio::select! {
             biased;
-            // A sender that is gone stops as well.
+            // A dropped sender counts as a stop, too.
             _ = self.stopping.wait_for(|is_stopping| *is_stopping) => {
                 (event("end", None, &WatchEnd::Stopped), true)
             }
             next = self.watch.next() => next?,
-            // A client that is gone is found out when it is written to.
+            // The write detects a client that is gone.
             () = tokio::time::sleep(EVENTS_SILENCE_MAX) => {
                 return Some(Bytes::from_static(b":\n\n"));
             }
@@ -95,7 +95,7 @@ impl<W: Watch> Events<W> {
     }
 }
 
-/// The library, and with it the restores that are given up.
+/// The events of the library, and the restores that are given up.
 #[derive(Debug)]
 pub(super) struct ArchiveWatch {
     library: LibraryWatch,
@@ -126,7 +126,7 @@ impl Watch for ArchiveWatch {
     }
 }
 
-/// JSON has no line breaks, so that all of it is one line.
+/// Formats one event. JSON has no line breaks, so all of it is one `data:` line.
 pub(super) fn event(name: &str, id: Option<u64>, value: &impl Serialize) -> Bytes {
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
     Bytes::from(format!("event: {name}\n{id}data: {}\n\n", json!(value)))

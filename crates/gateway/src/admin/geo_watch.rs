@@ -1,4 +1,4 @@
-//! A namespace over several sites as one client watches it.
+//! The events of a namespace over several sites for one subscriber.
 
 use bytes::Bytes;
 use fulgurite_geo_store::{GeoWatch, Seen};

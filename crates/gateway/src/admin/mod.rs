@@ -19,8 +19,9 @@
 //!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
 //! ```
 //!
-//! `docs/admin-openapi.json` describes them in full. Every call is signed for itself, with its time
-//! and a nonce: see `operator`. What was begun is finished even if its caller leaves.
+//! `docs/admin-openapi.json` describes them in full. Every call is signed individually, with its
+//! time and a nonce: see `operator`. Work that has started is finished even if its caller
+//! disconnects.
 
 mod events;
 mod geo_watch;
@@ -73,21 +74,21 @@ use crate::percent::query_value;
 use crate::status::WholeStatus;
 use crate::{ColdTiers, Credentials, GatewayError, Limits, Result, ServerStatus};
 
-/// Everything under it is the operator's.
+/// Path prefix of the operator's interface.
 pub(crate) const PREFIX: &str = "/-/";
-/// Lines that wait for a slow reader before the work itself waits.
+/// Lines buffered for a slow reader.
 const LINES_WAITING: usize = 16;
 
-/// What serves the operator.
+/// Serves the operator's calls.
 #[derive(Debug)]
 pub(crate) struct Admin {
     archive: Archive,
     cold: ColdTiers,
     credentials: Credentials,
-    /// Another pair of keys that opens the calls.
+    /// A second pair of keys that may sign the calls.
     operator: Option<Credentials>,
     gate: CallGate,
-    /// Where nonces outlive this process.
+    /// Where nonces survive a restart.
     nonces: Option<Arc<Mutex<NonceFile>>>,
     calls: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
@@ -127,7 +128,7 @@ impl Admin {
         })
     }
 
-    /// Lets a call in if it is the operator's, and serves it.
+    /// Checks that a call comes from the operator, and serves it.
     pub(crate) async fn answer(
         &self,
         parts: &Parts,
@@ -152,7 +153,7 @@ impl Admin {
         }
     }
 
-    /// Keeps what a start must not forget, before the call is carried out.
+    /// Stores the nonce that must survive a restart, before the call is carried out.
     async fn keep(&self, early: Early) -> Result<(), CallFault> {
         let Some(nonces) = self.nonces.clone() else { return Ok(()) };
         let keep = move || {
@@ -250,7 +251,7 @@ impl Admin {
         })
     }
 
-    /// What is counted of the namespace over several sites; none of them is asked.
+    /// Returns the counters of the namespace over several sites. Contacts no site.
     fn geo(&self) -> Response<Body> {
         match &self.cold.geo {
             Some(geo) => reply(StatusCode::OK, &json!(geo.snapshot())),
@@ -307,7 +308,7 @@ impl Admin {
         }
     }
 
-    /// The place of one more who watches, if there is one.
+    /// Takes a slot for one more subscriber, if one is free.
     fn watcher(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.watchers).try_acquire_owned().ok()
     }
@@ -346,7 +347,7 @@ impl Admin {
         ToldByArchive { archive: self.archive.clone(), progress }
     }
 
-    /// Has `work` done in the background and streams how far it is.
+    /// Runs `work` in the background and streams its progress.
     fn stream<T, E>(
         &self,
         slot: OwnedSemaphorePermit,
@@ -358,7 +359,7 @@ impl Admin {
         E: Into<Failure> + Send + 'static,
     {
         let mut work = Box::pin(work);
-        // What is refused at once has a status that says so.
+        // An immediate error gets an HTTP status of its own.
         let at_once = match work.as_mut().now_or_never() {
             Some(Err(error)) => return error.into().response(),
             Some(Ok(done)) => Some(done),
@@ -383,13 +384,13 @@ impl Admin {
     }
 }
 
-/// What a long call says of itself while it goes on.
+/// Reports the progress of a long call.
 trait Told: Send + Sync + 'static {
-    /// How far it is; nothing when that cannot be said now.
+    /// Returns the progress; `None` when it is not available now.
     fn tell(&self, seconds: f64) -> impl Future<Output = Option<Value>> + Send;
 }
 
-/// The same of a call of the archive.
+/// The progress of a call of the archive.
 struct ToldByArchive {
     archive: Archive,
     progress: Arc<Progress>,
@@ -411,7 +412,7 @@ impl Told for ToldByArchive {
     }
 }
 
-/// The same of a call that counts bytes: those that are done, and of how many.
+/// The progress of a call that counts bytes: bytes done and bytes in total.
 struct ToldInBytes<F>(F);
 
 impl<F> Told for ToldInBytes<F>
@@ -424,7 +425,7 @@ where
     }
 }
 
-/// What a call acts on, by its name in the query, if it names any; an error if that is none.
+/// Parses the query parameter `name`, if it is present; an error if its value does not parse.
 fn parsed<T: FromStr>(query: &str, name: &str) -> Result<Option<T>, ()> {
     query_value(query, name).map(|text| text.parse().map_err(drop)).transpose()
 }
@@ -433,7 +434,7 @@ fn too_many_watch() -> Response<Body> {
     refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "too many watch already")
 }
 
-/// The platter that is asked for, if one is; an error if that is no id.
+/// Returns the requested platter, if the query names one; an error if its value is no platter id.
 fn platter(query: &str) -> Result<Option<PlatterId>, ()> {
     parsed(query, "platter")
 }
@@ -454,7 +455,7 @@ async fn follow<T: Serialize, E: Into<Failure>>(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let last = loop {
         tokio::select! {
-            // The caller is gone: what was begun goes on, what was not need not be.
+            // The caller is gone: work that the archive has started goes on, the rest is dropped.
             () = lines.closed() => return,
             done = &mut work => break match done {
                 Ok(report) => json!({ "report": report }),
@@ -463,12 +464,12 @@ async fn follow<T: Serialize, E: Into<Failure>>(
             _ = ticks.tick() => {
                 let seconds = started.elapsed().as_secs_f64();
                 let Some(progress) = told.tell(seconds).await else { continue };
-                // A full channel means a slow reader: it misses a line, the work goes on.
+                // The channel is full when the reader is slow: it misses a line, the work goes on.
                 let _ = lines.try_send(line(&json!({ "progress": progress })));
             }
         }
     };
-    // The caller may be gone now; what was done stays done.
+    // The caller may be gone by now; the work is done all the same.
     let _ = lines.send(line(&last)).await;
     drop(slot);
 }
@@ -489,7 +490,7 @@ fn answer<T: Serialize>(outcome: Result<T, impl Into<Failure>>) -> Response<Body
     }
 }
 
-/// Why a call was not served. Causes are told too: the operator is trusted with paths and system
+/// Why a call was not served. Includes the causes: the operator is trusted with paths and system
 /// errors.
 #[derive(Debug)]
 struct Failure {
@@ -536,7 +537,7 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Invalid => StatusCode::BAD_REQUEST,
         ErrorKind::Corrupt | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        // The enum may grow; what nobody has thought of is ours.
+        // The enum may grow; an unknown kind is a bug of ours.
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

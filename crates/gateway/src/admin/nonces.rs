@@ -1,15 +1,15 @@
-//! Nonces of calls that were signed ahead of the clock, over the end of a server.
+//! Stores nonces of calls that were signed ahead of the clock, so that they survive a restart.
 //!
-//! A start forgets nonces and refuses what was signed before it. A call that was signed ahead of
-//! the clock may be later than the next start: before it is carried out its nonce is in a file,
-//! which that start reads. Other calls cost nothing.
+//! A restart forgets nonces and refuses calls that were signed before it. A call that was signed
+//! ahead of the clock may be dated later than the next start: its nonce is written to a file before
+//! the call is carried out, and that start reads the file. Other calls cost nothing.
 //!
 //! ```text
 //!   1790000200000 abababababababababababababababab      a line each: time, nonce
 //! ```
 //!
-//! There is no file before there is such a call. A line that was cut off is none: its call was not
-//! carried out.
+//! The file is created by the first such call. A torn line is ignored: its call was not carried
+//! out.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -19,22 +19,23 @@ use std::path::{Path, PathBuf};
 use super::operator::Early;
 use crate::limits::{ADMIN_NONCES_MAX, ADMIN_WINDOW_MS};
 
-/// Bytes of a line: a time of at most 20 digits, a blank, a nonce, its end, and one before it.
+/// Bytes of a line: a time of at most 20 digits, a space, a nonce, its line feed, and one before
+/// it.
 const LINE_BYTES_MAX: u64 = 20 + 1 + 32 + 2;
-/// Bytes that are read of a file.
+/// Most bytes that are read from a file.
 const FILE_BYTES_MAX: u64 = 2 * ADMIN_NONCES_MAX as u64 * LINE_BYTES_MAX;
 
 /// The file of nonces.
 #[derive(Debug)]
 pub(crate) struct NonceFile {
     path: PathBuf,
-    /// Once there is one.
+    /// `None` until the file is created.
     file: Option<File>,
     lines: usize,
 }
 
 impl NonceFile {
-    /// What there is of it, and the calls in it whose time is still good.
+    /// Opens the file; returns the calls in it whose time is still valid.
     pub(crate) fn open(path: &Path, now_ms: u64) -> io::Result<(Self, Vec<Early>)> {
         let mut this = Self { path: path.to_owned(), file: None, lines: 0 };
         let early = this.read(now_ms)?;
@@ -44,7 +45,7 @@ impl NonceFile {
         Ok((this, early))
     }
 
-    /// Keeps that a call was let in; it is on stable storage when this returns.
+    /// Records an admitted call; it is on stable storage when this returns.
     pub(crate) fn keep(&mut self, early: Early, now_ms: u64) -> io::Result<()> {
         if self.file.is_none() || self.lines >= ADMIN_NONCES_MAX {
             let mut all = self.read(now_ms)?;
@@ -54,7 +55,7 @@ impl NonceFile {
         let Some(file) = &mut self.file else { return Ok(()) };
         let kept = file.write_all(line(&early).as_bytes()).and_then(|()| file.sync_data());
         if kept.is_err() {
-            // A sync that failed once says nothing when it is asked again.
+            // After a failed fsync, a second one proves nothing.
             self.file = None;
         }
         self.lines += 1;
@@ -73,7 +74,7 @@ impl NonceFile {
         Ok(text.lines().filter_map(parse).filter(is_good).collect())
     }
 
-    /// Replaces it, whole or not at all.
+    /// Replaces the file atomically.
     fn write(&mut self, all: &[Early]) -> io::Result<()> {
         self.file = None;
         let part = self.path.with_extension("part");
@@ -92,7 +93,7 @@ impl NonceFile {
     }
 }
 
-/// Begins with an end of a line: what was cut off before it spoils nothing.
+/// Formats a line. It begins with a line feed, so a torn line before it does no harm.
 fn line((time, nonce): &Early) -> String {
     format!("\n{time} {}\n", hex::encode(nonce))
 }

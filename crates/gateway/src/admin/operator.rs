@@ -1,4 +1,5 @@
-//! How an operator's call is signed, and how it is judged: one request, once, and soon.
+//! How an operator's call is signed and verified. A signature is good for one request, once, and
+//! for a short time.
 //!
 //! ```text
 //!   Authorization: Fulgurite-HMAC-SHA256 Time=T, Nonce=N, Signature=S
@@ -9,12 +10,11 @@
 //! ```
 //!
 //! `T` is in milliseconds since 1970, `N` is 32 hexadecimal digits that no call had before,
-//! `TARGET` is path and query as sent. Whoever reads a call on its way can neither change it nor
-//! send it again: what it says is under the signature, its nonce is remembered while its time is
-//! good, and a call older than the server itself is refused, because a start forgets the nonces,
-//! but for those of calls that were signed ahead of the clock ([`super::nonces`]).
-//! What the scheme is not: a cipher. The answer can be read, and changed, by whoever sits between;
-//! TLS is for that.
+//! `TARGET` is path and query as sent. An eavesdropper can neither change a call nor replay it: the
+//! signature covers all of it, its nonce is remembered while its time is valid, and a call older
+//! than the server's start is refused, because a restart forgets the nonces, except those of calls
+//! that were signed ahead of the clock ([`super::nonces`]). The scheme encrypts nothing. A man in
+//! the middle can read the response and change it; TLS is for that.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -30,13 +30,13 @@ const CONTEXT: &str = "fulgurite-admin v2";
 /// Sixteen bytes that no call had before.
 pub type Nonce = [u8; 16];
 
-/// Time and nonce of a call that was signed ahead of the clock.
+/// Time (milliseconds since 1970) and nonce of a call that was signed ahead of the clock.
 pub(crate) type Early = (u64, Nonce);
 
-/// What is signed of a call, beside its time and nonce.
+/// The signed part of a call, besides its time and nonce.
 #[derive(Clone, Copy, Debug)]
 pub struct OperatorCall<'a> {
-    /// In capitals.
+    /// In upper case.
     pub method: &'a str,
     /// Path and query, as sent.
     pub target: &'a str,
@@ -45,7 +45,7 @@ pub struct OperatorCall<'a> {
 }
 
 impl OperatorCall<'_> {
-    /// The value of `Authorization` for this call.
+    /// Returns the value of `Authorization` for this call.
     #[must_use]
     pub fn authorization(&self, keys: &Credentials, time_ms: u64, nonce: &Nonce) -> String {
         let tag = hmac::sign(&key(keys), self.text(time_ms, nonce).as_bytes());
@@ -69,7 +69,7 @@ fn key(keys: &Credentials) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, message.as_bytes()).as_ref())
 }
 
-/// Why a call is not let in.
+/// Why a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallFault {
     #[error(
@@ -93,24 +93,24 @@ pub(crate) enum CallFault {
     NotKept,
 }
 
-/// The door to the operator's calls.
+/// Admits operator's calls.
 #[derive(Debug)]
 pub(crate) struct CallGate {
     started_ms: u64,
     seen: Mutex<Seen>,
 }
 
-/// The nonces of calls whose time is still good.
+/// The nonces of calls whose time is still valid.
 #[derive(Debug, Default)]
 struct Seen {
     nonces: BTreeSet<Nonce>,
-    /// The same, by when they may be forgotten.
+    /// The same nonces, ordered by the time when they may be forgotten.
     by_expiry: BTreeSet<(u64, Nonce)>,
 }
 
 impl CallGate {
-    /// The gate of a server that was started then; one before it let in `early` calls, whose time
-    /// is ahead of that.
+    /// Creates the gate of a server that started at `started_ms`. An earlier process admitted the
+    /// calls of `early`, whose time is ahead of that.
     pub(crate) fn new(started_ms: u64, early: &[Early]) -> Self {
         let mut seen = Seen::default();
         for &(time_ms, nonce) in early {
@@ -121,8 +121,8 @@ impl CallGate {
         Self { started_ms, seen: Mutex::new(seen) }
     }
 
-    /// Lets a call in, once. Says what has to be kept before it is carried out: the next start may
-    /// be earlier than the call.
+    /// Admits a call, once. Returns what must be stored before the call is carried out, as the next
+    /// start may be dated earlier than the call.
     pub(crate) fn admit(
         &self,
         keys: &Credentials,
@@ -140,7 +140,7 @@ impl CallGate {
         if claim.time_ms < self.started_ms {
             return Err(CallFault::BeforeStart);
         }
-        // A poisoned lock is a bug of ours; nobody gets in through it.
+        // A poisoned lock is a bug of ours: fail closed.
         let mut seen = self.seen.lock().map_err(|_| CallFault::TooMany)?;
         seen.remember(claim.nonce, claim.time_ms + ADMIN_WINDOW_MS, now_ms)?;
         Ok((claim.time_ms > now_ms).then_some((claim.time_ms, claim.nonce)))
@@ -148,7 +148,7 @@ impl CallGate {
 }
 
 impl Seen {
-    /// Remembers a nonce until `expiry`. One that may not be forgotten yet never makes room.
+    /// Remembers a nonce until `expiry`. Unexpired nonces are never evicted.
     fn remember(&mut self, nonce: Nonce, expiry: u64, now_ms: u64) -> Result<(), CallFault> {
         while let Some(&(old, forgotten)) = self.by_expiry.first() {
             if old >= now_ms {
@@ -170,7 +170,7 @@ impl Seen {
     }
 }
 
-/// What a header says.
+/// The parsed header.
 struct Claim {
     time_ms: u64,
     nonce: Nonce,
@@ -190,7 +190,7 @@ impl Claim {
     }
 }
 
-/// Whether a header has the form of the scheme, whatever it is worth.
+/// Returns whether a header is well-formed; does not verify it.
 pub(crate) fn reads_authorization(text: &str) -> bool {
     Claim::parse(text).is_some()
 }

@@ -1,6 +1,6 @@
 //! The operator's calls of the rack of cold disks.
 //!
-//! What shows it touches no disk; what wakes disks is a POST.
+//! Calls that show state touch no disk; calls that spin up disks are POSTs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The rack as one client watches it: a queue that the rack's driver fills and waits for nobody.
+//! The events of the rack for one subscriber: a bounded queue that the rack's driver fills without
+//! blocking.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use super::events::{Watch, event};
 use crate::limits::RACK_EVENTS_WAITING;
 
-/// A client's end of its queue.
+/// The receiving end of a subscriber's queue.
 #[derive(Debug)]
 pub(super) struct RackWatch {
     events: Receiver<Bytes>,
@@ -21,7 +22,7 @@ pub(super) struct RackWatch {
 }
 
 impl RackWatch {
-    /// Watches from now on.
+    /// Subscribes to events from now on.
     ///
     /// # Errors
     /// When the rack is stopping.
@@ -33,7 +34,7 @@ impl RackWatch {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
             Err(TrySendError::Full(_)) => {
-                // Before the sender goes, by which the reader learns of its end.
+                // Set before the sender is dropped, because the drop ends the reader's stream.
                 late.store(true, Ordering::SeqCst);
                 false
             }

@@ -1,4 +1,4 @@
-//! Which calls there are. `docs/admin-openapi.json` describes the same ones, and is tested to.
+//! The table of calls. `docs/admin-openapi.json` describes the same ones; a test compares them.
 
 use http::Method;
 
@@ -46,16 +46,16 @@ pub(super) enum RackCall {
     Events,
 }
 
-/// Where the library is watched.
+/// Events of the library.
 pub(crate) const EVENTS: &str = "/-/events";
-/// Where the rack is.
+/// Events of the rack.
 pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
-/// Where the set of tomes is.
+/// Events of the set of tomes.
 pub(crate) const TOMES_EVENTS: &str = "/-/tomes-events";
-/// Where a namespace over several sites is.
+/// Events of a namespace over several sites.
 pub(crate) const GEO_EVENTS: &str = "/-/geo-events";
 
-/// Every call, with the method and the path that mean it.
+/// Every call, with its method and path.
 const ROUTES: [(Method, &str, Call); 27] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
@@ -87,7 +87,7 @@ const ROUTES: [(Method, &str, Call); 27] = [
 ];
 
 impl Call {
-    /// The call that a method and a path mean, if they mean one.
+    /// Returns the call for a method and a path, if there is one.
     pub(super) fn of(method: &Method, path: &str) -> Option<Self> {
         let meant = |(m, p, _): &&(Method, &str, Self)| m == method && *p == path;
         ROUTES.iter().find(meant).map(|&(_, _, call)| call)

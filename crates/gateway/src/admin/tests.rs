@@ -1,4 +1,4 @@
-//! How errors of the archive are told.
+//! How errors of the archive are reported.
 
 use super::*;
 

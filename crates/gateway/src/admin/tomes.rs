@@ -1,6 +1,6 @@
 //! The operator's calls of the set of tomes.
 //!
-//! What shows it touches no disk; what wakes disks is a POST, and so is what takes long.
+//! Calls that show state touch no disk; calls that spin up disks or take long are POSTs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::events::Events;
 use super::routes::TomesCall;
 use super::{Admin, Failure, ToldInBytes, answer, parsed, refuse, too_many_watch};
 
-/// Whether a call names a tome.
+/// Whether a call takes a tome.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
     None,
@@ -80,7 +80,7 @@ impl Admin {
     }
 }
 
-/// What comes of a call that takes long.
+/// Runs a long call and returns its report.
 async fn done(
     call: TomesCall,
     tome: Option<TomeId>,

@@ -1,4 +1,4 @@
-//! The set of tomes as one client watches it.
+//! The events of the set of tomes for one subscriber.
 
 use bytes::Bytes;
 use fulgurite_tome_store::{Seen, TomesWatch};

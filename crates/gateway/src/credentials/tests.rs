@@ -1,4 +1,4 @@
-//! Keys are checked, and nothing prints the secret.
+//! Keys are validated, and nothing prints the secret.
 
 use super::Credentials;
 

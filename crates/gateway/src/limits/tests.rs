@@ -1,4 +1,4 @@
-//! Connections leave descriptors to the archive's files, whatever the system gives.
+//! Connections leave file descriptors to the archive, whatever the system's limit is.
 
 use super::Limits;
 

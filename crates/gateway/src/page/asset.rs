@@ -1,6 +1,7 @@
-//! Files that are the same for everybody: the page at `/-/`, and the description of the admin API.
+//! Static files: the page at `/-/` and its scripts, and the description of the admin API.
 //!
-//! They are in the program, so that they fit it, and hold nothing of the archive that it serves.
+//! They are compiled in, so that they match the program's version, and hold nothing of the archive
+//! that it serves.
 
 use std::sync::LazyLock;
 
@@ -16,13 +17,13 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use ring::digest;
 use s3s::Body;
 
-/// Scripts, styles and calls are this server's own, none of them in the page's text; the icon is
-/// in it, so that nobody asks for one. Text from the server can never become elements.
+/// Scripts, styles and calls come from this server only, and none are inline; the icon is inline,
+/// which saves a request. Text from the server can never become elements.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// One of the files.
+/// A static file.
 #[derive(Debug)]
 pub(crate) struct Asset {
     path: &'static str,
@@ -58,25 +59,26 @@ impl Asset {
         Self { path, kind, text, tag }
     }
 
-    /// The file that a request asks for. No bucket is called `-`, so a signature takes none away.
+    /// Returns the file that a request asks for. No bucket is called `-`, so a signature does not
+    /// matter.
     pub(crate) fn of(parts: &Parts) -> Option<&'static Self> {
         let is_plain = (parts.method == Method::GET || parts.method == Method::HEAD)
             && parts.uri.query().is_none();
         Self::at(parts.uri.path()).filter(|_| is_plain)
     }
 
-    /// The file at a path.
+    /// Returns the file at a path.
     pub(crate) fn at(path: &str) -> Option<&'static Self> {
         ASSETS.iter().find(|asset| asset.path == path)
     }
 
-    /// All of it.
+    /// The content of the file.
     #[cfg(test)]
     pub(crate) const fn text(&self) -> &'static str {
         self.text
     }
 
-    /// The answer: the file, or that the asker has it already.
+    /// Returns the response: the file, or 304 if the client has it already.
     pub(crate) fn response(&self, parts: &Parts) -> Response<Body> {
         let known = parts.headers.get_all(IF_NONE_MATCH).iter();
         let is_known = known
@@ -88,7 +90,7 @@ impl Asset {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         }
         let headers = response.headers_mut();
-        // Asked for again each time, and sent only when the program is another.
+        // Clients revalidate each time; the file is sent again only when the program has changed.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

@@ -1,5 +1,5 @@
-//! The page for a person who opened the address in a browser. Programs get XML there: they sign,
-//! or they do not ask for HTML.
+//! The page for a person who opens the address in a browser. Programs get XML there: they sign
+//! their requests, or they do not ask for HTML.
 
 use http::header::{
     ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY,
@@ -13,7 +13,7 @@ use s3s::Body;
 const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Whether somebody without credentials asks for HTML at the root.
+/// Returns whether a client without credentials asks for HTML at the root.
 pub(crate) fn is_asked_for(parts: &Parts) -> bool {
     let is_html = |value: &HeaderValue| {
         value.to_str().is_ok_and(|text| {
@@ -27,7 +27,7 @@ pub(crate) fn is_asked_for(parts: &Parts) -> bool {
         && parts.headers.get_all(ACCEPT).iter().any(is_html)
 }
 
-/// What this is and where to go. It tells no more than `/version` does.
+/// Returns a page that says what this is and where to go. It reveals no more than `/version` does.
 pub(crate) fn page() -> Response<Body> {
     let text = format!(
         "<!doctype html>\n\

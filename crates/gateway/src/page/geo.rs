@@ -1,5 +1,5 @@
-//! What the metrics say of a namespace over several sites: what this server counted. No site is
-//! asked for it.
+//! Metrics of a namespace over several sites, from the counters of this server. No site is
+//! contacted.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use fulgurite_geo_store::{SiteSnapshot, Snapshot};
 
 use super::metrics::head;
 
-/// What is not well with the sites, without a name of any; nothing when all is well.
+/// Returns what is wrong with the sites, without naming any; `None` when all are healthy.
 pub(super) fn trouble_of_geo(geo: &Snapshot) -> Option<String> {
     let count = |is: fn(&SiteSnapshot) -> bool| geo.sites.iter().filter(|site| is(site)).count();
     let (down, rebuilding) = (count(|site| !site.up), count(|site| site.rebuilding));
@@ -22,7 +22,7 @@ pub(super) fn trouble_of_geo(geo: &Snapshot) -> Option<String> {
     ))
 }
 
-/// The lines of a namespace, for the page that a Prometheus server scrapes.
+/// Returns the metrics of a namespace in the Prometheus text format.
 pub(super) fn geo_page(geo: &Snapshot) -> String {
     let mut page = String::new();
     // Writing to a string cannot fail.
@@ -55,7 +55,7 @@ fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
     Ok(())
 }
 
-/// What is one number of a namespace: its name, kind, what it is, and the number.
+/// Returns the metrics without labels: name, kind, help text and value.
 fn figures(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 16] {
     [
         (
@@ -112,7 +112,7 @@ fn figures(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 
     ]
 }
 
-/// A figure of each site.
+/// A metric of each site.
 type Figure = (&'static str, &'static str, &'static str, fn(&SiteSnapshot) -> f64);
 
 const FIGURES: [Figure; 9] = [
@@ -152,7 +152,7 @@ fn write_sites(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
     Ok(())
 }
 
-/// A name as the value of a label: an operator may have written anything.
+/// Escapes a name as the value of a label: an operator may have written anything.
 fn label(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,7 +1,7 @@
-//! Pages for machines that watch this one. They need no signature and tell nothing about objects.
+//! Pages for monitoring systems. They need no signature and reveal nothing about objects.
 //!
 //! Only a plain `GET` without any S3 authorization reaches them, so a bucket may be called
-//! `metrics`: S3 clients sign what they ask.
+//! `metrics`: S3 clients sign their requests.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) enum HealthPage {
 }
 
 impl HealthPage {
-    /// The page that this request asks for.
+    /// Returns the page that this request asks for.
     pub(crate) fn of(parts: &Parts) -> Option<Self> {
         let is_plain = (parts.method == Method::GET || parts.method == Method::HEAD)
             && parts.uri.query().is_none()
@@ -44,7 +44,7 @@ impl HealthPage {
     }
 }
 
-/// What the pages are made of.
+/// The state that the pages show.
 #[derive(Debug)]
 pub(crate) struct Health {
     archive: Archive,
@@ -63,8 +63,8 @@ impl Health {
         Self { archive, cold, metrics, stopping }
     }
 
-    /// Why requests, or writes, cannot be served now; nothing when they can. Clients have
-    /// shown no signature, so only the kind of a trouble is reported; `admin status` has the rest.
+    /// Returns why requests, or writes, cannot be served now; `None` when they can. Clients have
+    /// shown no signature, so only the kind of a failure is reported; `admin status` has the rest.
     fn unready(&self) -> Option<&'static str> {
         if !self.archive.is_ready() || *self.stopping.borrow() {
             return Some("it starts or stops");
@@ -75,7 +75,7 @@ impl Health {
         self.archive.write_refusal().map(|_| "nothing can be written")
     }
 
-    /// The kinds of what does not go well though requests are served.
+    /// Returns the kinds of failures behind a server that still serves requests.
     async fn degraded(&self) -> Vec<String> {
         let mut degraded = self.archive.degraded_kinds();
         if let Some(rack) = &self.cold.rack {
@@ -106,7 +106,7 @@ impl Health {
         degraded
     }
 
-    /// A page, of a server that has so many requests in progress.
+    /// Returns a page; `in_progress` is the number of requests being served.
     pub(crate) async fn answer(
         &self,
         page: HealthPage,
@@ -154,7 +154,7 @@ impl Health {
     }
 }
 
-/// Requests are served; and what goes on behind them, if not all of it goes well.
+/// Formats the page of a server that serves requests, with one line for each failure behind it.
 fn ready(degraded: &[String]) -> String {
     let mut page = if degraded.is_empty() { "ready\n" } else { "degraded\n" }.to_owned();
     for line in degraded {

@@ -1,4 +1,4 @@
-//! Counters of requests, shown in the Prometheus text format. One lock, held for a few additions.
+//! Counters of requests, in the Prometheus text format. One lock, held for a few additions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::ServerStatus;
 /// Upper bounds of the latency histogram, in milliseconds.
 const BOUNDS_MS: [u64; 14] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 15_000, 60_000];
 
-/// What is counted about requests.
+/// The counters of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     counted: Mutex<Counted>,
@@ -28,7 +28,7 @@ struct Counted {
 #[derive(Debug, Default)]
 struct Operation {
     by_status: BTreeMap<u16, u64>,
-    /// Requests no slower than each bound and slower than the one before; the last has no bound.
+    /// Requests up to each bound and slower than the bound before; the last has no bound.
     by_latency: [u64; BOUNDS_MS.len() + 1],
     seconds: f64,
 }
@@ -58,7 +58,8 @@ impl Metrics {
         operation.seconds += finished.duration.as_secs_f64();
     }
 
-    /// The page a Prometheus server scrapes. `archive` is missing when it could not say.
+    /// Returns the page that a Prometheus server scrapes. `archive` is `None` when its status could
+    /// not be read.
     pub(crate) fn page(
         &self,
         in_progress: usize,

@@ -1,6 +1,6 @@
-//! What is answered to anybody: pages for machines that watch this one, and a page for a person.
-//! None of them tells anything about objects. The page at `/-/` gets what
-//! it shows of the archive by admin calls, which it signs with keys that a person gave it.
+//! Unauthenticated pages: some for monitoring systems, and one for a person. None of them reveals
+//! anything about objects. The page at `/-/` gets what it shows of the archive by admin calls,
+//! which it signs with keys that a person entered.
 
 mod asset;
 pub(crate) mod front;

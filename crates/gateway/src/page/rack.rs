@@ -1,5 +1,4 @@
-//! What the metrics say of a rack of cold disks: of each group, from what its driver knows. No disk
-//! is asked.
+//! Metrics of a rack of cold disks, per group, from the state of its driver. No disk is touched.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +7,7 @@ use fulgurite_stacks::{DiskSnapshot, Snapshot};
 
 use super::metrics::head;
 
-/// The lines of a rack, for the page that a Prometheus server scrapes.
+/// Returns the metrics of a rack in the Prometheus text format.
 pub(super) fn rack_page(rack: &Snapshot) -> String {
     let mut page = String::new();
     // Writing to a string cannot fail.

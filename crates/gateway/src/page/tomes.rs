@@ -1,4 +1,4 @@
-//! What the metrics say of a set of tomes: of each, from what its driver knows. No disk is asked.
+//! Metrics of a set of tomes, per tome, from the state of its driver. No disk is touched.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use fulgurite_units::UnixTime;
 
 use super::metrics::head;
 
-/// The lines of a set, for the page that a Prometheus server scrapes.
+/// Returns the metrics of a set of tomes in the Prometheus text format.
 pub(super) fn tomes_page(set: &Snapshot) -> String {
     let mut page = String::new();
     // Writing to a string cannot fail.
@@ -82,7 +82,7 @@ fn write_tomes(page: &mut String, set: &Snapshot) -> std::fmt::Result {
     Ok(())
 }
 
-/// A figure of each tome, where it is known.
+/// A metric of each tome; left out where its value is unknown.
 struct Figure {
     name: &'static str,
     kind: &'static str,

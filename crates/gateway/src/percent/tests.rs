@@ -1,4 +1,4 @@
-//! What is encoded decodes to itself, and broken escapes are refused.
+//! Encoding and decoding round-trip, and broken escapes are refused.
 
 use super::{decode_bytes, decode_query, encode, encode_bytes, query_value};
 

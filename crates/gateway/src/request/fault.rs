@@ -1,4 +1,4 @@
-//! What can be wrong with a request's body, whatever it is meant for.
+//! Faults of a request's body, of whatever operation.
 
 use http::StatusCode;
 
@@ -11,10 +11,10 @@ pub(crate) enum BodyFault {
     /// No bytes came for too long.
     #[error("your socket connection was not read from or written to within the timeout period")]
     TimedOut,
-    /// `x-amz-content-sha256` names another digest.
+    /// The digest differs from `x-amz-content-sha256`.
     #[error("the provided 'x-amz-content-sha256' header does not match what was computed")]
     ContentSha256,
-    /// `Content-MD5` or a checksum names another digest.
+    /// The digest differs from `Content-MD5` or a checksum.
     #[error("the Content-MD5 or checksum you specified did not match what we received")]
     Digest,
     /// A chunk's or the trailer's signature is wrong.
@@ -23,7 +23,8 @@ pub(crate) enum BodyFault {
     /// The framing of an `aws-chunked` body is broken.
     #[error("the aws-chunked encoding of the body is not well-formed")]
     Framing,
-    /// The trailer that `x-amz-trailer` promised did not come.
+    /// The trailer announced by `x-amz-trailer` did not arrive, or one arrived that was not
+    /// announced.
     #[error("the request contained trailing data that was not well-formed or did not conform")]
     Trailer,
 }
@@ -42,7 +43,8 @@ impl BodyFault {
         }
     }
 
-    /// The fault behind an error of a body stream. What is not ours is the connection's.
+    /// Returns the fault behind an error of a body stream. An error that is not ours comes from the
+    /// connection.
     pub(crate) fn of_stream_error(error: &(dyn std::error::Error + 'static)) -> Self {
         error.downcast_ref::<Self>().copied().unwrap_or(Self::Incomplete)
     }

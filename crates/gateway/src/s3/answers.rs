@@ -1,8 +1,8 @@
-//! Answers as S3 clients expect them: ids on each one, error documents with all their parts, and
-//! documents that a parser reads as they are meant.
+//! Completes responses for S3 clients: ids on each one, error documents with all their elements,
+//! and documents that parsers read as intended.
 //!
 //! s3s writes only `Code` and `Message` of an error, ignores a status that an operation sets, and
-//! leaves control characters as they are, so all three are finished here.
+//! leaves control characters as they are, so all three are fixed here.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
@@ -13,21 +13,20 @@ use super::xml::{escape_controls, push_element};
 use crate::percent;
 use crate::request::RequestContext;
 
-/// Header by which the adapter gives an error document one more element, in the form that `detail`
-/// makes. s3s passes no other part of an error on; clients never see the header.
+/// Header by which the adapter adds an element to an error document, in the form that `detail`
+/// makes. s3s passes nothing else of an error on; clients never see the header.
 pub(crate) const DETAIL: HeaderName = HeaderName::from_static("x-fulgurite-detail");
 
-/// The operation whose answers are bytes of clients, whatever type they say these have.
+/// The operation whose response bodies are clients' bytes, whatever content type they have.
 const GET_OBJECT: &str = "GetObject";
 const APPLICATION_XML: &str = "application/xml";
 const END: &str = "</Error>";
 
-/// Extension of a response by which the adapter sets a status that s3s has no way to say.
+/// Extension of a response by which the adapter sets a status that s3s cannot express.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatusOverride(pub(crate) StatusCode);
 
-/// Extension of a response by which the adapter says that the entity tag in its document stands
-/// without quotes, which s3s always writes.
+/// Extension of a response: the entity tag in its document has no quotes, which s3s always writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BareEntityTag;
 
@@ -37,7 +36,7 @@ pub(crate) struct Refusal {
     pub(crate) code: &'static str,
     pub(crate) status: StatusCode,
     pub(crate) message: String,
-    /// Elements of the document beside code and message.
+    /// Elements of the document besides code and message.
     details: Vec<(&'static str, String)>,
 }
 
@@ -52,7 +51,7 @@ impl Refusal {
         self
     }
 
-    /// The answer, still without what `Finisher` adds.
+    /// Converts it to a response, without what `Finisher` adds.
     pub(crate) fn into_response(self) -> Response<Body> {
         let mut response = Response::new(Body::from(self.document()));
         *response.status_mut() = self.status;
@@ -72,19 +71,19 @@ impl Refusal {
     }
 }
 
-/// An element of an error document as a value of the header `DETAIL`.
+/// Encodes an element of an error document as a value of the header `DETAIL`.
 pub(crate) fn detail(name: &str, value: &str) -> HeaderValue {
     let text = format!("{name}={}", percent::encode_bytes(value.as_bytes(), false));
-    // Names of elements and escaped text are ASCII.
+    // Element names and escaped text are ASCII.
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// What an answer must know about its question.
+/// The parts of a request that completing its response needs.
 pub(crate) struct Finisher<'a> {
     pub(crate) context: &'a RequestContext,
     pub(crate) host_id: &'a HeaderValue,
     pub(crate) method: &'a Method,
-    /// Path as it was asked for.
+    /// Path as in the request.
     pub(crate) resource: &'a str,
 }
 
@@ -175,7 +174,8 @@ fn unquote_entity_tag(response: &mut Response<Body>) {
     response.headers_mut().remove(CONTENT_LENGTH);
 }
 
-/// Documents are whole in memory: of bounded size, however many keys they name.
+/// Escapes control characters of a document. Documents are held in memory whole: their size is
+/// bounded, however many keys they name.
 fn escape_document(response: &mut Response<Body>) {
     if response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != APPLICATION_XML) {
         return;
@@ -187,13 +187,13 @@ fn escape_document(response: &mut Response<Body>) {
     }
 }
 
-/// The content of the first element of that name; error documents are flat.
+/// Returns the content of the first element of that name; error documents are flat.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, after) = text.split_once(&format!("<{name}>"))?;
     Some(after.split_once("</")?.0)
 }
 
-/// S3's own words for errors that s3s leaves without any.
+/// Returns S3's message for errors that s3s leaves without any.
 fn default_message(code: &str) -> &'static str {
     match code {
         "SignatureDoesNotMatch" => {

@@ -1,9 +1,9 @@
-//! The framing of `aws-chunked` bodies, taken off while they pass.
+//! Removes the framing of `aws-chunked` bodies as they stream.
 //!
-//! A client may send a 5 GiB body as one chunk (the Go SDK does), so no chunk is ever held: its
-//! bytes go on as they come, and when chunks are signed one by one, a digest runs along and is
-//! compared at the chunk's end. What was passed on is stored under no name until the body's end,
-//! so a wrong signature anywhere still stores nothing.
+//! A client may send a 5 GiB body as one chunk (the Go SDK does), so chunks are never buffered:
+//! their bytes are passed on as they arrive. When chunks are signed one by one, a running digest is
+//! compared at the chunk's end. Bytes that were passed on are not visible under any name before the
+//! body's end, so a wrong signature anywhere still stores nothing.
 //!
 //! ```text
 //!   400000;chunk-signature=..\r\n  DATA  \r\n  ...  0;chunk-signature=..\r\n  trailers
@@ -22,20 +22,20 @@ use crate::request::BodyFault;
 const CRLF: &[u8] = b"\r\n";
 const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
-/// Where in the framing the next byte stands.
+/// The parser's state: where in the framing the next byte is.
 #[derive(Debug)]
 enum Place {
-    /// In the line that introduces a chunk; what came of it so far.
+    /// In a chunk's header line; its bytes so far.
     Line(Vec<u8>),
     /// In a chunk's data.
     Data { left: u64, signature: [u8; 32] },
     /// In the line end after a chunk's data.
     DataEnd { at: usize },
-    /// After the last chunk; what came of the trailer so far.
+    /// After the last chunk; the trailer's bytes so far.
     Trailer(Vec<u8>),
 }
 
-/// Takes the framing off one body.
+/// Removes the framing of one body.
 #[derive(Debug)]
 pub(crate) struct ChunkDecoder {
     signer: Option<ChunkSigner>,
@@ -54,7 +54,8 @@ impl ChunkDecoder {
         Self { signer, is_trailed, announced, place: Place::Line(Vec::new()) }
     }
 
-    /// Takes the next bytes of the body and appends what is data of them, without copying.
+    /// Takes the next bytes of the body and appends the data among them to the output, without
+    /// copying.
     pub(crate) fn push(
         &mut self,
         mut bytes: Bytes,
@@ -100,7 +101,7 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    /// Ends the body; the headers that came after its last chunk.
+    /// Ends the body; returns the trailers.
     pub(crate) fn finish(self) -> Result<HeaderMap, BodyFault> {
         let Place::Trailer(text) = self.place else { return Err(BodyFault::Incomplete) };
         if !self.is_trailed && !text.is_empty() && text != CRLF {
@@ -145,13 +146,13 @@ impl ChunkDecoder {
     }
 }
 
-/// What the line before a chunk says.
+/// The parsed header line of a chunk.
 struct ChunkLine {
     bytes: u64,
     signature: Option<[u8; 32]>,
 }
 
-/// The finished line, once its end has come.
+/// Returns the line once it is complete.
 fn take_line(line: &mut Vec<u8>, bytes: &mut Bytes) -> Result<Option<ChunkLine>, BodyFault> {
     let end = bytes.iter().position(|&b| b == b'\n');
     let part = bytes.split_to(end.map_or(bytes.len(), |at| at + 1));
@@ -182,11 +183,12 @@ fn parse_line(line: &[u8]) -> Option<ChunkLine> {
     Some(ChunkLine { bytes, signature })
 }
 
-/// A trailer that was not announced would be ignored by all below, and one that was and does not
-/// come would leave the body without the checksum that its client believes in.
+/// Checks that exactly the announced trailer arrived. An unannounced one would be ignored by all
+/// layers below, and a missing one would leave the body without the checksum that its client relies
+/// on.
 fn check_announced(trailers: &HeaderMap, announced: Option<&str>) -> Result<(), BodyFault> {
     let has_come = announced.is_none_or(|name| trailers.contains_key(name));
-    // `len` counts each value of a header that came twice.
+    // `len` counts each value of a repeated header.
     if has_come && trailers.len() == usize::from(announced.is_some()) {
         Ok(())
     } else {
@@ -194,7 +196,7 @@ fn check_announced(trailers: &HeaderMap, announced: Option<&str>) -> Result<(), 
     }
 }
 
-/// Lines of `name:value`, ended by line feeds or carriage returns with line feeds.
+/// Parses lines of `name:value`, ended by LF or CRLF.
 fn parse_trailer(text: &[u8]) -> Result<HeaderMap, BodyFault> {
     let mut trailers = HeaderMap::new();
     for line in text.split(|&b| b == b'\n') {

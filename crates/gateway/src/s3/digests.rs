@@ -1,6 +1,6 @@
-//! Digests that the head of a request names: the SHA-256 under the signature, compared while the
-//! body streams, and those of an XML document, compared before anything reads it. Those of object
-//! bodies are the archive's to check.
+//! Digests named in the head of a request: the SHA-256 under the signature, compared while the body
+//! streams, and those of an XML document, compared before it is parsed. Digests of object bodies
+//! are checked by the archive.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,7 +11,7 @@ use ring::digest;
 use super::answers::Refusal;
 use crate::request::BodyFault;
 
-/// What the SHA-256 of a body shall be, and what it is so far.
+/// The expected SHA-256 of a body, and its running digest.
 pub(crate) struct PayloadDigest {
     expected: [u8; 32],
     running: digest::Context,
@@ -32,19 +32,19 @@ impl PayloadDigest {
     }
 }
 
-/// The digests of one XML document, as its request names them.
+/// The digests of one XML document that its request declares.
 #[derive(Debug)]
 pub(super) struct DocumentDigests {
-    /// Base64 that does not decode can match nothing, so it counts as an empty digest.
+    /// Invalid base64 can match nothing, so it counts as an empty digest.
     md5: Option<Vec<u8>>,
     checksum: Option<Checksum>,
-    /// The checksum that comes in a trailer.
+    /// The algorithm of the checksum in the trailer.
     trailer: Option<ChecksumAlgorithm>,
 }
 
 impl DocumentDigests {
-    /// The digests that `headers` and the announced `trailer` name. Where checksums in headers are
-    /// those of an object, as in CompleteMultipartUpload, they are left to the archive.
+    /// Reads the digests in `headers` and the announced `trailer`. Checksums in headers that are
+    /// those of an object, as in CompleteMultipartUpload, are left to the archive.
     pub(super) fn of(
         headers: &HeaderMap,
         trailer: Option<ChecksumAlgorithm>,
@@ -68,7 +68,7 @@ impl DocumentDigests {
         Ok(Self { md5, checksum, trailer })
     }
 
-    /// Whether nothing vouches for the document.
+    /// Returns whether no digest protects the document.
     pub(super) const fn is_empty(&self) -> bool {
         self.md5.is_none() && self.checksum.is_none() && self.trailer.is_none()
     }

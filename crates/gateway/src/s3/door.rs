@@ -1,6 +1,5 @@
-//! A request on its way to S3: judged by its head, its signature verified, its body bound to what
-//! both say of it; a document is read here as a whole. s3s gets what is left, and asks for no
-//! signature.
+//! The way of a request to S3: its head is checked, its signature verified, its body bound to what
+//! both declare; a document is read here whole. s3s gets the rest, without the signature.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use super::{framing, parameters, raw_headers, refuse};
 use crate::request::RequestContext;
 use crate::{Credentials, Result};
 
-/// The way in.
+/// The entry point of S3 requests.
 pub(crate) struct Door {
     service: S3Service,
     hosts: Hosts,
@@ -47,7 +46,7 @@ impl Door {
         Ok(Self { service, hosts, credentials, body_timeout })
     }
 
-    /// Whether the host of a request names a bucket: then its whole path is a key of that.
+    /// Returns whether the host of a request names a bucket: then its whole path is a key in it.
     pub(crate) fn is_of_bucket(&self, parts: &Parts) -> bool {
         self.bucket_of_host(parts).is_some()
     }
@@ -58,7 +57,7 @@ impl Door {
         self.hosts.bucket_of(host?).map(|(_, bucket)| bucket)
     }
 
-    /// Answers a request, still without what `Finisher` adds.
+    /// Answers a request, without what `Finisher` adds.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -73,7 +72,7 @@ impl Door {
         raw_headers::hide(&mut parts);
         parts.extensions.insert(Arc::clone(context));
         let request = Request::from_parts(parts, body);
-        // The log lines of everything below name the request.
+        // All log lines below carry the request id.
         let span = tracing::error_span!("request", id = context.id());
         match self.service.call(request).instrument(span).await {
             Ok(response) => response,
@@ -86,7 +85,7 @@ impl Door {
         }
     }
 
-    /// The body as s3s gets it: a stream, or a whole document in its plain form.
+    /// Returns the body for s3s: a stream, or a whole document in its plain form.
     async fn receive(
         &self,
         parts: &mut Parts,
@@ -94,7 +93,8 @@ impl Door {
         context: &RequestContext,
     ) -> Result<Body, Refusal> {
         let body = self.admit(parts, body, context)?;
-        // Admission refuses what is not signed; until then it is known which operation was meant.
+        // Documents of unsigned requests are not read. s3s resolves the operation, then `Admission`
+        // refuses it.
         let document = Document::of(parts, &self.hosts).filter(|_| context.is_signed());
         let Some(document) = document else { return Ok(Body::http_body(body)) };
         context.set_operation(document.operation());
@@ -104,7 +104,7 @@ impl Door {
         Ok(Body::from(document_bytes))
     }
 
-    /// Judges head and signature, and binds the body to what they say of it.
+    /// Checks head and signature, and binds the body to what they declare.
     fn admit(
         &self,
         parts: &mut Parts,
@@ -129,7 +129,7 @@ impl Door {
     }
 }
 
-/// Binds a body to what its signature says of it.
+/// Binds a body to what its signature declares.
 fn bind(
     payload: Payload,
     headers: &mut HeaderMap,
@@ -158,13 +158,13 @@ fn bind(
     }
 }
 
-/// A body without framing has a length and announces no framing.
+/// Checks that an unframed body has a length and announces no framing.
 fn check_plain(headers: &HeaderMap, body: &InboundBody) -> Result<(), Refusal> {
     check_length(headers, body)?;
     framing::check_unframed(headers, body.size_hint().exact() == Some(0))
 }
 
-/// Bodies whose length nobody knows before their end are not taken: AWS does not either.
+/// Refuses bodies of unknown length, as AWS does.
 fn check_length(headers: &HeaderMap, body: &InboundBody) -> Result<(), Refusal> {
     if headers.contains_key(CONTENT_LENGTH) || body.size_hint().exact().is_some() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What the head of a request says of the framing of its body. The framing is taken off under the
-//! payloads that have it, and announced under no other: what is stored is never framing.
+//! Headers that announce the framing of a body. Framing is removed from the payload types that have
+//! it, and must not be announced for any other: framing is never stored.
 
 use fulgurite_archive::ChecksumAlgorithm;
 use http::header::CONTENT_ENCODING;
@@ -11,7 +11,7 @@ use crate::request::BodyFault;
 pub(super) const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
 const TRAILER: &str = "x-amz-trailer";
 
-/// The checksum that `x-amz-trailer` announces. Nothing else is known that could come there.
+/// Returns the checksum that `x-amz-trailer` announces. Nothing else may be announced.
 pub(super) fn announced_trailer(headers: &HeaderMap) -> Result<Option<ChecksumAlgorithm>, Refusal> {
     let Some(value) = headers.get(TRAILER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -26,10 +26,10 @@ pub(super) fn announced_trailer(headers: &HeaderMap) -> Result<Option<ChecksumAl
     }
 }
 
-/// Refuses what announces framing or a trailer under a payload that has neither.
+/// Refuses headers that announce framing or a trailer when the payload has neither.
 pub(super) fn check_unframed(headers: &HeaderMap, is_empty: bool) -> Result<(), Refusal> {
     let is_announced = headers.contains_key(DECODED_LENGTH);
-    // Without a body, the header is of an object whose body is elsewhere.
+    // Without a body, `Content-Encoding` is metadata of an object whose body is sent elsewhere.
     if is_announced || (names_framing(headers) && !is_empty) {
         let message = "Content-Encoding aws-chunked and x-amz-decoded-content-length need an \
                        x-amz-content-sha256 that begins with STREAMING-: send the body without \
@@ -45,7 +45,7 @@ pub(super) fn check_unframed(headers: &HeaderMap, is_empty: bool) -> Result<(), 
 fn names_framing(headers: &HeaderMap) -> bool {
     let is_framing = |token: &str| token.trim().eq_ignore_ascii_case("aws-chunked");
     let encodings = headers.get_all(CONTENT_ENCODING).iter();
-    // Bytes beyond ASCII are no reason to look past the rest of the header.
+    // Non-ASCII bytes must not hide the rest of the header.
     encodings
         .map(|value| String::from_utf8_lossy(value.as_bytes()))
         .any(|text| text.split(',').any(is_framing))

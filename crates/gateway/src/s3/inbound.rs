@@ -1,6 +1,6 @@
-//! A request's body on its way in: counted, bounded in time, compared with what the signature binds
-//! it to, its framing taken off. Other digests are compared by the archive, or before a document is
-//! read.
+//! The body of a request: counts its bytes, limits its pauses, compares it with the digest under
+//! the signature, and removes its framing. Other digests are compared by the archive, or before a
+//! document is parsed.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -19,7 +19,7 @@ use super::digests::PayloadDigest;
 use crate::request::BodyFault;
 use crate::request::RequestContext;
 
-/// The body s3s reads instead of the connection's own.
+/// The body that s3s reads instead of the connection's own.
 pub(crate) struct InboundBody {
     inner: Option<Incoming>,
     context: Arc<RequestContext>,
@@ -43,7 +43,7 @@ impl InboundBody {
         }
     }
 
-    /// Takes the framing off the body.
+    /// Removes the framing of the body.
     pub(crate) fn with_chunks(mut self, chunks: ChunkDecoder) -> Self {
         self.chunks = Some(chunks);
         self
@@ -58,12 +58,12 @@ impl InboundBody {
     fn fail(&mut self, fault: BodyFault) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
         self.context.set_fault(fault);
         self.ready.clear();
-        // A body that is known to be bad is not worth draining.
+        // A bad body is not worth draining.
         self.inner = None;
         Poll::Ready(Some(Err(fault)))
     }
 
-    /// The next bytes of the connection, or a fault when they are late or never come.
+    /// Polls the next bytes of the connection; a fault when they are late or the connection ends.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         let Some(inner) = self.inner.as_mut() else { return Poll::Ready(None) };
         let frame = match Pin::new(inner).poll_frame(cx) {
@@ -79,7 +79,7 @@ impl InboundBody {
             timer.as_mut().reset(Instant::now() + self.pause);
         }
         Poll::Ready(frame.map(|frame| match frame {
-            // HTTP's own trailers are no part of S3: nothing would compare what they name.
+            // HTTP's own trailers are not part of S3: nothing would check the digests in them.
             Ok(frame) => frame.into_data().map_err(|_| BodyFault::Trailer),
             Err(_) => Err(BodyFault::Incomplete),
         }))
@@ -95,7 +95,8 @@ impl InboundBody {
             None if bytes.is_empty() => {}
             None => self.ready.push_back(bytes),
         }
-        // s3s may stop reading at the declared length: the verdict must come with the last bytes.
+        // s3s may stop reading at the declared length: the result of the checks must come with the
+        // last bytes.
         let at_end = self.inner.as_ref().is_none_or(Body::is_end_stream);
         if at_end { self.finish() } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! The S3 half: what a request says before s3s sees it, S3's operations, and answers in S3's words.
+//! S3: checks on a request before s3s sees it, S3's operations, and the completion of responses.
 //!
 //! ```text
 //!  request -> refuse -> signature -> parameters -> inbound -> documents -> s3s -> adapter

@@ -1,5 +1,5 @@
-//! Integers of queries and headers, and what may be there only once: checked before anything acts
-//! on a request. What is below parses some of them by their first digits.
+//! Validates integers in queries and headers, and rejects repeated parameters and headers, before
+//! anything acts on a request. Layers below would parse some integers by their first digits.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::framing::DECODED_LENGTH;
 use super::signature;
 use crate::limits::PART_NUMBER_MAX;
 
-/// Integers of queries.
+/// Integers in queries.
 const QUERY_INTEGERS: [&str; 5] =
     ["max-keys", "max-parts", "max-uploads", "max-buckets", "part-number-marker"];
-/// Integers of headers that fit what the query's fit.
+/// Integers in headers, with the same bounds as in queries.
 const HEADER_COUNTS: [&str; 2] = ["x-amz-max-parts", "x-amz-part-number-marker"];
-/// Integers of headers that are counts of bytes.
+/// Integers in headers that are byte counts.
 const HEADER_LENGTHS: [&str; 5] = [
     "content-length",
     DECODED_LENGTH,
@@ -24,9 +24,9 @@ const HEADER_LENGTHS: [&str; 5] = [
     "x-amz-if-match-size",
     "x-amz-write-offset-bytes",
 ];
-/// Lists, whose lines add up.
+/// Lists, whose header lines add up.
 const LISTS: [&str; 2] = ["x-amz-object-attributes", "x-amz-optional-object-attributes"];
-/// Headers beside those of S3's namespace that have one value.
+/// Single-valued headers outside S3's namespace.
 const SINGLE: [&str; 11] = [
     "cache-control",
     "content-disposition",
@@ -41,14 +41,14 @@ const SINGLE: [&str; 11] = [
     "range",
 ];
 
-/// Refuses integers that are none, and parameters and headers that are there twice.
+/// Refuses invalid integers, and repeated parameters and headers.
 pub(super) fn check(parts: &Parts) -> Result<(), Refusal> {
     check_query(&signature::pairs(parts.uri.query().unwrap_or_default())?)?;
     check_headers(&parts.headers)
 }
 
-/// An integer as S3 writes it: digits, after a minus if it is negative, and nothing else. There is
-/// one way to write each, so that no two readers can take it for different ones.
+/// Parses an integer as S3 writes it: digits, after a minus if it is negative, and nothing else.
+/// Each integer has one spelling, so that no two parsers disagree.
 pub(super) fn parse_integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_plain = match digits.as_bytes() {

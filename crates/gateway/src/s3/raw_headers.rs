@@ -1,13 +1,13 @@
-//! Headers that s3s would refuse or read otherwise than S3 and RFC 9110 do. They are taken off a
-//! request before s3s parses it, and its operation finds them back as the client wrote them.
+//! Headers that s3s would refuse or read differently than S3 and RFC 9110 do. They are removed from
+//! a request before s3s parses it, and restored for its operation as the client wrote them.
 //!
 //! | header | s3s | S3 |
 //! | --- | --- | --- |
-//! | `Range` | one range, or 400 | what is no single range is ignored |
+//! | `Range` | one range, or 400 | anything but a single range is ignored |
 //! | `If-*` of reads | one tag, one form of date, or 400 | lists of tags; no date, no condition |
 //! | `x-amz-copy-source-if-*` | as above | lists of tags |
 //! | `Expires`, `response-expires` | a date, or 400 | any text |
-//! | `x-amz-copy-source` | `+` stands for itself | `+` is a blank |
+//! | `x-amz-copy-source` | `+` stands for itself | `+` is a space |
 
 use http::header::{
     EXPIRES, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
@@ -18,9 +18,9 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use super::signature::retain_query;
 use crate::percent;
 
-/// Names the object that is copied.
+/// Names the source of a copy.
 const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
-/// Conditions on the object that is copied.
+/// Conditions on the source of a copy.
 pub(super) const COPY_IF_MATCH: HeaderName = HeaderName::from_static("x-amz-copy-source-if-match");
 pub(super) const COPY_IF_NONE_MATCH: HeaderName =
     HeaderName::from_static("x-amz-copy-source-if-none-match");
@@ -29,15 +29,15 @@ pub(super) const COPY_IF_MODIFIED_SINCE: HeaderName =
 pub(super) const COPY_IF_UNMODIFIED_SINCE: HeaderName =
     HeaderName::from_static("x-amz-copy-source-if-unmodified-since");
 
-/// What reads have of these headers.
+/// The hidden headers of reads.
 static OF_READS: [HeaderName; 6] =
     [RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE];
-/// What writes have of them. `If-Match` and `If-None-Match` of a write stay with s3s.
+/// The hidden headers of writes. `If-Match` and `If-None-Match` of a write stay with s3s.
 static OF_WRITES: [HeaderName; 5] =
     [EXPIRES, COPY_IF_MATCH, COPY_IF_NONE_MATCH, COPY_IF_MODIFIED_SINCE, COPY_IF_UNMODIFIED_SINCE];
 const RESPONSE_EXPIRES: &str = "response-expires";
 
-/// The headers of a request that s3s does not see.
+/// The headers of a request that are hidden from s3s.
 #[derive(Clone, Debug, Default)]
 struct RawHeaders(HeaderMap);
 
@@ -45,7 +45,7 @@ struct RawHeaders(HeaderMap);
 #[derive(Clone, Debug)]
 pub(super) struct ResponseExpires(pub(super) String);
 
-/// Takes the headers off a request.
+/// Removes the headers from a request.
 pub(super) fn hide(parts: &mut Parts) {
     let names: &[HeaderName] = match parts.method {
         Method::GET | Method::HEAD => &OF_READS,
@@ -72,14 +72,14 @@ pub(super) fn hide(parts: &mut Parts) {
     }
 }
 
-/// Gives the headers back.
+/// Restores the headers.
 pub(super) fn restore(headers: &mut HeaderMap, extensions: &mut Extensions) {
     if let Some(RawHeaders(raw)) = extensions.remove() {
         headers.extend(raw);
     }
 }
 
-/// A plus sign that means itself is escaped in this header.
+/// Replaces `+` by an escaped space. In this header a literal plus sign comes escaped.
 fn encode_blanks(source: &mut HeaderValue) {
     let escaped = source.to_str().ok().filter(|text| text.contains('+'));
     let escaped = escaped.and_then(|text| HeaderValue::from_str(&text.replace('+', "%20")).ok());

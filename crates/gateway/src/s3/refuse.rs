@@ -1,4 +1,4 @@
-//! Requests that are turned away by their head alone, before anybody looks at their signature.
+//! Refuses requests by their head alone, before their signature is verified.
 
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_TYPE, ORIGIN};
 use http::request::Parts;
@@ -9,7 +9,7 @@ use super::signature::version2;
 use crate::percent::query_value;
 use crate::request::BodyFault;
 
-/// S3's words, and where clients learn it.
+/// S3's message, and the settings that help clients.
 const VERSION_4_PLEASE: &str = "The authorization mechanism you have provided is not supported. \
      Please use AWS4-HMAC-SHA256: with signature_version = s3v4 in the settings of the AWS CLI and \
      boto3, signature_v2 = False in those of s3cmd, v2_auth = false in those of rclone.";
@@ -21,8 +21,8 @@ impl From<BodyFault> for Refusal {
     }
 }
 
-/// Refuses preflights, signatures of version 2 but in the URL of a read, two signatures at once,
-/// and form uploads.
+/// Refuses preflights, version 2 signatures other than in the URL of a read, two signatures at
+/// once, and form uploads.
 pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
     if parts.method == Method::OPTIONS {
         return Err(preflight(&parts.headers));
@@ -48,8 +48,8 @@ pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Browsers ask with OPTIONS, and without a signature, whether a page of another origin may send a
-/// request. No bucket has rules for that, so the answer is the same whether it exists or not.
+/// Answers a CORS preflight: OPTIONS, without a signature. No bucket has CORS rules, so the answer
+/// is the same whether it exists or not.
 fn preflight(headers: &HeaderMap) -> Refusal {
     let bad = |message| Refusal::new("BadRequest", StatusCode::BAD_REQUEST, message);
     if !headers.contains_key(ORIGIN) {
@@ -62,7 +62,7 @@ fn preflight(headers: &HeaderMap) -> Refusal {
     Refusal::new("AccessForbidden", StatusCode::FORBIDDEN, message).with("Method", method)
 }
 
-/// s3s would read the whole form into memory before it asks who sent it.
+/// s3s would read the whole form into memory before it authenticates the sender.
 fn is_form_upload(parts: &Parts) -> bool {
     parts.method == Method::POST
         && header_text(&parts.headers, CONTENT_TYPE.as_str()).is_some_and(|value| {

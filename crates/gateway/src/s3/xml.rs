@@ -1,17 +1,17 @@
-//! XML on its way out: the elements of error documents, and references for control characters.
+//! Writes XML: the elements of error documents, and character references for control characters.
 //!
-//! s3s writes the characters of a name as they are. A parser of XML turns a carriage return into a
-//! line feed, so that a client would ask for another key than the one that was listed, and knows no
-//! other control characters at all. S3 writes each of them as a character reference. XML 1.0 admits
-//! references to tab, line feed and carriage return only: strict parsers refuse the others, and
-//! `encoding-type=url` is the form that they read.
+//! s3s writes the characters of a name unescaped. XML parsers turn a carriage return into a line
+//! feed, so that a client would request another key than the listed one, and reject other control
+//! characters. S3 writes each of them as a character reference. XML 1.0 permits references to tab,
+//! line feed and carriage return only: strict parsers reject the others, and need
+//! `encoding-type=url`.
 
 use std::fmt::Write as _;
 
-/// Bytes looked at in one go: so many are compared by few instructions.
+/// Bytes scanned at a time: few instructions compare this many.
 const STRETCH: usize = 64;
 
-/// Appends an element; what it contains is escaped, but for control characters.
+/// Appends an element; its content is escaped, except for control characters.
 pub(crate) fn push_element(text: &mut String, name: &str, content: &str) {
     text.push('<');
     text.push_str(name);
@@ -30,7 +30,7 @@ pub(crate) fn push_element(text: &mut String, name: &str, content: &str) {
     text.push('>');
 }
 
-/// The document with its control characters as references; `None` when it has none of them.
+/// Replaces control characters in a document by references; `None` when it has none.
 pub(crate) fn escape_controls(document: &[u8]) -> Option<String> {
     if !may_need_references(document) {
         return None;
@@ -42,7 +42,7 @@ pub(crate) fn escape_controls(document: &[u8]) -> Option<String> {
     let mut escaped = String::with_capacity(text.len() + text.len() / 4);
     for c in text.chars() {
         if needs_reference(c) {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(escaped, "&#{};", u32::from(c));
         } else {
             escaped.push(c);
@@ -51,12 +51,12 @@ pub(crate) fn escape_controls(document: &[u8]) -> Option<String> {
     Some(escaped)
 }
 
-/// Whether a parser would read another character, or refuse it.
+/// Returns whether a parser would change or reject the character.
 fn needs_reference(c: char) -> bool {
     matches!(c, '\0'..='\u{1f}' if c != '\t' && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// Whether some byte could be one of such a character.
+/// Returns whether some byte could belong to such a character.
 fn may_need_references(document: &[u8]) -> bool {
     let may = |byte: u8| {
         let is_control = (byte < b' ') & (byte != b'\n') & (byte != b'\t');

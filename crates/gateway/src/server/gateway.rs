@@ -1,7 +1,7 @@
-//! Where a request goes, and what holds for all of them: its id, its slot, its record.
+//! Routes requests, and adds what all of them have: an id, a slot, a record in the metrics.
 //!
 //! ```text
-//!            a bucket's own host   -> as everything else: its paths are keys
+//!            a bucket's own host   -> like everything else: its paths are keys
 //!            /livez, /readyz, ...  -> page::health
 //!            / of a browser        -> page::front
 //!            /-/, /-/openapi.json  -> page::asset
@@ -57,8 +57,8 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// `operator` is another pair of keys for the operator's calls; their nonces are kept in
-    /// `nonces`.
+    /// Creates the gateway. `operator` is a second pair of keys for the operator's calls, whose
+    /// nonces are stored in `nonces`.
     pub(crate) fn new(
         (archive, cold): (&Archive, ColdTiers),
         (credentials, operator): (Credentials, Option<Credentials>),
@@ -79,7 +79,8 @@ impl Gateway {
         )?;
         let health = Health::new(archive.clone(), cold, Arc::clone(&metrics), stopping.subscribe());
         let ids = RequestIds::new();
-        // Names this process to its own operator, who can tell restarts apart; means nothing else.
+        // Identifies this process, so that its operator can tell restarts apart; it has no other
+        // meaning.
         let host_id = HeaderValue::from_str(&BASE64.encode(format!("fulgurite {}", ids.next())))
             .unwrap_or(HeaderValue::from_static("fulgurite"));
         Ok(Self {
@@ -97,8 +98,8 @@ impl Gateway {
         })
     }
 
-    /// From now on `/readyz` says no, so that a balancer sends requests elsewhere, and nobody
-    /// watches the library.
+    /// From now on `/readyz` fails, so that a load balancer sends requests elsewhere, and event
+    /// streams end.
     pub(crate) fn begin_stop(&self) {
         self.stopping.send_replace(true);
     }
@@ -115,7 +116,7 @@ impl Gateway {
         }
     }
 
-    /// The page that is asked for, if it is one of those that need no signature.
+    /// Returns the requested page, if it is one of those that need no signature.
     async fn page(&self, parts: &Parts) -> Option<Response<Body>> {
         if let Some(page) = HealthPage::of(parts) {
             let (in_progress, server) = (self.requests_in_progress(), self.server_status());
@@ -135,7 +136,7 @@ impl Gateway {
     ) -> Response<OutboundBody> {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
-        // The paths of a bucket's own host are its keys, whatever they are called.
+        // The paths of a bucket's own host are its keys, whatever their names.
         let is_of_bucket = self.s3.is_of_bucket(&parts);
         if !is_of_bucket && let Some(page) = self.page(&parts).await {
             return page.map(|body| OutboundBody::new(body, None, None, busy));
@@ -147,7 +148,8 @@ impl Gateway {
         let is_shown = is_shown(&parts.headers);
         let mut slot = None;
         let response = if !is_of_bucket && resource.starts_with(admin::PREFIX) {
-            // These last as long as their client likes: they say nothing about the others' times.
+            // Event streams last as long as the client likes, and would distort the latencies of
+            // other calls.
             let watched =
                 [admin::EVENTS, admin::RACK_EVENTS, admin::TOMES_EVENTS, admin::GEO_EVENTS];
             let is_watched = watched.contains(&resource.as_str());
@@ -160,7 +162,7 @@ impl Gateway {
             let message = "Please reduce your request rate.";
             Refusal::new("SlowDown", StatusCode::SERVICE_UNAVAILABLE, message).into_response()
         };
-        // A client that waits for "100 Continue" has sent nothing yet that could be drained.
+        // A client that waits for "100 Continue" has not yet sent anything that could be drained.
         let is_waiting = expects && context.bytes_in() == 0;
         let is_error = response.status().is_client_error() || response.status().is_server_error();
         if let Some(body) = context.take_unread().filter(|_| is_error && !is_waiting) {
@@ -177,8 +179,9 @@ impl Gateway {
             sandbox(response.headers_mut());
         }
         if is_waiting {
-            // An answer in place of "100 Continue", as to every empty body, confuses botocore: it
-            // takes this status for the next answer's too, unless the connection is a new one.
+            // A response instead of "100 Continue" confuses botocore: it takes this status for the
+            // next response's too, unless that comes over a new connection. Every request with an
+            // empty body gets such a response.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let record = Record {
@@ -192,23 +195,23 @@ impl Gateway {
     }
 }
 
-/// Whether a browser will show the answer as a page or a part of one. Objects have the origin of
-/// the page that is given keys: a document among them must not act for it. Other clients do not say
-/// so.
+/// Returns whether a browser will show the response as a page or a part of one. Objects have the
+/// same origin as the page where users enter keys: a document among them must not act on its
+/// behalf. Clients other than browsers do not send this header.
 fn is_shown(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-dest").is_some_and(|dest| dest != "empty")
 }
 
-/// No script of the document runs, and it has an origin of its own. Browsers refuse to show PDF so;
-/// its scripts have no origin anyway.
+/// Sandboxes a document: its scripts do not run, and it has an origin of its own. Browsers refuse
+/// to show a sandboxed PDF; its scripts have no origin anyway.
 fn sandbox(headers: &mut HeaderMap) {
     if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/pdf") {
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     }
 }
 
-/// Reads what a refused client is still sending, up to a bound, so that it gets to read the answer
-/// instead of a reset connection.
+/// Reads what a refused client is still sending, up to a limit, so that it gets to read the
+/// response instead of a reset connection.
 async fn drain(mut body: Incoming, pause: Duration) {
     let mut left = DRAIN_BYTES_MAX;
     while let Ok(Some(Ok(frame))) = tokio::time::timeout(pause, body.frame()).await {

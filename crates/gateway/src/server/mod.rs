@@ -1,7 +1,6 @@
-//! Sockets: listening, TLS, HTTP/1 connections, and a stop that lets running requests finish.
+//! Sockets: listening, TLS, HTTP/1 connections, and a graceful shutdown.
 //!
-//! What a request means is `s3`'s, `admin`'s and `page`'s business; this module only carries bytes
-//! and bounds time.
+//! `s3`, `admin` and `page` interpret requests; this module only carries bytes and bounds time.
 
 mod gateway;
 mod outbound;
@@ -37,13 +36,13 @@ use crate::{Credentials, GatewayError, Limits, Result};
 /// Where TLS keys come from.
 #[derive(Clone, Debug)]
 pub enum TlsConfig {
-    /// A self-signed certificate, made on first use, kept in `directory` as `cert.pem` and
-    /// `key.pem` (mode 0600), and renewed before it expires. It names localhost, the
+    /// A self-signed certificate, generated on first use, stored in `directory` as `cert.pem` and
+    /// `key.pem` (mode 0600), and renewed before it expires. It is valid for localhost, the
     /// loopback addresses, the listen address and `names`.
     Auto {
-        /// Where certificate and key are kept; created when missing.
+        /// Directory of certificate and key; created when missing.
         directory: PathBuf,
-        /// Further host names or addresses the certificate shall name.
+        /// Further host names or addresses of the certificate.
         names: Vec<String>,
     },
     /// The operator's own PEM files.
@@ -55,7 +54,7 @@ pub enum TlsConfig {
     },
 }
 
-/// Tiers behind the archive that are the product's own, most of them on disks that sleep.
+/// Our own tiers behind the archive, most of them on disks that spin down.
 #[derive(Clone, Debug, Default)]
 pub struct ColdTiers {
     /// The rack of cold disks.
@@ -66,31 +65,31 @@ pub struct ColdTiers {
     pub geo: Option<GeoStore>,
 }
 
-/// What a gateway is told when it is started.
+/// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address to listen on; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
     /// The keys of the archive.
     pub credentials: Credentials,
-    /// A pair of keys that opens the operator's interface beside them, and nothing else.
+    /// A second pair of keys, for the operator's interface only.
     pub operator: Option<Credentials>,
-    /// Tiers of the product's own, for the operator to see and mend.
+    /// Our own tiers, which the operator can inspect and repair.
     pub cold: ColdTiers,
     /// TLS; `None` serves plain HTTP.
     pub tls: Option<TlsConfig>,
-    /// Base domain of virtual-host style requests (`BUCKET.DOMAIN`). `localhost` always is one,
-    /// and path style works under every name.
+    /// Base domain of virtual-host style requests (`BUCKET.DOMAIN`). `localhost` always is one, and
+    /// path style works under every name.
     pub domain: Option<String>,
-    /// File of nonces of operator's calls that the next start must not forget; without one, a call
-    /// that was signed ahead of the clock can be sent again after a restart.
+    /// File of nonces of operator's calls that must survive a restart. Without one, a call that was
+    /// signed ahead of the clock can be replayed after a restart.
     pub nonces: Option<PathBuf>,
-    /// Bounds.
+    /// Limits.
     pub limits: Limits,
 }
 
 impl ServerConfig {
-    /// Plain HTTP on `listen` with the default limits.
+    /// Returns a configuration for plain HTTP on `listen` with the default limits.
     #[must_use]
     pub fn new(listen: SocketAddr, credentials: Credentials) -> Self {
         let (tls, domain, limits) = (None, None, Limits::default());
@@ -120,7 +119,7 @@ pub struct Server {
 /// Binds the listening socket and prepares everything that can fail.
 ///
 /// # Errors
-/// When the address cannot be had, or TLS files, domain or credentials are not usable.
+/// When the address is not available, or TLS files, domain or credentials are not usable.
 pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result<Server>> {
     Box::pin(async move {
         let ServerConfig { listen, credentials, operator, cold, tls, domain, nonces, limits } =
@@ -152,13 +151,13 @@ impl Server {
         self.address
     }
 
-    /// The certificate in use, for clients that must be told to trust it.
+    /// The certificate in use, for clients that must be configured to trust it.
     #[must_use]
     pub fn certificate(&self) -> Option<&Path> {
         self.tls.as_ref().map(|tls| tls.certificate.as_path())
     }
 
-    /// Whether clients must speak TLS.
+    /// Returns whether clients must use TLS.
     #[must_use]
     pub const fn is_tls(&self) -> bool {
         self.tls.is_some()
@@ -195,7 +194,7 @@ impl Server {
         }
         drop(listener);
         gateway.begin_stop();
-        // It cannot fail: this function holds a receiver itself.
+        // Cannot fail: this function holds a receiver itself.
         let _ = stop.send(true);
         if tokio::time::timeout(limits.stop_timeout, connections.all_ended()).await.is_err() {
             tracing::warn!("requests were still running when the stop limit passed");
@@ -204,8 +203,7 @@ impl Server {
     }
 }
 
-/// Bytes from and to a client, with TLS or without: behind a pointer, so that HTTP is compiled once
-/// for both.
+/// A client's byte stream, with TLS or without. Boxed, so that HTTP is compiled once for both.
 trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ClientStream for S {}
@@ -240,8 +238,8 @@ impl Connection {
 
     async fn serve(self, stream: Box<dyn ClientStream>) {
         let Self { gateway, limits, mut stopping, slot } = self;
-        // Reads are bounded by the HTTP layer and by `s3::inbound`: to wait for an answer is no
-        // fault, not to take it is.
+        // Reads are bounded by the HTTP layer and by `s3::inbound`: a client may wait for a
+        // response, but has to read it.
         let mut stream = TimeoutWriter::new(stream);
         stream.set_timeout(Some(limits.write_timeout));
         let io = TokioIo::new(Box::pin(stream));
@@ -272,7 +270,7 @@ impl Connection {
                     if !slot.has_asked() {
                         return;
                     }
-                    // What is still on its way out arrives; then the connection is closed.
+                    // Responses in progress are completed; then the connection is closed.
                     told = true;
                     connection.as_mut().graceful_shutdown();
                 }

@@ -1,5 +1,5 @@
-//! An answer's body on its way out. When it is sent, or its client is gone, the request is over:
-//! only then its slot is free again and its duration is counted.
+//! The body of a response. The request ends when its body is sent or its client is gone: only then
+//! is its slot released and its duration recorded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::page::{Finished, Metrics};
 use crate::request::RequestContext;
 
-/// A body with everything that ends when it ends.
+/// A body, with the guards that are released when it ends.
 pub(crate) struct OutboundBody {
     inner: Body,
     record: Option<Record>,
@@ -24,7 +24,7 @@ pub(crate) struct OutboundBody {
     _busy: Busy,
 }
 
-/// What is to be counted when a request is over.
+/// The metrics of a request, recorded when it ends.
 pub(crate) struct Record {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) context: Arc<RequestContext>,

@@ -1,4 +1,4 @@
-//! TLS keys: the operator's PEM files, or a self-signed pair of the server's own.
+//! TLS keys: the operator's PEM files, or the server's self-signed pair.
 
 mod own;
 
@@ -22,16 +22,16 @@ use super::TlsConfig;
 use crate::limits::CERTIFICATE_CHECK_PERIOD;
 use crate::{GatewayError, Result};
 
-/// What connections are taken with.
+/// The TLS setup of a listener.
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
-    /// The certificate file that is shown.
+    /// The certificate file in use.
     pub(super) certificate: PathBuf,
-    /// Of a certificate of our own.
+    /// Present for a self-signed certificate.
     pub(super) renewal: Option<Renewal>,
 }
 
-/// The certificate that is shown at present.
+/// The certificate in use at present.
 #[derive(Debug)]
 struct Shown(RwLock<Arc<CertifiedKey>>);
 
@@ -41,7 +41,7 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// Renews a certificate of our own before it expires.
+/// Renews a self-signed certificate before it expires.
 #[derive(Clone, Debug)]
 pub(super) struct Renewal {
     own: OwnCertificate,
@@ -50,7 +50,7 @@ pub(super) struct Renewal {
 }
 
 impl Tls {
-    /// Reads certificate and key, which are made or renewed first where they are our own.
+    /// Reads certificate and key; a self-signed pair is generated or renewed first.
     pub(super) fn read(tls: &TlsConfig, listen: SocketAddr, now: Timestamp) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let (certificate, key, own) = match tls {
@@ -85,7 +85,7 @@ impl Tls {
 }
 
 impl Renewal {
-    /// Looks each day whether it is time, for as long as it is let.
+    /// Checks every day whether the certificate is due, until the task is dropped.
     pub(super) async fn keep(self) {
         loop {
             tokio::time::sleep(CERTIFICATE_CHECK_PERIOD).await;
@@ -101,8 +101,8 @@ impl Renewal {
         }
     }
 
-    /// Renews the certificate if it is due, and uses it for connections from now on; says
-    /// whether it was.
+    /// Renews the certificate if it is due, and uses it for new connections; returns whether it was
+    /// due.
     fn renew(&self, now: Timestamp) -> Result<bool> {
         let shown = Arc::clone(&self.shown.0.read().unwrap_or_else(PoisonError::into_inner));
         let is_due = |certificate| own::is_due(certificate, &self.provider, now);

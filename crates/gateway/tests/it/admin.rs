@@ -1,4 +1,4 @@
-//! The operator's calls: closed to others, and telling how far they are.
+//! The operator's calls: closed to others, and reporting their progress.
 
 use fulgurite_gateway::OperatorCall;
 use jiff::{Timestamp, ToSpan as _};
@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan as _};
 use crate::harness::{Answer, TestServer, credentials};
 use crate::openapi;
 
-/// The header of a call, made at `time`, with a nonce of its own.
+/// Returns the header of a call made at `time`, with a fresh nonce.
 fn authorization(method: &str, target: &str, body: &[u8], time: Timestamp) -> String {
     static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let call = CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -23,7 +23,7 @@ async fn with(server: &TestServer, method: &str, path: &str, authorization: &str
     answer
 }
 
-/// The header of a `GET` that is made now.
+/// Returns the header of a `GET` made now.
 pub(crate) fn signed_now(target: &str) -> String {
     authorization("GET", target, b"", Timestamp::now())
 }
@@ -32,8 +32,7 @@ pub(crate) async fn call(server: &TestServer, method: &str, path: &str) -> Answe
     with(server, method, path, &authorization(method, path, b"", Timestamp::now())).await
 }
 
-/// A server forgets which calls were made when it ends, but for those that the next one would take
-/// for new.
+/// A server forgets its calls when it stops, except those that the next one would accept again.
 #[tokio::test]
 async fn a_call_ahead_of_the_clock_is_good_once_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
@@ -62,7 +61,7 @@ async fn only_the_operator_may_call() {
     let for_seal = authorization("POST", "/-/admin/seal", b"", now);
     for answer in [
         with(&server, "GET", status, "").await,
-        // What opened every door until version 2 of the scheme.
+        // Opened every endpoint until version 2 of the scheme.
         with(&server, "GET", status, &format!("Bearer {}", "0".repeat(64))).await,
         with(&server, "GET", status, &for_seal).await,
         with(&server, "POST", "/-/admin/verify", &for_seal).await,
@@ -102,7 +101,8 @@ async fn bodies_of_calls_are_bounded() {
     assert_eq!(ask.body(&large).send_plain().await.status, 400);
 }
 
-/// The first line of a long call comes at once, others each second.
+/// Asserts that lines are progress reports. The first line of a long call comes at once, the others
+/// every second.
 fn are_progress(lines: &[serde_json::Value]) {
     assert!(!lines.is_empty());
     for line in lines {
@@ -177,7 +177,7 @@ async fn objects_are_given_another_class() {
         let answer = call(&server, "POST", &to(query)).await;
         assert_eq!(answer.status, status, "{query}: {}", answer.text());
     }
-    // What shows only when it was begun is in the last line.
+    // An error after the call has started is in the last line.
     for (query, code) in
         [("class=GLACIER&key=none", "NotFound"), ("class=GLACIER_IR&key=b", "Invalid")]
     {

@@ -1,4 +1,4 @@
-//! What every answer carries, and the answers that s3s alone could not give.
+//! Headers of every response, and responses that s3s alone could not give.
 
 use crate::harness::TestServer;
 

@@ -1,4 +1,4 @@
-//! Who is let in, and what the others are told.
+//! Who is authenticated, and which errors the others get.
 
 use jiff::ToSpan as _;
 
@@ -45,7 +45,7 @@ async fn presigned_urls_expire() {
     let answer = server.ask("GET", "/vault/a").presigned(604_801).send_plain().await;
     assert_eq!(answer.error(), (400, "AuthorizationQueryParametersError".to_owned()));
 
-    // A URL for one thing is none for another.
+    // A URL signed for one request is not valid for another.
     let ask = server.ask("GET", "/vault/a").presigned(60);
     let head = ask.plain_head(0).replacen("GET", "DELETE", 1);
     let answer = crate::harness::exchange(server.address, &[head.as_bytes()], false).await;
@@ -63,7 +63,7 @@ async fn old_and_partial_signatures_are_refused() {
     for method in ["PUT", "POST", "DELETE"] {
         let answer = server.ask(method, old).send_plain().await;
         assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()), "{method}");
-        // Whoever is refused reads which setting helps.
+        // The error names the setting that helps.
         let message = answer.element("Message").unwrap();
         for setting in ["AWS4-HMAC-SHA256", "s3v4", "signature_v2 = False"] {
             assert!(message.contains(setting), "{message}");
@@ -130,7 +130,7 @@ async fn forms_are_refused_before_they_are_read() {
     assert_eq!(ask.send_plain().await.error(), (501, "NotImplemented".to_owned()));
 }
 
-/// There is one region; clients name others, some with capitals that are the name of none.
+/// There is one region; clients name others, some of them in upper case and unknown.
 #[tokio::test]
 async fn any_region_may_be_signed_for() {
     let server = TestServer::start().await;

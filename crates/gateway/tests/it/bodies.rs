@@ -1,4 +1,4 @@
-//! Bodies that are not what they claim to be: refused by name, and nothing is stored.
+//! Bodies that do not match their claims: each gets its own error, and nothing is stored.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use tokio::net::TcpStream;
 
 use crate::harness::{TestServer, UNSIGNED, exchange, read_answer, sha256_base64};
 
-/// MD5 of nothing.
+/// MD5 of the empty body.
 const EMPTY_MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
-/// CRC-32 of "123456789": 0xcbf43926, the check value of every table of CRCs.
+/// CRC-32 of "123456789": 0xcbf43926, the check value in every table of CRCs.
 const CRC32: &str = "y/Q5Jg==";
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn damaged_xml_does_nothing() {
     assert!(!server.has("/vault/a").await);
 }
 
-/// The digest under the signature is of one link of the way; AWS wants one of the whole way too.
+/// The digest under the signature protects one hop only; AWS wants an end-to-end one too.
 #[tokio::test]
 async fn nothing_is_deleted_by_a_body_that_nobody_vouched_for() {
     let server = TestServer::start().await;
@@ -157,7 +157,7 @@ async fn nothing_is_deleted_by_a_body_that_nobody_vouched_for() {
     assert!(server.has("/vault/a").await);
 }
 
-/// A checksum after the body vouches for it as one before it does.
+/// A checksum in the trailer protects the document as well as one in the head.
 #[tokio::test]
 async fn documents_can_have_trailers() {
     let server = TestServer::start().await;
@@ -191,8 +191,8 @@ async fn a_refused_upload_still_reads_its_answer() {
     assert_eq!(answer.error(), (404, "NoSuchBucket".to_owned()));
 }
 
-/// botocore takes an answer that comes instead of "100 Continue" for the answer to its next request
-/// as well, unless it has to connect again.
+/// botocore takes a response that comes instead of "100 Continue" for the response to its next
+/// request as well, unless it has to connect again.
 #[tokio::test]
 async fn an_answer_instead_of_continue_ends_the_connection() {
     let server = TestServer::start().await;
@@ -218,7 +218,7 @@ async fn an_answer_instead_of_continue_ends_the_connection() {
     assert_eq!(read_answer(&mut stream).await.status, 200);
 }
 
-/// AWS says 400 too. What is longer than a document can be is not read to find out.
+/// AWS answers 400 too. A body longer than any document is not read.
 #[tokio::test]
 async fn documents_that_are_too_long_are_named() {
     let server = TestServer::start().await;

@@ -80,14 +80,15 @@ async fn trailers_that_were_not_announced_store_nothing() {
         assert_eq!(ask.send().await.error(), (400, code.to_owned()), "{announced:?} {trailer}");
         assert!(!server.has("/vault/t").await, "{announced:?} {trailer}");
     }
-    // Where nothing is framed, no trailer can come.
+    // Without framing there can be no trailer.
     let ask = server.ask("PUT", "/vault/t").header("x-amz-trailer", "x-amz-checksum-crc32");
     let answer = ask.body(b"123456789").send().await;
     assert_eq!(answer.error(), (400, "MalformedTrailerError".to_owned()));
     assert!(!server.has("/vault/t").await);
 }
 
-/// A client that frames its body and signs it as a plain one would find the framing in its object.
+/// If a client framed its body and signed it as a plain one, it would find the framing in its
+/// object.
 #[tokio::test]
 async fn framing_is_never_stored() {
     let server = TestServer::start().await;
@@ -122,7 +123,7 @@ async fn framing_is_never_stored() {
     );
 }
 
-/// What HTTP sends after a body of its own chunks would be compared with nothing.
+/// Trailers of HTTP's own chunked encoding would be checked against nothing.
 #[tokio::test]
 async fn trailers_of_http_are_refused() {
     let server = TestServer::start().await;
@@ -156,7 +157,7 @@ async fn one_large_unsigned_chunk_streams() {
     assert!(answer.body == data, "the bytes differ");
 }
 
-/// What to spoil of a body whose chunks are signed.
+/// Which part to corrupt in a body whose chunks are signed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spoil {
     Nothing,
@@ -164,7 +165,7 @@ enum Spoil {
     First,
     Last,
     Trailer,
-    /// The bytes of the first chunk, under their right signature.
+    /// The bytes of the first chunk, with the right signature.
     Bytes,
 }
 
@@ -196,7 +197,7 @@ async fn put_signed(
         }
         None => "\r\n".to_owned(),
     };
-    // Every line has the same length but for the digits of its size.
+    // All lines have the same length except for the digits of the size.
     let zeros = "0".repeat(64);
     let all = chunks.iter().copied().chain([b"".as_slice()]);
     let total: usize = all.clone().map(|chunk| line(chunk, &zeros).len()).sum();
@@ -249,7 +250,7 @@ async fn signed_trailers_count() {
     assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
 }
 
-/// A chunk is not held until its signature is known, so it may be as large as a body.
+/// Chunks are not buffered until their signature is verified, so one may be as large as a body.
 #[tokio::test]
 async fn large_signed_chunks_stream() {
     let server = TestServer::start().await;

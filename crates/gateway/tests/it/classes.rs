@@ -1,5 +1,5 @@
-//! Classes that the configuration gives a home: what is put in one has its name wherever a client
-//! looks.
+//! Storage classes that the configuration assigns to a tier: an object shows its class in every
+//! response.
 
 use fulgurite_archive::StorageClass;
 use fulgurite_archive::config::Home;
@@ -44,7 +44,7 @@ async fn classes_of_rare_access_are_taken_where_they_have_a_home() {
         let listed = server.ask("GET", "/vault").query("list-type", "2").send().await.text();
         let shown = format!("<StorageClass>{name}</StorageClass>");
         assert_eq!(listed.matches(&shown).count(), 3, "{listed}");
-        // It lies online: there is nothing to restore.
+        // The object is online: there is nothing to restore.
         let days = b"<RestoreRequest><Days>1</Days></RestoreRequest>";
         let restore = server.ask("POST", "/vault/put?restore").body(days).send().await;
         assert_eq!(restore.error(), (403, "InvalidObjectState".to_owned()));

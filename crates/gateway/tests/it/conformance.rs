@@ -1,5 +1,5 @@
-//! The suite of the crate `object_store`, whose client is the one that archives ask their tiers
-//! with, over a real connection.
+//! The conformance suite of the crate `object_store`, whose client archives use for their tiers,
+//! over a real connection.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::signer::{ACCESS_KEY, SECRET_KEY};
 
 type Test = fn(Arc<AmazonS3>) -> BoxFuture<'static, ()>;
 
-/// One of the suite, by its name.
+/// A test of the suite, by its name.
 macro_rules! test {
     ($name:ident, $($argument:expr),*) => {
         (stringify!($name), |_store| Box::pin(async move {
@@ -26,7 +26,7 @@ macro_rules! test {
     };
 }
 
-/// All of it but `tagging`, for tags are not kept, `signing`, `s3_encryption` and
+/// All tests but `tagging` (tags are not supported), `signing`, `s3_encryption` and
 /// `response_extensions`.
 const TESTS: [(&str, Test); 18] = [
     test!(put_get_delete_list,),
@@ -56,12 +56,12 @@ const TESTS: [(&str, Test); 18] = [
 
 #[tokio::test]
 async fn the_gateway_is_a_store_as_object_store_means_it() {
-    // Whoever speaks TLS chooses who does it; here nobody speaks it.
+    // The client needs a default crypto provider, although no TLS is used here.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = TestServer::start().await;
     let mut failed = Vec::new();
     for (number, (name, test)) in TESTS.into_iter().enumerate() {
-        // Each finds an empty bucket, and leaves what it likes.
+        // Each test starts with an empty bucket, and cleans up nothing.
         let bucket = format!("suite-{number}");
         assert_eq!(server.ask("PUT", &format!("/{bucket}")).send().await.status, 200);
         let store = AmazonS3Builder::new()
@@ -71,7 +71,7 @@ async fn the_gateway_is_a_store_as_object_store_means_it() {
             .with_access_key_id(ACCESS_KEY)
             .with_secret_access_key(SECRET_KEY)
             .with_bucket_name(bucket)
-            // S3 has no condition on what a copy replaces but that of an upload in parts.
+            // S3 has a condition on the target only for copies made as a multipart upload.
             .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
             .build()
             .unwrap();

@@ -1,8 +1,8 @@
-//! XML documents: each does what it says, in whatever form XML has for it, or nothing.
+//! XML documents: every spelling that XML allows has the same effect, and everything else has none.
 
 use crate::harness::{Answer, TestServer, sha256_base64};
 
-/// None of them is an integer of S3, though some parsers find one in it.
+/// Not integers in S3, though some parsers find one in each.
 const NO_INTEGERS: [&str; 15] = [
     "1.5",
     "1x",
@@ -21,7 +21,7 @@ const NO_INTEGERS: [&str; 15] = [
     "9223372036854775808",
 ];
 
-/// Forms of a text that mean the same.
+/// Spellings of a text that are equivalent.
 fn same(text: &str) -> [String; 8] {
     let (first, rest) = text.split_at(1);
     let code = u32::from(first.as_bytes()[0]);
@@ -37,7 +37,7 @@ fn same(text: &str) -> [String; 8] {
     ]
 }
 
-/// Forms of a text that XML does not have, or that no document of S3 has.
+/// Spellings of a text that XML does not allow, or that no S3 document uses.
 fn wrong(text: &str) -> [Vec<u8>; 11] {
     let (first, rest) = text.split_at(1);
     [
@@ -94,7 +94,7 @@ fn damaged(document: &str, leaf: &str) -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).chain(others).collect()
 }
 
-/// Forms of a whole document that mean the same.
+/// Spellings of a whole document that are equivalent.
 fn accepted(document: &str) -> [String; 6] {
     let root = document[1..].split('>').next().unwrap();
     let with = |attributes: &str| document.replacen(root, &format!("{root}{attributes}"), 1);
@@ -125,7 +125,7 @@ fn delete(key: &[u8]) -> Vec<u8> {
     [b"<Delete><Object><Key>", key, b"</Key></Object></Delete>"].concat()
 }
 
-/// A careless reader of `ab` would delete another one of these keys.
+/// A sloppy parser of `ab` would delete another one of these keys.
 const KEYS: [&str; 4] = ["/vault/a", "/vault/b", "/vault/ab", "/vault/a%20b"];
 
 async fn left(server: &TestServer) -> Vec<&'static str> {
@@ -300,7 +300,7 @@ async fn buckets_are_made_by_their_own_document() {
         let answer = server.ask("PUT", &path).body(&form).send().await;
         assert_eq!(answer.status, 200, "{}: {answer:?}", String::from_utf8_lossy(&form));
     }
-    // By its host, a bucket; a key that looks like a bucket is none.
+    // The host makes it a bucket; a key that looks like a bucket is not one.
     let ask = server.ask("PUT", "/").header("host", "hosted.localhost");
     assert_eq!(ask.body(right.as_bytes()).send().await.status, 200);
     let ask = server.ask("PUT", "/key").header("host", "hosted.localhost");
@@ -309,7 +309,7 @@ async fn buckets_are_made_by_their_own_document() {
     assert_eq!(stored.body, format!("{right} ").as_bytes(), "no object is rewritten");
 }
 
-/// s3s would parse these before it says that nobody serves them.
+/// s3s would parse these before it answers that they are not implemented.
 #[tokio::test]
 async fn documents_that_are_not_served_are_not_read() {
     let server = TestServer::start().await;

@@ -1,4 +1,4 @@
-//! What error documents name beside code and message.
+//! The elements of error documents besides code and message.
 
 use jiff::ToSpan as _;
 
@@ -105,7 +105,7 @@ async fn headers_that_are_not_signed_are_named() {
     assert!(!server.has("/vault/k").await);
 }
 
-/// Who is behind a proxy sees which header it changed; nobody sees what would let them in.
+/// A client behind a proxy sees which header it changed; the response contains no secret.
 #[tokio::test]
 async fn a_mismatch_shows_the_request_as_it_came() {
     let server = TestServer::start().await;

@@ -1,4 +1,4 @@
-//! The library watched over HTTP: bounded in number, signed like any call, ended at a stop.
+//! Events of the library over HTTP: limited in number, signed like any call, ended at a shutdown.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -9,14 +9,14 @@ use crate::openapi;
 
 const EVENTS: &str = "/-/events";
 
-/// Who watches, and what came so far.
+/// A subscriber, and what it has received so far.
 pub(crate) struct Watching {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 impl Watching {
-    /// Begins to watch; on return the first event is there, or all of a refusal.
+    /// Subscribes; on return it has the first event, or the whole of an error response.
     async fn begin(server: &TestServer) -> Self {
         Self::begin_at(server, EVENTS).await
     }
@@ -38,21 +38,21 @@ impl Watching {
         self.read.starts_with(b"HTTP/1.1 200 ")
     }
 
-    /// All that comes until the end.
+    /// Reads to the end of the stream.
     pub(crate) async fn rest(mut self) -> Answer {
         self.stream.read_to_end(&mut self.read).await.unwrap();
         parse_answer(&self.read)
     }
 }
 
-/// Has a platter-set written, verified and stored.
+/// Seals: a platter-set is written, verified and stored.
 async fn seal(server: &TestServer) {
     let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
     server.archive.seal().await.unwrap();
 }
 
-/// Names of events with what they hold.
+/// Parses events to names and data.
 pub(crate) fn events(text: &str) -> Vec<(&str, serde_json::Value)> {
     let field = |event: &str, name: &str| {
         let found = event.lines().find(|line| line.starts_with(name)).unwrap();
@@ -105,7 +105,7 @@ async fn only_so_many_watch_and_only_the_operator() {
     openapi::check("GET", EVENTS, &refused);
     assert_eq!(call(&server, "GET", "/-/admin/status").await.status, 200, "others are served");
     drop(first);
-    // Who is gone is found out when there is something to tell.
+    // A subscriber that is gone is detected at the next event.
     let again = loop {
         seal(&server).await;
         let again = Watching::begin(&server).await;

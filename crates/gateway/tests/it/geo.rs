@@ -1,4 +1,4 @@
-//! A namespace over several sites behind the gateway: its call answers as it is described, with and
+//! A namespace over several sites behind the gateway: its call answers as documented, with and
 //! without one.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ sites = [
 ]
 "#;
 
-/// Values that come once each.
+/// Returns an entropy source whose values do not repeat.
 fn entropy() -> Entropy {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     Entropy::new(|| {

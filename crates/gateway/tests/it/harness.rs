@@ -1,4 +1,4 @@
-//! A running gateway, and a client that sends exactly what it is told.
+//! A running gateway, and a client that sends exactly what a test specifies.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -54,12 +54,12 @@ impl TestServer {
         Self::start_with(|_| ()).await
     }
 
-    /// Starts with a changed configuration; a bucket `vault` is there.
+    /// Starts with a changed configuration; the bucket `vault` exists.
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         Self::start_in(TempDir::new().unwrap(), change).await
     }
 
-    /// Stops it, and starts it again with what it held.
+    /// Stops the gateway, and starts it again with the same data.
     pub(crate) async fn restart(self) -> Self {
         let archive = self.archive.clone();
         let (serving, data) = self.begin_stop();
@@ -74,7 +74,7 @@ impl TestServer {
         Self::start_over(data, archive, change).await
     }
 
-    /// Starts over an archive some of whose classes go elsewhere.
+    /// Starts over an archive some of whose classes go to other tiers.
     pub(crate) async fn start_with_classes(assign: impl FnOnce(&mut Classes)) -> Self {
         let data = TempDir::new().unwrap();
         let mut config = archive_config(&data);
@@ -110,19 +110,19 @@ impl TestServer {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
-    /// Whether an object exists.
+    /// Returns whether an object exists.
     pub(crate) async fn has(&self, path: &str) -> bool {
         self.ask("HEAD", path).send().await.status == 200
     }
 
-    /// Asks the gateway to stop; what it then returns is the end of `serve`.
+    /// Requests a stop; returns the task of `serve`.
     pub(crate) fn begin_stop(self) -> (JoinHandle<fulgurite_gateway::Result<()>>, TempDir) {
         let _ = self.stop.send(());
         (self.serving, self.data)
     }
 }
 
-/// A request under construction. `path` is encoded already.
+/// A request under construction. `path` is already encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     address: SocketAddr,
@@ -167,19 +167,19 @@ impl Ask {
         self
     }
 
-    /// A header that the signature does not cover.
+    /// Adds a header that the signature does not cover.
     pub(crate) fn unsigned_header(mut self, name: &str, value: &str) -> Self {
         self.unsigned_headers.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// Sets a parameter of the query, encoded already.
+    /// Sets a query parameter, already encoded.
     pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
         self.query.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// What stands for the payload in `x-amz-content-sha256`; its digest by default.
+    /// Sets the payload in `x-amz-content-sha256`; its digest by default.
     pub(crate) fn payload(mut self, payload: &str) -> Self {
         self.payload = Some(payload.to_owned());
         self
@@ -191,7 +191,7 @@ impl Ask {
         pairs.join("&")
     }
 
-    /// The head of a request without any signature.
+    /// Returns the head of a request without any signature.
     pub(crate) fn plain_head(&self, length: usize) -> String {
         let mut target = self.path.clone();
         if !self.query.is_empty() {
@@ -204,7 +204,7 @@ impl Ask {
         head + &format!("content-length: {length}\r\n\r\n")
     }
 
-    /// The signed head of a request that declares `length` bytes, and its signature.
+    /// Returns the signed head of a request that declares `length` bytes, and its signature.
     pub(crate) fn signed_head(mut self, length: usize) -> (String, String) {
         let payload = self.payload.clone().unwrap_or_else(|| sha256_hex(&self.body));
         if !self.headers.contains_key("date") {
@@ -242,26 +242,26 @@ impl Ask {
         self
     }
 
-    /// Sends it signed.
+    /// Signs and sends it.
     pub(crate) async fn send(self) -> Answer {
         let (address, body) = (self.address, self.body.clone());
         let (head, _) = self.signed_head(body.len());
         exchange(address, &[head.as_bytes(), &body], false).await
     }
 
-    /// Sends it with no more signature than it already has.
+    /// Sends it as it is, without signing it.
     pub(crate) async fn send_plain(self) -> Answer {
         let head = self.plain_head(self.body.len());
         exchange(self.address, &[head.as_bytes(), &self.body], false).await
     }
 }
 
-/// The value of `x-amz-checksum-sha256` for a body.
+/// Returns the value of `x-amz-checksum-sha256` for a body.
 pub(crate) fn sha256_base64(body: &[u8]) -> String {
     BASE64.encode(ring::digest::digest(&ring::digest::SHA256, body))
 }
 
-/// What came back; status 0 when the connection ended without an answer.
+/// A response; status 0 when the connection ended without one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -274,14 +274,14 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The content of the first element of that name.
+    /// Returns the content of the first element of that name.
     pub(crate) fn element(&self, name: &str) -> Option<String> {
         let text = self.text();
         let (_, after) = text.split_once(&format!("<{name}>"))?;
         Some(after.split_once("</")?.0.to_owned())
     }
 
-    /// Status and error code.
+    /// Returns status and error code.
     pub(crate) fn error(&self) -> (u16, String) {
         (self.status, self.element("Code").unwrap_or_default())
     }
@@ -291,7 +291,7 @@ impl Answer {
     }
 }
 
-/// Sends the pieces, ends the sending side if asked, and reads one whole answer.
+/// Sends the pieces, shuts down the sending side if requested, and reads one whole response.
 pub(crate) async fn exchange(address: SocketAddr, pieces: &[&[u8]], then_end: bool) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
     for piece in pieces {
@@ -308,7 +308,7 @@ pub(crate) async fn exchange(address: SocketAddr, pieces: &[&[u8]], then_end: bo
 
 pub(crate) async fn read_answer(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Answer {
     let mut all = Vec::new();
-    // A reset after the answer is no fault of the answer.
+    // A reset after the response does not matter.
     let _ = stream.read_to_end(&mut all).await;
     parse_answer(&all)
 }

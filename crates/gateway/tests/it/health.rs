@@ -1,4 +1,4 @@
-//! Pages for machines, the bounds on requests, and the orderly end.
+//! Health pages, the limits on requests, and the graceful shutdown.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn a_set_in_trouble_is_told_of_though_requests_are_served() {
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");
     let text = ready.text();
-    // Nobody has signed, so neither the set nor the path of its platters is reported.
+    // The request is not signed, so neither the set nor the path of its platters is reported.
     assert_eq!(text, "degraded\nglass: sealing fails\n");
     let reported = server.archive.degraded().concat();
     assert!(
@@ -51,7 +51,7 @@ async fn a_set_in_trouble_is_told_of_though_requests_are_served() {
     assert!(page("/metrics").await.text().contains("fulgurite_seal_troubles 0\n"));
 }
 
-/// Changes a bit in the first block of every table of a catalog that is open.
+/// Flips a bit in the first block of every table of an open catalog.
 fn damage_tables(catalog: &std::path::Path) {
     for keyspace in std::fs::read_dir(catalog.join("keyspaces")).unwrap() {
         let Ok(tables) = std::fs::read_dir(keyspace.unwrap().path().join("tables")) else {
@@ -70,7 +70,7 @@ fn damage_tables(catalog: &std::path::Path) {
 async fn damage_of_the_catalog_that_comes_later_is_told_with_its_remedy() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
-    // Rows go to tables when it stops, and none is read before it is asked for.
+    // Rows are flushed to tables at the stop, and read only on demand.
     let server = server.restart().await;
     let page = |path: &'static str| server.ask("GET", path).send_plain();
     assert_eq!(page("/readyz").await.text(), "ready\n");
@@ -99,7 +99,7 @@ async fn one_request_too_many_is_told_to_slow_down() {
     let mut first = TcpStream::connect(server.address).await.unwrap();
     first.write_all(head.as_bytes()).await.unwrap();
     first.write_all(b"12345").await.unwrap();
-    // The first may not have arrived yet: then this one was in time.
+    // The first may not have arrived yet: then this one was early enough.
     let busy = loop {
         let answer = server.ask("GET", "/").send().await;
         if answer.status != 200 {
@@ -139,7 +139,7 @@ async fn a_stop_lets_requests_finish() {
     assert_eq!(archive.status().await.unwrap().objects_online, 1);
 }
 
-/// Idle connections, as many as there may be, and one more that wants something.
+/// As many idle connections as are allowed, and one more with a request.
 #[tokio::test]
 async fn idle_connections_give_way() {
     let server = TestServer::start_with(|config| config.limits.connections = 3).await;
@@ -147,7 +147,7 @@ async fn idle_connections_give_way() {
     for _ in 0..5 {
         idle.push(TcpStream::connect(server.address).await.unwrap());
     }
-    // One of them has begun to ask and goes no further.
+    // One of them has sent a part of a request and stalls.
     idle[0].write_all(b"PUT /vault/never HTTP/1.1\r\nhost: x\r\n").await.unwrap();
     server.put("/vault/a", b"served").await;
     let metrics = server.ask("GET", "/metrics").send_plain().await.text();
@@ -187,7 +187,8 @@ async fn a_browser_gets_a_page() {
     assert!(text.contains("href=\"/-/\""), "{text}");
     assert!(!text.contains("<script"), "{text}");
     for answer in [
-        // Who does not want HTML, who asks for more than the root, and a client with its keys.
+        // A client that does not want HTML, requests for more than the root, and a client with
+        // keys.
         server.ask("GET", "/").header("accept", "*/*").send_plain().await,
         server.ask("GET", "/?acl").header("accept", html).send_plain().await,
         server.ask("GET", "/vault").header("accept", html).send_plain().await,
@@ -197,7 +198,7 @@ async fn a_browser_gets_a_page() {
     }
 }
 
-/// Whoever says nothing, or stops in the middle of a head, is not waited for for ever.
+/// A client that sends nothing, or stalls in the middle of a head, is disconnected.
 #[tokio::test]
 async fn idle_connections_end_in_time() {
     let server = TestServer::start_with(|config| {
@@ -207,21 +208,21 @@ async fn idle_connections_end_in_time() {
     for said in ["", "GET /livez HTTP/1.1\r\nhost: x\r\nx-more", "GET /livez HTTP/1.1\r\n\r\n"] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(said.as_bytes()).await.unwrap();
-        // Only the end of the connection ends this.
+        // The timeout only guards the test: the server has to close the connection.
         let answer = tokio::time::timeout(Duration::from_secs(30), read_answer(&mut stream)).await;
         let expected = if said.ends_with("\r\n\r\n") { 200 } else { 0 };
         assert_eq!(answer.unwrap().status, expected, "{said:?}");
     }
 }
 
-/// Who asks for something and takes none of it is not waited for for ever.
+/// A client that requests an object but reads nothing of it is disconnected.
 #[tokio::test]
 async fn an_answer_that_nobody_reads_is_given_up() {
     let server = TestServer::start_with(|config| {
         config.limits.write_timeout = Duration::from_millis(200);
     })
     .await;
-    // More than sockets hold.
+    // More than socket buffers hold.
     let body = vec![7; 32 << 20];
     server.put("/vault/large", &body).await;
     let (head, _) = server.ask("GET", "/vault/large").signed_head(0);

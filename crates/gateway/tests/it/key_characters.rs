@@ -1,5 +1,5 @@
-//! Every answer with keys in it is XML that a strict parser reads, and the keys are those that were
-//! put, whatever characters they have.
+//! Every response with keys in it is XML that a strict parser accepts, and the keys are those that
+//! were put, whatever characters they contain.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use ring::digest;
 use crate::harness::{Answer, TestServer};
 use crate::xml::{References, parse, texts};
 
-/// Characters that some writer or reader of XML, of URLs or of paths treats unlike others.
+/// Characters that some writer or parser of XML, of URLs or of paths treats specially.
 const CHARACTERS: [char; 44] = [
     '\u{1}',
     '\u{2}',
@@ -63,11 +63,11 @@ const CHARACTERS: [char; 44] = [
 ];
 
 fn key() -> impl Strategy<Value = String> {
-    // It begins with a letter: keys of dots alone are another matter.
+    // Keys begin with a letter: keys of dots alone are another matter.
     vec(select(CHARACTERS.to_vec()), 1..10).prop_map(|all| format!("k{}", String::from_iter(all)))
 }
 
-/// Percent-encoded; slashes stay in paths.
+/// Percent-encodes; slashes stay in paths.
 fn encode(text: &str, keeps_slashes: bool) -> String {
     let is_plain = |byte: u8| {
         byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (keeps_slashes && byte == b'/')
@@ -78,12 +78,12 @@ fn encode(text: &str, keeps_slashes: bool) -> String {
     encoded.collect()
 }
 
-/// Whether XML 1.0 has a form for every character.
+/// Returns whether XML 1.0 has a form for every character.
 fn is_readable(key: &str) -> bool {
     !key.chars().any(|c| (c < ' ' && !"\t\n\r".contains(c)) || c == '\u{fffe}' || c == '\u{ffff}')
 }
 
-/// The texts of the elements of that name, read as strictly as the keys allow.
+/// Returns the texts of the elements of that name, parsed as strictly as the keys allow.
 fn read(answer: &Answer, name: &str, readable: bool) -> BTreeSet<String> {
     let references = if readable { References::Strict } else { References::All };
     let leaves = parse(&answer.body, references)
@@ -100,7 +100,7 @@ async fn check_lists(server: &TestServer, bucket: &str, keys: &BTreeSet<String>,
         let answer = get(server, &format!("/{bucket}?{query}")).await;
         assert_eq!(answer.status, 200, "{query}: {}", answer.text());
         assert_eq!(&read(&answer, "Key", readable), keys, "{query}");
-        // What was asked for is repeated, in this form too.
+        // The response repeats the request's parameters in this encoding too.
         let first = keys.first().unwrap();
         let prefix = encode(first, false);
         let answer = get(server, &format!("/{bucket}?{query}&prefix={prefix}&delimiter=%0D")).await;
@@ -135,7 +135,7 @@ async fn check_errors(server: &TestServer, bucket: &str, keys: &BTreeSet<String>
     }
 }
 
-/// A body of DeleteObjects names only what XML can.
+/// Checks DeleteObjects, whose body can name only keys that XML can express.
 async fn check_deletes(server: &TestServer, bucket: &str, keys: &BTreeSet<String>) {
     let escape = |c: char| match c {
         '<' | '>' | '&' | '"' | '\'' | '\t' | '\n' | '\r' => format!("&#{};", u32::from(c)),
@@ -191,7 +191,7 @@ async fn line_ends_are_not_mixed_up() {
     assert!(answer.text().contains("<Key>a&#13;b</Key>"), "{}", answer.text());
 }
 
-/// Bytes of an object are not touched, even when they say that they are a document.
+/// Object bytes are not modified, even when their content type is XML.
 #[tokio::test]
 async fn objects_are_no_documents_of_ours() {
     let server = TestServer::start().await;

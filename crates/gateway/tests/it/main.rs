@@ -1,5 +1,5 @@
-//! The gateway over a real archive in a temporary directory, asked in raw HTTP: what a client
-//! library would never send is asked too.
+//! Tests of the gateway over a real archive in a temporary directory, in raw HTTP: they also send
+//! requests that no client library would.
 
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 

@@ -111,7 +111,7 @@ async fn copies_follow_their_directives() {
     assert_eq!(failed(none).await, (404, "NoSuchKey".to_owned()));
 }
 
-/// A copy of an object to itself changes what it names, even to what the object has.
+/// A copy of an object to itself has to name a change, even if the object already has that value.
 #[tokio::test]
 async fn a_copy_to_itself_names_a_change() {
     let server = TestServer::start().await;
@@ -131,7 +131,7 @@ async fn a_copy_to_itself_names_a_change() {
     }
 }
 
-/// As of every copy, the class is STANDARD unless another is named.
+/// As for every copy, the class is STANDARD unless another is named.
 #[tokio::test]
 async fn a_copy_to_itself_is_standard_unless_it_says_otherwise() {
     let server = TestServer::start().await;
@@ -274,11 +274,11 @@ async fn paths_of_a_buckets_host_are_keys_whatever_they_are_called() {
         assert_eq!(unsigned.error(), (403, "AccessDenied".to_owned()), "{key}");
         assert_eq!(server.ask("GET", &format!("/vault/{key}")).send().await.text(), key);
     }
-    // A browser at the root of that host gets no page of ours either.
+    // A browser at the root of that host does not get our page either.
     let browser = server.ask("GET", "/").header("host", "vault.s3.test");
     let answer = browser.header("accept", "text/html").send_plain().await;
     assert_eq!(answer.error(), (403, "AccessDenied".to_owned()));
-    // Under every other host they are what they were.
+    // Under every other host the pages are unchanged.
     assert_eq!(server.ask("GET", "/livez").send_plain().await.text(), "live\n");
     assert_eq!(server.ask("GET", "/-/").send_plain().await.status, 200);
 }
@@ -300,7 +300,7 @@ async fn attributes_and_tags_are_told() {
     assert!(answer.text().contains("LocationConstraint"), "{}", answer.text());
 }
 
-/// Every body is encrypted with a key of the archive's, as AWS says of its own.
+/// Every body is encrypted with a key that the archive manages, as AWS states of its own.
 #[tokio::test]
 async fn encryption_is_asked_for_and_answered() {
     let server = TestServer::start().await;

@@ -1,4 +1,4 @@
-//! The description of the admin API is held against what the server answers.
+//! Checks the server's responses against the description of the admin API.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/admin-openapi.json");
 const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
 
-/// Asserts that `value` is what the document says at `pointer`.
+/// Asserts that `value` matches the document's schema at `pointer`.
 fn conforms(pointer: &str, value: &Value) {
     if let Err(fault) = judged(pointer, value) {
         panic!("not as described at {pointer}: {fault}\n{value}");
@@ -35,7 +35,7 @@ fn judged(pointer: &str, value: &Value) -> Result<(), String> {
     judge(pointer)(value)
 }
 
-/// What says whether a value is what the document says at `pointer`.
+/// Returns a function that validates values against the document's schema at `pointer`.
 fn judge(pointer: &str) -> impl Fn(&Value) -> Result<(), String> {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
@@ -45,8 +45,8 @@ fn judge(pointer: &str) -> impl Fn(&Value) -> Result<(), String> {
     move |value| schemas.validate(value, schema).map_err(|error| format!("{error:#}"))
 }
 
-/// Asserts that an answer to a call is described, and is as it is described: its status, its type
-/// and every value in it.
+/// Asserts that a response to a call matches its description: its status, its type and every value
+/// in it.
 pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let path = target.split('?').next().unwrap();
@@ -104,7 +104,7 @@ async fn the_document_is_served_to_anybody() {
     assert_eq!(server.ask("POST", "/-/openapi.json").send_plain().await.status, 403);
 }
 
-/// A job with something in every field.
+/// Returns a job with a value in every field.
 fn job(state: JobState) -> JobStatus {
     JobStatus {
         name: "sealing".to_owned(),
@@ -118,7 +118,7 @@ fn job(state: JobState) -> JobStatus {
     }
 }
 
-/// A status with something in every list: what a healthy archive never shows.
+/// Returns a status with an entry in every list: what a healthy archive never shows.
 fn troubled() -> WholeStatus {
     let (bucket, key, error) = ("vault".to_owned(), "deep".to_owned(), "broken".to_owned());
     let set = SetStatus {
@@ -244,7 +244,7 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
     conforms(&schema("Place"), &json!(place));
 }
 
-/// The kinds that a reader of `T` knows, as it lists them when it meets another.
+/// Returns the variants of `T`, which its deserializer lists when it meets an unknown one.
 fn kinds<T: DeserializeOwned + Debug>(_: fn(&LibraryStep) -> &T, other: Value) -> BTreeSet<String> {
     variants::<T>(other)
 }

@@ -1,5 +1,5 @@
 //! The checks of the fuzz targets with seeded bytes: well-formed examples with some bytes changed,
-//! put in or taken out, because wild bytes hardly get past the first character.
+//! inserted or removed, because random bytes hardly get past the first character.
 
 #[path = "../../../../fuzz/gateway_checks.rs"]
 mod gateway_checks;
@@ -47,7 +47,7 @@ const DOCUMENTS: [&str; 9] = [
      </CompleteMultipartUpload>",
     "<RestoreRequest ><Tier>Standard</Tier ><Days>2147483647</Days><Description/></RestoreRequest>",
 ];
-/// What is put into documents: markup, and what some take for numbers.
+/// Fragments that are inserted into documents: markup, and text that some parsers take for numbers.
 const MARKUP: [&str; 24] = [
     "<![CDATA[",
     "]]>",
@@ -77,7 +77,7 @@ const MARKUP: [&str; 24] = [
 
 const WORDS: [&str; 11] = ["%", "/", ";", ",", "=", "&", "<", ">", "\r\n", "0", "ffffffffffffffff"];
 
-/// One change: where, what it puts there, and how many bytes it takes away.
+/// Generates one change: where, which text it inserts, and how many bytes it removes.
 fn change(words: &'static [&'static str]) -> impl Strategy<Value = (Index, Vec<u8>, usize)> {
     let put = prop_oneof![
         3 => vec(any::<u8>(), 0..3),
@@ -86,7 +86,7 @@ fn change(words: &'static [&'static str]) -> impl Strategy<Value = (Index, Vec<u
     (any::<Index>(), put, 0..3usize)
 }
 
-/// An example with up to six changes.
+/// Generates an example with up to six changes.
 fn changed(
     examples: &'static [&'static str],
     words: &'static [&'static str],
@@ -130,7 +130,7 @@ proptest! {
     }
 }
 
-/// The examples are what they should be: a check that refuses everything would find nothing.
+/// The examples are accepted: a check that refuses everything would find nothing.
 #[test]
 fn the_examples_are_read() {
     use fulgurite_gateway::outside;
@@ -149,7 +149,8 @@ fn the_examples_are_read() {
     }
 }
 
-/// How long the documents of many keys take; printed, not held, because it depends on the machine.
+/// Measures documents of many keys. The time is printed, not asserted, because it depends on the
+/// machine.
 #[test]
 #[expect(clippy::print_stdout, reason = "a time is for people to read")]
 fn a_thousand_keys_are_read() {

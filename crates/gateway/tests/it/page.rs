@@ -1,8 +1,8 @@
-//! The page at `/-/`: the same for everybody, and able to do no more than it must.
+//! The page at `/-/`: the same for everybody, and with no more privileges than it needs.
 
 use crate::harness::TestServer;
 
-/// Values of attributes that name another file.
+/// Returns the values of attributes that name another file.
 fn links(page: &str) -> Vec<&str> {
     let named = |mark: &'static str| {
         page.split(mark).skip(1).filter_map(|rest| rest.split('"').next()).collect::<Vec<_>>()
@@ -57,13 +57,13 @@ async fn the_page_tells_nothing_of_the_archive() {
         assert_eq!(here.status, 200, "{path}");
         assert!(here.body == there.body && here.header("etag") == there.header("etag"), "{path}");
     }
-    // What it would show needs the keys.
+    // What the page shows needs the keys.
     for path in ["/-/admin/status", "/-/else", "/-/page.js?x"] {
         assert_eq!(server.ask("GET", path).send_plain().await.status, 403, "{path}");
     }
 }
 
-/// An object has the origin of the page that is given keys.
+/// An object has the same origin as the page where users enter keys.
 #[tokio::test]
 async fn a_document_among_the_objects_cannot_act_for_the_page() {
     let server = TestServer::start().await;

@@ -1,4 +1,4 @@
-//! Integers of queries and headers: what is none is refused before anything is done.
+//! Integers in queries and headers: invalid ones are refused before anything is done.
 
 use crate::harness::TestServer;
 

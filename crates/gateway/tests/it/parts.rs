@@ -1,11 +1,11 @@
-//! Parts of objects: read one by one, and told of.
+//! Parts of objects: read individually, and listed.
 
 use crate::harness::{Answer, TestServer, sha256_base64};
 
 const PART: usize = 5 << 20;
 
-/// Puts an object in parts that have SHA-256 digests, or checksums that nobody asked for; the
-/// digest of each part.
+/// Puts an object in parts with SHA-256 digests, or with checksums that no client chose; returns
+/// the digest of each part.
 async fn put(server: &TestServer, path: &str, has_digests: bool, parts: &[Vec<u8>]) -> Vec<String> {
     let mut begin = server.ask("POST", &format!("{path}?uploads"));
     if has_digests {

@@ -1,4 +1,4 @@
-//! A rack of cold disks behind the gateway: every call of it answers as it is described, with and
+//! A rack of cold disks behind the gateway: every call of it answers as documented, with and
 //! without one.
 
 use fulgurite_stacks::{RackStore, bench_support};
@@ -14,7 +14,7 @@ use crate::openapi;
 
 const EVENTS: &str = "/-/rack-events";
 
-/// A gateway with a rack, which has blobs.
+/// Starts a gateway with a rack that has blobs.
 async fn start() -> (TestServer, RackStore, TempDir) {
     let folder = TempDir::new().unwrap();
     let clock = fulgurite_archive::system_clock();
@@ -37,7 +37,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// The last of the lines that a long call answers.
+/// Returns the last line of the response to a long call.
 async fn report(server: &TestServer, path: &str) -> Value {
     let answer = call(server, "POST", path).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -60,7 +60,7 @@ async fn every_call_of_a_rack_answers_as_it_is_described() {
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
     let place = &group["disks"][0]["place"];
     report(&server, &format!("/-/admin/rack-rebuild?place={place}")).await;
-    // What it says of itself is what belongs there: it is taken back.
+    // The disk identifies itself as the one that belongs there: it is taken back.
     let replaced = report(&server, &format!("/-/admin/rack-replace?place={place}")).await;
     assert_eq!(replaced["problems"], serde_json::json!([]));
     assert_eq!(report(&server, "/-/admin/rack-recover").await["blobs"], 0);
@@ -92,7 +92,7 @@ async fn what_is_wrong_with_a_rack_is_told_though_requests_are_served() {
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
     let groups = shown["groups"].as_array().unwrap();
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
-    // Its stacks are rebuilt on others, and the disk stays out until another is in its place.
+    // Its stacks are rebuilt on other disks, and the disk stays out until it is replaced.
     report(&server, &format!("/-/admin/rack-rebuild?place={}", group["disks"][0]["place"])).await;
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");
@@ -121,7 +121,7 @@ async fn blobs_beyond_their_redundancy_are_told_of() {
     assert_eq!(unsound, found["problems"].as_array().unwrap().len() as u64);
 }
 
-/// Cuts every stack of every blob below a folder; says how many there were.
+/// Truncates every stack of every blob below a folder; returns how many there were.
 fn damage_stacks(folder: &std::path::Path) -> usize {
     let mut cut = 0;
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,9 +1,9 @@
-//! Ranges and conditions of reads, as RFC 9110 has them.
+//! Ranges and conditions of reads, by RFC 9110.
 
 use crate::harness::TestServer;
 
-/// The clients of the common runtime ask for the first bytes of every object, and know an empty one
-/// by this answer.
+/// Clients on the AWS common runtime (CRT) request the first bytes of every object, and recognize
+/// an empty one by this response.
 #[tokio::test]
 async fn a_range_beyond_the_end_tells_the_size() {
     let server = TestServer::start().await;
@@ -54,7 +54,7 @@ async fn what_is_no_single_range_is_ignored() {
     }
 }
 
-/// A download that goes on must not go on with another object.
+/// A resumed download must not continue with another object.
 #[tokio::test]
 async fn a_range_of_another_object_is_the_whole_of_this_one() {
     let server = TestServer::start().await;

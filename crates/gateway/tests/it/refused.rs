@@ -1,4 +1,4 @@
-//! Wishes that cannot be met, each with the code a client expects.
+//! Unsupported requests, each with the error code that clients expect.
 
 use crate::harness::{Answer, TestServer};
 
@@ -62,7 +62,7 @@ async fn what_is_not_kept_is_not_taken() {
     for path in ["/vault?acl", "/vault/a?acl"] {
         let answer = server.ask("PUT", path).header("x-amz-acl", "public-read").send().await;
         is(&answer, 400, "AccessControlListNotSupported");
-        // With the status by which s3cmd knows that a copy needs none.
+        // The status from which s3cmd concludes that a copy needs no ACL.
         let answer = server.ask("PUT", path).body(b"<AccessControlPolicy/>").send().await;
         is(&answer, 501, "NotImplemented");
     }
@@ -70,7 +70,7 @@ async fn what_is_not_kept_is_not_taken() {
     is(&server.ask("GET", "/vault/a?versionId=abc").send().await, 400, "InvalidArgument");
 }
 
-/// A client that makes a file of such a key would write outside of its folder.
+/// A client that creates a file from such a key would write outside of its folder.
 #[tokio::test]
 async fn keys_do_not_climb_above_their_start() {
     let server = TestServer::start().await;
@@ -116,7 +116,7 @@ async fn restores_have_conditions() {
     }
     let answer = server.ask("POST", "/vault/warm?restore").body(wish("1", "Bulk").as_bytes());
     assert_eq!(answer.send().await.element("StorageClass").as_deref(), Some("STANDARD"));
-    // S3's words, which clients look for; and no code that an SDK tries again.
+    // S3's message, which clients look for; and no code that an SDK retries.
     let ask = server.ask("POST", "/vault/cold?restore").body(wish("1", "Expedited").as_bytes());
     let message = ask.send().await.element("Message").unwrap();
     let expected = "Retrieval option is not supported by this storage class";

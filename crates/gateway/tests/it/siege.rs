@@ -1,4 +1,4 @@
-//! A thousand strangers at the endpoint, with TLS and without: clients that are at work go on, and
+//! A thousand stalled connections to the endpoint, with TLS and without: busy clients go on, and
 //! new ones are served.
 
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use crate::harness::{TestServer, credentials, open_archive, read_answer};
 use crate::strangers::{HELLO, besiege};
 use crate::tls::connector;
 
-/// Fewer than there are strangers.
+/// Fewer than there are stalled connections.
 const CONNECTIONS: usize = 512;
 const ALIVE: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-/// Asks on a connection that stays.
+/// Sends a request on a persistent connection.
 async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     stream.write_all(ALIVE).await.unwrap();
     let mut answer = Vec::new();
@@ -27,7 +27,8 @@ async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     }
 }
 
-/// Strangers come while one client asks now and then, and others come.
+/// Checks that one client with a slow request rate, and new clients, are served while stalled
+/// connections flood the endpoint.
 async fn hold_out<S>(address: SocketAddr, opening: &'static [u8], connect: impl AsyncFn() -> S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

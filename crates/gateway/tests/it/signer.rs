@@ -1,4 +1,4 @@
-//! Signature version 4, written again from its description, so that it does not share a mistake
+//! Signature version 4, implemented again from its description, so that it does not share a bug
 //! with the server's.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
     hmac::sign(&key, text.as_bytes()).as_ref().to_vec()
 }
 
-/// Everything that stays the same for one request and its chunks.
+/// The state that a request and its chunks share.
 #[derive(Clone, Debug)]
 pub(crate) struct Signer {
     pub(crate) access_key: String,
@@ -56,7 +56,7 @@ impl Signer {
         hex::encode(mac(&key, text))
     }
 
-    /// The signature of a request. Names of `headers` are in lower case; path and query are
+    /// Returns the signature of a request. Names of `headers` are in lower case; path and query are
     /// encoded, the query sorted.
     pub(crate) fn request(
         &self,
@@ -78,7 +78,7 @@ impl Signer {
         ))
     }
 
-    /// The signature of one chunk, after that of the chunk before.
+    /// Returns the signature of one chunk; `previous` is that of the chunk before.
     pub(crate) fn chunk(&self, previous: &str, data: &[u8]) -> String {
         self.sign(&format!(
             "AWS4-HMAC-SHA256-PAYLOAD\n{}\n{}\n{previous}\n{}\n{}",
@@ -89,7 +89,7 @@ impl Signer {
         ))
     }
 
-    /// The signature of the headers after the last chunk.
+    /// Returns the signature of the trailers.
     pub(crate) fn trailer(&self, previous: &str, lines: &str) -> String {
         self.sign(&format!(
             "AWS4-HMAC-SHA256-TRAILER\n{}\n{}\n{previous}\n{}",

@@ -1,4 +1,4 @@
-//! TLS with a certificate of our own making.
+//! TLS with a self-signed certificate.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! A set of tomes behind the gateway: every call of it answers as it is described, with and without
-//! one.
+//! A set of tomes behind the gateway: every call of it answers as documented, with and without one.
 
 use fulgurite_tome_store::{Promise, TomeStore, bench_support};
 use fulgurite_tomes::TomeSet;
@@ -15,7 +14,7 @@ use crate::openapi;
 
 const EVENTS: &str = "/-/tomes-events";
 
-/// A gateway with a set, which has objects.
+/// Starts a gateway with a set of tomes that has objects.
 async fn start() -> (TestServer, TomeStore, TempDir) {
     let folder = TempDir::new().unwrap();
     let clock = fulgurite_archive::system_clock();
@@ -78,7 +77,7 @@ async fn calls_of_tomes_are_not_found_without_any() {
     assert!(!metrics.contains("fulgurite_tomes"), "{metrics}");
 }
 
-/// What happened, by kind, of a step.
+/// Returns the kind of a step.
 fn kind(step: &Value) -> &str {
     step["happened"].as_object().unwrap().keys().next().unwrap()
 }
@@ -89,7 +88,7 @@ async fn tomes_are_watched_until_the_server_stops() {
     let watching = Watching::begin_at(&server, EVENTS).await;
     assert!(watching.is_let_in());
     put(&tomes, 3..6).await;
-    // Its parities turn their disks for that.
+    // The parity tomes spin up for that.
     let unprotected = async || {
         parse(&call(&server, "GET", "/-/admin/tomes").await.text())["unprotected_bytes"].clone()
     };
@@ -119,7 +118,7 @@ async fn tomes_are_watched_until_the_server_stops() {
     }
 }
 
-/// The value of a metric, by its name with labels.
+/// Returns the value of a metric, by its name with labels.
 fn value(metrics: &str, name: &str) -> Option<f64> {
     let found = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
     found.map(|value| value.parse().unwrap())
@@ -128,7 +127,7 @@ fn value(metrics: &str, name: &str) -> Option<f64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_measured_is_what_status_says() {
     let (server, tomes, _folder) = start().await;
-    // Until nothing changes any more but by the hour.
+    // Waits for a steady state, in which only hourly changes are left.
     let (shown, metrics) = loop {
         let before = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
         let metrics = server.ask("GET", "/metrics").send_plain().await.text();

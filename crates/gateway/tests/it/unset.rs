@@ -1,12 +1,12 @@
-//! Settings that nobody made: each is answered as S3 answers for a bucket that is new, and the
-//! tools that read all of them get through.
+//! Bucket settings that were never set: each is answered like S3 answers for a new bucket, and the
+//! tools that read all of them succeed.
 
 use crate::harness::TestServer;
 
 const NO_CONFIGURATION: &str = "The specified configuration does not exist.";
 const NO_POLICY: &str = "The bucket policy does not exist";
 
-/// Query, code and message of what there is none of.
+/// Query, code and message of settings without a default.
 const ABSENT: [(&str, &str, &str); 12] = [
     ("policy", "NoSuchBucketPolicy", NO_POLICY),
     ("policyStatus", "NoSuchBucketPolicy", NO_POLICY),
@@ -34,7 +34,7 @@ const ABSENT: [(&str, &str, &str); 12] = [
     ("metrics&id=a", "NoSuchConfiguration", NO_CONFIGURATION),
 ];
 
-/// Query, root and content of what there is a default of.
+/// Query, root and content of settings with a default.
 const DEFAULTS: [(&str, &str, &str); 12] = [
     (
         "encryption",
@@ -134,7 +134,7 @@ async fn a_bucket_that_does_not_exist_comes_first() {
     }
 }
 
-/// Each read is answered with the status that the tool goes on at.
+/// Asserts that each read gets the status that the tool needs to go on.
 async fn read(server: &TestServer, reads: &[(&str, &str, u16)]) {
     for (method, path, status) in reads {
         let answer = server.ask(method, path).send().await;
@@ -142,8 +142,8 @@ async fn read(server: &TestServer, reads: &[(&str, &str, u16)]) {
     }
 }
 
-/// In the order of the resource `aws_s3_bucket`, up to the removal of a bucket that is to
-/// go with all that is in it.
+/// In the order of the resource `aws_s3_bucket`, up to the deletion of a bucket with all its
+/// contents.
 #[tokio::test]
 async fn terraform_reads_a_bucket() {
     let server = TestServer::start().await;
@@ -222,7 +222,7 @@ async fn cyberduck_opens_a_bucket() {
     .await;
 }
 
-/// Libraries write `/bucket?acl` and `/bucket/?acl` for the same.
+/// Libraries use `/bucket?acl` and `/bucket/?acl` interchangeably.
 #[tokio::test]
 async fn a_slash_after_the_bucket_changes_nothing() {
     let server = TestServer::start().await;
@@ -235,7 +235,7 @@ async fn a_slash_after_the_bucket_changes_nothing() {
     }
 }
 
-/// Browsers ask without a signature, and get the same answer for every bucket.
+/// Browsers send preflights without a signature, and get the same response for every bucket.
 #[tokio::test]
 async fn no_page_of_another_origin_may_ask() {
     let server = TestServer::start().await;

@@ -1,9 +1,9 @@
-//! Multipart uploads: every call, in any order of parts, and what may go wrong.
+//! Multipart uploads: every call, parts in any order, and what may go wrong.
 
 use crate::harness::{Answer, TestServer};
 
 const PART: usize = 5 << 20;
-/// Digests of "123456789", as headers have them.
+/// Digests of "123456789", encoded for headers.
 const CRC32: &str = "y/Q5Jg==";
 const SHA256: &str = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=";
 
@@ -108,7 +108,7 @@ async fn uploads_are_listed_by_page_and_prefix() {
     assert!(!answer.text().contains("<Upload>"), "{}", answer.text());
 }
 
-/// A short part in place of the range that was asked for would be a hole in an object.
+/// A short part instead of the requested range would be a hole in an object.
 #[tokio::test]
 async fn a_part_is_copied_whole_or_not_at_all() {
     let server = TestServer::start().await;
@@ -157,7 +157,7 @@ async fn begin_with(server: &TestServer, headers: &[(&str, &str)]) -> String {
     answer.element("UploadId").unwrap()
 }
 
-/// The checksum of a completed upload is what was agreed on when it was begun.
+/// The checksum of a completed upload has the type that was chosen when it was created.
 #[tokio::test]
 async fn a_completion_has_the_type_of_its_upload() {
     let server = TestServer::start().await;
@@ -194,7 +194,7 @@ async fn a_completion_has_the_type_of_its_upload() {
     }
 }
 
-/// A checksum of checksums is worth what the client knows of its parts.
+/// A composite checksum is worth only what the client knows of its parts.
 #[tokio::test]
 async fn a_composite_upload_wants_a_digest_of_every_part() {
     let server = TestServer::start().await;

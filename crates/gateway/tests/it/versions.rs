@@ -1,4 +1,4 @@
-//! ListObjectVersions: every object is its own only version.
+//! ListObjectVersions: every object is its only version.
 
 use crate::harness::{Answer, TestServer, sha256_base64};
 use crate::xml::{References, parse, texts};

@@ -1,25 +1,25 @@
-//! A strict reader of XML 1.0 documents, written from the recommendation: what it reads is what
-//! every parser reads.
+//! A strict parser of XML 1.0 documents, written from the recommendation: every parser accepts what
+//! it accepts.
 
-/// Elements without others in them, by name, with their text.
+/// Elements without child elements: names and texts.
 pub(crate) type Leaves = Vec<(String, String)>;
 
 /// Which character references are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum References {
-    /// Those of characters that a document may have.
+    /// References to characters that a document may contain.
     Strict,
-    /// Those of all characters, as S3 writes them and lenient parsers read them.
+    /// References to any character, as S3 writes them and lenient parsers accept them.
     All,
 }
 
-/// Reads a document.
+/// Parses a document.
 pub(crate) fn parse(bytes: &[u8], references: References) -> Result<Leaves, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     if let Some(c) = text.chars().find(|c| !is_char(*c)) {
         return Err(format!("the character {c:?} is in no document"));
     }
-    // 2.11: line ends become line feeds before anything else is looked at.
+    // 2.11: line ends become line feeds before any other parsing.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let declaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
     let mut rest = text.strip_prefix(declaration).ok_or("there is no declaration")?;
@@ -62,7 +62,7 @@ pub(crate) fn parse(bytes: &[u8], references: References) -> Result<Leaves, Stri
     }
 }
 
-/// The texts of all leaves of that name.
+/// Returns the texts of all leaves of that name.
 pub(crate) fn texts<'a>(leaves: &'a Leaves, name: &str) -> Vec<&'a str> {
     leaves.iter().filter(|(found, _)| found == name).map(|(_, text)| text.as_str()).collect()
 }
@@ -77,7 +77,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_rest)
 }
 
-/// The name of a start tag whose attributes are well-formed.
+/// Returns the name of a start tag whose attributes are well-formed.
 fn start_tag(tag: &str, references: References) -> Result<String, String> {
     let (name, mut attributes) = tag.split_once(' ').unwrap_or((tag, ""));
     if !is_name(name) {

@@ -1,9 +1,9 @@
-//! From light to numbers: the states of polarization, electrons, noise, bits.
+//! The camera: converts light to polarization states, electrons, noise and pixel values.
 //!
-//! Row by row: intensities of a few rows are kept, each state's image is shifted against the others
-//! by Lagrange's polynomial through five rows and five columns, and electrons are counted. A
-//! Poisson number of mean and variance l with read noise r added is drawn as l + s z + l/s^2 (z^2 -
-//! 1)/6 with s^2 = l + r^2 and z normal, which has its first three moments.
+//! It works row by row: intensities of a few rows are kept, each state's image is shifted relative
+//! to the others by Lagrange interpolation over five rows and five columns, and electrons are
+//! drawn. A Poisson number of mean and variance l with added read noise r is drawn as l + s z +
+//! l/s^2 (z^2 - 1)/6 with s^2 = l + r^2 and z normal, which has the correct first three moments.
 
 use fulgurite_units::Seed;
 
@@ -16,18 +16,18 @@ use super::write::WrittenSector;
 use crate::numeric::Plane;
 use crate::numeric::{LANES, to_u16, vectorized};
 
-/// Taps of the shift on each side of the middle.
+/// Taps of the interpolation on each side of the middle.
 const BESIDE: usize = 2;
 
-/// Taps of the shift.
+/// Taps of the interpolation.
 const TAPS: usize = 2 * BESIDE + 1;
 
-/// Rows that are kept: a power of two above the taps.
+/// Number of rows kept: a power of two above the taps.
 const KEPT: usize = 8;
 
 const _: () = assert!(KEPT.is_power_of_two() && KEPT > TAPS);
 
-/// Full scale over the mean of a pixel.
+/// Full scale divided by the mean pixel value.
 const HEADROOM: f64 = 2.5;
 
 /// A camera.
@@ -40,24 +40,25 @@ pub(super) struct Camera {
     pixels: Plane,
 }
 
-/// How a sector is exposed.
+/// Exposure of a sector.
 #[derive(Debug)]
 pub(super) struct Exposure {
     states: Vec<State>,
     /// Share of a layer's own light that is not scattered.
     pub(super) keep: f32,
-    /// Electrons for an intensity of 1.
+    /// Electrons per unit of intensity.
     electrons: f32,
     /// Variance of the read noise.
     read: f32,
-    /// Numbers for an electron.
+    /// Pixel value per electron.
     gain: f32,
-    /// Greatest number.
+    /// Maximum pixel value.
     most: f32,
 }
 
 impl Exposure {
-    /// The exposure that gives the mean number of electrons for a field of this sector's strength.
+    /// Computes the exposure that gives the mean number of electrons for a field of this sector's
+    /// strength.
     pub(super) fn new(channel: &Channel, sector: &WrittenSector, optics: &Optics) -> Self {
         let states = optics.states[..channel.medium.images()].to_vec();
         let squares =
@@ -101,8 +102,8 @@ impl Camera {
         Self { rows, columns, bits: channel.camera.bits, pixels }
     }
 
-    /// Takes an image of each state. `light` fills in a row of the field's real and imaginary part
-    /// and of brightness.
+    /// Takes an image of each state. `light` fills a row of the field's real part, its imaginary
+    /// part and the brightness.
     pub(super) fn take(
         &self,
         exposure: &Exposure,
@@ -152,7 +153,7 @@ impl Camera {
     }
 }
 
-/// Intensity of one state, in a row with a border that repeats its ends.
+/// Computes the intensity of one state, in a row with a border that repeats its ends.
 fn intensity(state: &State, field: &[Vec<f32>; 3], out: &mut [f32]) {
     let [c0, c1, c2, c3] = state.weights;
     let [real, imaginary, bright] = field;
@@ -173,7 +174,7 @@ fn intensity(state: &State, field: &[Vec<f32>; 3], out: &mut [f32]) {
     }
 }
 
-/// Shifts a state's image and counts its electrons.
+/// Shifts a state's image and draws its electrons.
 fn expose(
     exposure: &Exposure,
     rows: [&[f32]; TAPS],
@@ -215,7 +216,7 @@ fn expose(
     );
 }
 
-/// Weights of five samples -2..=2 for the value at `t`.
+/// Returns the weights of five samples at -2..=2 for the value at `t`.
 fn lagrange(t: f32) -> [f32; TAPS] {
     let nodes = [-2.0f32, -1.0, 0.0, 1.0, 2.0];
     nodes.map(|own| {

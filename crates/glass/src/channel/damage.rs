@@ -1,39 +1,39 @@
-//! What goes wrong with a sector: while it is written, to the platter, and in the drive.
+//! Injected faults of a sector: during the write, on the platter, and in the drive.
 //!
-//! Everyday defects are drawn by the channel; what is here is injected on top, by tests and by
-//! whoever asks what the codes above survive.
+//! The channel itself draws everyday defects. These faults come on top, for tests and for studies
+//! of what the codes above survive.
 
 use fulgurite_units::RandomStream;
 use serde::{Deserialize, Serialize};
 
 use super::SectorShape;
 
-/// A region of a sector, in voxels: a disc.
+/// A circular region of a sector, in voxels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disc {
-    /// Row of its middle.
+    /// Row of its center.
     pub row: f64,
-    /// Column of its middle.
+    /// Column of its center.
     pub column: f64,
     /// Radius in pitches.
     pub radius: f64,
 }
 
-/// What went wrong while a sector was written.
+/// Faults during the write of a sector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WriteFaults {
-    /// The laser's energy fell over these regions to this share.
+    /// Regions in which the laser's energy dropped to this share.
     pub dips: Vec<(Disc, f64)>,
-    /// Particulates kept the light away: nothing formed.
+    /// Regions in which particulates blocked the light: no voxels formed.
     pub particulates: Vec<Disc>,
-    /// Nothing of the layer formed.
+    /// No voxel of the layer formed.
     pub lost_layer: bool,
 }
 
 impl WriteFaults {
-    /// Changes what was written.
+    /// Applies the faults to the written retardances.
     pub(super) fn apply(&self, shape: SectorShape, retardance: &mut [f32]) {
         for (region, share) in &self.dips {
             #[expect(clippy::cast_possible_truncation, reason = "single precision")]
@@ -49,58 +49,58 @@ impl WriteFaults {
     }
 }
 
-/// A straight scratch of the platter's surface: it is before every layer of a track.
+/// A straight scratch of the platter's surface: it is in front of every layer of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scratch {
-    /// A row that it crosses.
+    /// Row of a point on the scratch.
     pub row: f64,
-    /// The column where it crosses that.
+    /// Column of that point.
     pub column: f64,
-    /// Its direction, from the columns' towards the rows'.
+    /// Direction, from the columns' axis towards the rows' axis.
     pub angle_deg: f64,
     /// Half its width (sigma) in pitches.
     pub width: f64,
-    /// Share of the light that it takes.
+    /// Share of the light that it absorbs.
     pub depth: f64,
 }
 
-/// Something on the platter's surface that takes light.
+/// A spot on the platter's surface that absorbs light.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dust {
-    /// Where it is; its radius is a sigma.
+    /// Position; its radius is a sigma.
     pub region: Disc,
-    /// Share of the light that it takes.
+    /// Share of the light that it absorbs.
     pub depth: f64,
 }
 
-/// How a platter lies in a drive.
+/// Orientation of a platter in a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// As it should.
+    /// Correct.
     #[default]
     Right,
     /// Upside down: rows are mirrored, and so are azimuths.
     UpsideDown,
-    /// Turned by half a turn: rows and columns are mirrored; azimuths are the same.
+    /// Rotated by 180 degrees: rows and columns are mirrored; azimuths are unchanged.
     HalfTurn,
 }
 
-/// What is wrong with the surface of a platter, and with a drive.
+/// Faults of a platter's surface and of a drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReadFaults {
-    /// Scratches besides those that the channel draws.
+    /// Scratches in addition to those that the channel draws.
     pub scratches: Vec<Scratch>,
-    /// Dust besides what the channel draws.
+    /// Dust in addition to the dust that the channel draws.
     pub dust: Vec<Dust>,
-    /// The drive is out of focus by so much more.
+    /// Additional focus error of the drive.
     pub defocus_um: f64,
-    /// Columns of the camera that see nothing.
+    /// Dead columns of the camera.
     pub dead_columns: Vec<u16>,
-    /// How the platter lies.
+    /// Orientation of the platter.
     pub placement: Placement,
 }
 
@@ -126,9 +126,9 @@ pub(super) fn disc(shape: SectorShape, at: [f64; 2], radius: f64, mut each: impl
     }
 }
 
-/// A Poisson number of a small mean (Knuth's product of uniform numbers).
+/// Draws a Poisson number of a small mean (Knuth's product of uniform numbers).
 pub(super) fn poisson(mean: f64, stream: &mut RandomStream) -> u32 {
-    // Beyond this nothing changes: the sector is lost.
+    // A larger mean makes no difference: the sector is lost anyway.
     let limit = (-mean.min(500.0)).exp();
     let mut product = stream.unit();
     let mut count = 0;

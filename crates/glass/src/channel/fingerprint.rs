@@ -1,9 +1,9 @@
-//! What differs from drive to drive, from platter to platter and from read to read.
+//! The optical variation from drive to drive, from platter to platter and from read to read.
 //!
-//! Each optical quantity is one normal number, part of it the drive's, part the platter's and the
-//! rest drawn at the read. The parts add to the preset's variance, so one sector of a random drive
-//! and platter is as the preset says, and sectors of one drive resemble each other: that spread is
-//! what the rate of failed sectors is made of.
+//! Each optical quantity is one normal number, the sum of a part of the drive, a part of the
+//! platter and a part drawn at the read. The parts add up to the preset's variance, so a sector of
+//! a random drive and platter is as in the preset, while sectors of one drive resemble each other.
+//! The rate of failed sectors comes from that spread.
 
 use fulgurite_units::Seed;
 
@@ -11,30 +11,30 @@ use super::noise::Noise;
 use super::{Channel, Medium};
 use crate::numeric::round;
 
-/// States of polarization at most.
+/// Maximum number of polarization states.
 pub(super) const STATES: usize = 4;
 
-/// Spreads are cut at so many sigma.
+/// Deviations are clipped at this many sigma.
 const CUT: f32 = 2.0;
 
-/// How one read sees a sector.
+/// Optics of one read of a sector.
 #[derive(Clone, Debug)]
 pub(super) struct Optics {
     /// Focus error, two tilts, field curvature: micrometers.
     pub(super) focus: [f32; 4],
-    /// Shift down and to the right: pixels.
+    /// Shift downward and to the right: pixels.
     pub(super) shift: [f32; 2],
     /// Rotation, scale and distortion: pixels at the corner.
     pub(super) warp: [f32; 8],
-    /// Of each state of polarization.
+    /// Polarization states.
     pub(super) states: [State; STATES],
 }
 
-/// An image's state of polarization: intensity = c . (1, real, imaginary, sqrt(1 - |field|^2)).
+/// Polarization state of an image: intensity = c . (1, real, imaginary, sqrt(1 - |field|^2)).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
     pub(super) weights: [f32; 4],
-    /// Shift down and to the right against the other images: pixels.
+    /// Shift downward and to the right relative to the other images: pixels.
     pub(super) shift: [f32; 2],
 }
 
@@ -52,7 +52,7 @@ fn drawn(seed: &Seed) -> [f32; COUNT] {
 }
 
 impl Optics {
-    /// How `drive` sees a sector of `platter` at the read of this seed.
+    /// Draws the optics with which `drive` sees a sector of `platter` at the read of this seed.
     pub(super) fn draw(channel: &Channel, drive: &Seed, platter: &Seed, read: &Seed) -> Self {
         let shares = channel.shares;
         let rest = (1.0 - shares.drive - shares.platter).max(0.0);
@@ -81,16 +81,17 @@ impl Optics {
     }
 }
 
-/// The weights of a state. Birefringent: the Stokes vector of circular light behind a retarder
+/// Returns the weights of a state. Birefringent: the Stokes vector of circular light behind a
+/// retarder
 ///
 /// ```text
 /// S1 = D sin d sin 2phi     S2 = -D sin d cos 2phi     S3 = D cos d
 /// I  = 1/2 (1 + sin(chi) (cos(psi) S1 + sin(psi) S2) - cos(chi) S3)
 /// ```
 ///
-/// seen through an elliptical analyzer of swing chi at axis psi, a quarter turn on at each state
-/// (Shribak and Oldenbourg, Appl. Opt. 42, 3009, 2003). Phase: Zernike's positive phase contrast
-/// with a quarter wave, 3 - 2 cos d + 2 sin d.
+/// seen through an elliptical analyzer of swing chi at axis psi, which advances by a quarter turn
+/// per state (Shribak and Oldenbourg, Appl. Opt. 42, 3009, 2003). Phase: Zernike's positive phase
+/// contrast with a quarter wave, 3 - 2 cos d + 2 sin d.
 fn weights(channel: &Channel, index: usize, swing: f32, axis: f32, gain: f32) -> [f32; 4] {
     if channel.medium == Medium::Phase {
         return [3.0, 2.0, 0.0, -2.0].map(|weight| weight * gain);
@@ -109,7 +110,7 @@ fn weights(channel: &Channel, index: usize, swing: f32, axis: f32, gain: f32) ->
     ]
 }
 
-/// The nearest pixel to a position, and how far beyond it that is.
+/// Returns the nearest pixel to a position, and the distance beyond it.
 pub(super) fn nearest(position: f32) -> (isize, f32) {
     let whole = round(position);
     #[expect(clippy::cast_possible_truncation, reason = "thousands of pixels")]

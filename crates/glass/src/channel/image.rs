@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The sum of the layers' fields is exact to first order in the retardance of a voxel, which is
-//! 0.145 of a radian; Jones matrices would be needed above 40 nm. All of it is drawn anew at every
-//! read but what the seeds of drive and platter fix.
+//! 0.145 rad; Jones matrices would be needed above 40 nm. Everything is drawn independently at
+//! every read, except what the seeds of drive and platter determine.
 
 use fulgurite_units::Seed;
 
@@ -25,44 +25,44 @@ use super::write::WrittenSector;
 use super::{Channel, SectorShape};
 use crate::numeric::{Magnifier, Plane};
 
-/// Pitches over which the illumination changes.
+/// Length scale of the illumination, in pitches.
 const ILLUMINATION_PITCHES: f32 = 50.0;
 
-/// The images of a sector, one of each state of polarization.
+/// Images of a sector, one for each polarization state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SectorImages {
-    /// Images.
+    /// Number of images.
     pub count: usize,
-    /// Rows of pixels of each.
+    /// Pixel rows per image.
     pub rows: usize,
-    /// Pixels of a row.
+    /// Pixels per row.
     pub columns: usize,
-    /// Bits of a pixel.
+    /// Bits per pixel.
     pub bits: u8,
-    /// Image after image, row after row.
+    /// Pixels, image by image, row by row.
     pub pixels: Vec<u16>,
 }
 
 impl SectorImages {
-    /// The pixels of one image.
+    /// Returns the pixels of one image.
     #[must_use]
     pub fn image(&self, index: usize) -> &[u16] {
         &self.pixels[index * self.rows * self.columns..][..self.rows * self.columns]
     }
 }
 
-/// Which read this is: the same seeds make the same images.
+/// Seeds of a read: the same seeds give the same images.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadSeeds {
-    /// The platter's: background, defects of its surface, its share of the optics.
+    /// Seed of the platter: background, surface defects, its share of the optics.
     pub platter: Seed,
-    /// The place on the platter, which all layers of a track share: its surface.
+    /// Seed of the place on the platter: the surface, which all layers of a track share.
     pub track: Seed,
-    /// This read.
+    /// Seed of this read.
     pub read: Seed,
 }
 
-/// A read drive: its own optics and camera.
+/// A read drive with its own optics and camera.
 #[derive(Debug)]
 pub struct ReadHead {
     channel: Channel,
@@ -75,7 +75,7 @@ pub struct ReadHead {
 }
 
 impl ReadHead {
-    /// The drive of this seed, for sectors of a shape.
+    /// Creates the drive of this seed, for sectors of a shape.
     ///
     /// # Errors
     /// [`crate::GlassError::Channel`] when the channel is out of range.
@@ -98,7 +98,7 @@ impl ReadHead {
         })
     }
 
-    /// The channel that it reads.
+    /// The channel parameters.
     #[must_use]
     pub const fn channel(&self) -> &Channel {
         &self.channel
@@ -107,7 +107,7 @@ impl ReadHead {
     /// Takes the images of a sector.
     ///
     /// # Panics
-    /// When the sector has another shape than this drive reads.
+    /// When the sector does not have this drive's shape.
     pub fn read(
         &mut self,
         sector: &WrittenSector,
@@ -150,7 +150,7 @@ impl ReadHead {
     }
 }
 
-/// The drive's illumination: darker towards the corners, and uneven.
+/// Computes the drive's illumination: darker towards the corners, and uneven.
 fn illumination(channel: &Channel, shape: SectorShape, drive: &Seed) -> Plane {
     let mut noise = super::noise::Noise::new(&drive.child(b"illumination"));
     let [rows, columns] = [shape.rows(), shape.columns()].map(|side| side / 2);
@@ -168,8 +168,9 @@ fn illumination(channel: &Channel, shape: SectorShape, drive: &Seed) -> Plane {
     plane
 }
 
-/// Turns light as the platter lies: half a turn mirrors rows and columns and leaves azimuths as
-/// they are; upside down, rows are mirrored and azimuths change their sign.
+/// Transforms light by the platter's orientation: a rotation by 180 degrees mirrors rows and
+/// columns and leaves azimuths unchanged; upside down, rows are mirrored and azimuths change their
+/// sign.
 fn turn([real, imaginary]: &mut [Plane; 2], placement: Placement) {
     match placement {
         Placement::Right => {}

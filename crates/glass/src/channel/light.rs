@@ -1,8 +1,8 @@
 //! Light that varies slowly over the sector: its halo, neighboring layers, the glass itself.
 //!
-//! All of it is blurred over two pitches and more, so it is made at half the voxels' resolution.
-//! What a neighboring layer adds is that of its symbols: the spread of its voxels is left out,
-//! which is 8 % of a voxel's amplitude, averages over hundreds of them and is below 1 % of the
+//! It is blurred over at least two pitches, so it is computed at half the voxels' resolution. A
+//! neighboring layer contributes the light of its symbols without the variation of its voxels: that
+//! is 8 % of a voxel's amplitude, averages out over hundreds of them, and is below 1 % of the
 //! layer's light.
 
 use fulgurite_units::Seed;
@@ -17,19 +17,19 @@ use crate::numeric::{HALVING_VARIANCE, Plane, blur, halve};
 /// Radius of the halo in pitches.
 const HALO_PITCHES: f64 = 2.5;
 
-/// Pitches over which the birefringence of the glass changes.
+/// Length scale of the glass's birefringence, in pitches.
 const BACKGROUND_PITCHES: f32 = 60.0;
 
-/// A layer near the one that is read.
+/// A layer near the one being read.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbor<'a> {
-    /// Layers between them, and one more.
+    /// Distance in layers; 1 is adjacent.
     pub distance: u8,
-    /// Its symbols, as many as the sector's.
+    /// Symbols of the layer, as many as the sector's.
     pub symbols: &'a [u8],
 }
 
-/// Real and imaginary part of the slow light, at half the voxels' resolution.
+/// Computes the real and imaginary part of the slow light, at half the voxels' resolution.
 pub(super) fn slow_light(
     channel: &Channel,
     sector: &WrittenSector,
@@ -67,20 +67,20 @@ pub(super) fn slow_light(
     slow
 }
 
-/// The blur that is left to do at half the resolution for one of so many pitches.
+/// Returns the blur that remains to be done at half resolution for a total blur of `sigma` pitches.
 fn halved(sigma: f64) -> f32 {
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
     let sigma = (0.5 * (sigma * sigma - HALVING_VARIANCE).max(0.0).sqrt()) as f32;
     sigma
 }
 
-/// Area of a spot in focus, in square pitches: light is conserved, so a layer far away adds its
-/// mean field times this.
+/// Returns the area of a spot in focus, in square pitches. Light is conserved, so a distant layer
+/// adds its mean field times this.
 pub(super) fn spot_area(channel: &Channel) -> f64 {
     2.0 * std::f64::consts::PI * channel.blur_pitches(0.0).powi(2)
 }
 
-/// The birefringence of the glass at this place.
+/// Draws the birefringence of the glass at this place.
 fn background(channel: &Channel, shape: SectorShape, track: &Seed) -> [Plane; 2] {
     let mut noise = Noise::new(&track.child(b"background"));
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
@@ -95,7 +95,7 @@ fn background(channel: &Channel, shape: SectorShape, track: &Seed) -> [Plane; 2]
     })
 }
 
-/// The voxel that three symbols make, its own, the one before and the one above, without noise.
+/// Noise-free voxels by three symbols: its own, the one before on the line and the one above.
 struct Table {
     real: Vec<f32>,
     imaginary: Vec<f32>,

@@ -1,19 +1,19 @@
-//! The two media, and what follows from their published numbers.
+//! The two media, and what follows from their published figures.
 
 use serde::{Deserialize, Serialize};
 
-/// How a voxel carries its symbol.
+/// How a voxel encodes its symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Medium {
     /// Fused silica: the azimuth of the slow axis, in steps of 180/8 degrees; four images.
     Birefringent,
-    /// Borosilicate: the change of the index, in four steps; one image by phase contrast.
+    /// Borosilicate: the change of the refractive index, in four steps; one phase-contrast image.
     Phase,
 }
 
 impl Medium {
-    /// Symbols that a voxel can hold.
+    /// Number of symbols per voxel.
     #[must_use]
     pub const fn symbols(self) -> u8 {
         match self {
@@ -22,7 +22,7 @@ impl Medium {
         }
     }
 
-    /// Raw bits of a voxel.
+    /// Raw bits per voxel.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
@@ -31,7 +31,7 @@ impl Medium {
         }
     }
 
-    /// Images of a sector.
+    /// Images per sector.
     #[must_use]
     pub const fn images(self) -> usize {
         match self {
@@ -40,8 +40,8 @@ impl Medium {
         }
     }
 
-    /// What is taken off each voxel, of the largest. Phase contrast sees differences: the mean of
-    /// all voxels is the light it compares with.
+    /// Returns what is subtracted from each voxel, relative to the largest. Phase contrast sees
+    /// differences: its reference light is the mean of all voxels.
     pub(super) const fn rest(self) -> f32 {
         match self {
             Self::Birefringent => 0.0,
@@ -49,7 +49,7 @@ impl Medium {
         }
     }
 
-    /// What is published of it.
+    /// Returns the published figures of the medium.
     #[must_use]
     pub const fn figures(self) -> MediumFigures {
         match self {
@@ -76,55 +76,55 @@ impl Medium {
 /// Figures of a platter of 120 x 120 x 2 mm (Nature 650, 606-612, 2026).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MediumFigures {
-    /// Layers.
+    /// Number of layers.
     pub layers: u16,
-    /// User bits in a volume, before guard bands.
+    /// User bits per volume, before guard bands.
     pub density_gbit_mm3: f64,
-    /// User bits of a voxel.
+    /// User bits per voxel.
     pub quality_bits: f64,
-    /// User bytes of a platter, 10^12.
+    /// User bytes per platter, in units of 10^12.
     pub capacity_tb: f64,
-    /// User bits written by one beam.
+    /// User bits per second written by one beam.
     pub write_mbit_s: f64,
-    /// Pulses of the laser, one a voxel.
+    /// Pulse rate of the laser, one pulse per voxel.
     pub pulses_mhz: f64,
 }
 
-/// Side of a platter.
+/// Side length of a platter.
 const SIDE_MM: f64 = 120.0;
 
 /// Thickness of a platter.
 const THICKNESS_MM: f64 = 2.0;
 
 impl MediumFigures {
-    /// Distance of layers.
+    /// Returns the distance between layers.
     #[must_use]
     pub fn layer_um(&self) -> f64 {
         THICKNESS_MM * 1e3 / f64::from(self.layers)
     }
 
-    /// Area of a voxel: user bits of one over density and distance of layers.
+    /// Returns the area per voxel: its user bits divided by density and layer distance.
     #[must_use]
     pub fn voxel_um2(&self) -> f64 {
-        // Gbit/mm^3 is bit/um^3.
+        // 1 Gbit/mm^3 is 1 bit/um^3.
         self.quality_bits / (self.density_gbit_mm3 * self.layer_um())
     }
 
-    /// Share of the glass that carries user bytes: capacity over density and volume. The copies of
-    /// the paper that we have say 0.747, which does not follow from its other figures.
+    /// Returns the share of the glass that carries user bytes: capacity divided by density and
+    /// volume. Our copies of the paper say 0.747, which does not follow from its other figures.
     #[must_use]
     pub fn used_share(&self) -> f64 {
         let raw_tb = self.density_gbit_mm3 * SIDE_MM * SIDE_MM * THICKNESS_MM / 8e3;
         self.capacity_tb / raw_tb
     }
 
-    /// User bits that one beam writes: pulses times user bits of a voxel.
+    /// Returns the user bits per second that one beam writes: pulse rate times user bits per voxel.
     #[must_use]
     pub fn derived_write_mbit_s(&self) -> f64 {
         self.pulses_mhz * self.quality_bits
     }
 
-    /// Voxels of a platter.
+    /// Returns the number of voxels per platter.
     #[must_use]
     pub fn voxels(&self) -> f64 {
         self.capacity_tb * 8e12 / self.quality_bits

@@ -1,4 +1,4 @@
-//! The voxel channel: from symbols to what a camera sees. Simulated, from published optics.
+//! The voxel channel: from symbols to camera images. Simulated, from published optics.
 //!
 //! ```text
 //! symbols --write--> WrittenSector (in the glass for good) --ReadHead::read--> SectorImages
@@ -6,9 +6,10 @@
 //!    seed of platter and place                   seeds of drive, platter, track and read
 //! ```
 //!
-//! What is written is baked: the same seeds and symbols make the same voxels on every machine. What
-//! is read is drawn anew at every read. It does no decoding; that is the crate `decode`. It is no
-//! proof about glass either: sizes that were not published are assumed (docs/design/0007).
+//! Writing is deterministic: the same seeds and symbols give the same voxels on every machine.
+//! Noise of reads is drawn independently at every read. The channel does no decoding; the crate
+//! `decode` does. It proves nothing about glass: quantities that were not published are assumed
+//! (docs/design/0007).
 
 mod camera;
 mod damage;
@@ -44,12 +45,12 @@ use crate::GlassError;
 use fulgurite_units::Seed;
 
 impl Channel {
-    /// Writes a sector: what the laser leaves in the glass for these symbols, row by row. The seed
-    /// is the platter's for this place.
+    /// Writes a sector: computes the voxels that the laser leaves in the glass for these symbols,
+    /// row by row. The seed is the platter's for this place.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when the channel is out of range, there are not as many symbols as
-    /// voxels, or one is not of the medium.
+    /// [`GlassError::Channel`] when the channel is out of range, the number of symbols is not that
+    /// of the voxels, or a symbol is invalid for the medium.
     pub fn write(
         &self,
         shape: SectorShape,

@@ -1,14 +1,14 @@
 //! Noise of voxels and pixels: fast streams of uniform and normal numbers.
 //!
-//! `ChaCha8` of [`Seed`] names the streams; what fills images is 16 generators xoshiro128++ side by
-//! side (Blackman and Vigna, ACM TOMS 47, 2021), each begun from its own 128 bits, and Box and
-//! Muller's transform. An image takes 36 normal numbers a voxel, so these are most of its cost.
+//! `ChaCha8` of [`Seed`] seeds the streams. The bulk numbers come from 16 parallel xoshiro128++
+//! generators (Blackman and Vigna, ACM TOMS 47, 2021), each with 128 seed bits of its own, and the
+//! Box-Muller transform. An image takes 36 normal numbers per voxel, so these are most of its cost.
 
 use fulgurite_units::Seed;
 
 use crate::numeric::{LANES, ln, sincos_turns, vectorized};
 
-/// Numbers that are made at once.
+/// Numbers generated at once.
 const BLOCK: usize = 2 * LANES;
 
 /// A stream of random numbers for one sector, the same on every machine.
@@ -18,7 +18,7 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// The stream of this seed, from its start.
+    /// Creates the stream of this seed.
     pub(super) fn new(seed: &Seed) -> Self {
         let mut stream = seed.stream();
         let mut state = [[0; LANES]; 4];
@@ -27,7 +27,7 @@ impl Noise {
             let bits = stream.next_u64() as u32;
             *word = bits;
         }
-        // A generator of zeros would stay there.
+        // An all-zero state would stay zero.
         state[0] = state[0].map(|word| word | 1);
         Self { state }
     }
@@ -45,7 +45,7 @@ impl Noise {
         );
     }
 
-    /// Fills the buffer with normal numbers of mean 0 and variance 1, cut at 5.77.
+    /// Fills the buffer with normal numbers of mean 0 and variance 1, clipped at 5.77.
     pub(super) fn normals(&mut self, out: &mut [f32]) {
         vectorized(
             #[inline(always)]
@@ -84,7 +84,7 @@ impl Noise {
     }
 }
 
-/// (0, 1] in steps of 2^-24.
+/// Converts bits to numbers in (0, 1], in steps of 2^-24.
 #[inline(always)]
 fn unit(bits: [u32; LANES]) -> [f32; LANES] {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "24 bits")]

@@ -1,8 +1,8 @@
-//! What the simulated channel is made of: every assumed size a named number with its unit.
+//! Parameters of the simulated channel: every assumed quantity is a named number with its unit.
 //!
-//! The sizes are those of the written channel experiment (docs/design/0007): a reader and a medium
-//! that fit what was published, with the rest assumed. They decide how hard reading is, so the size
-//! of what a decoder gains is a property of this model, not of glass.
+//! The values are those of the documented channel experiment (docs/design/0007): a reader and a
+//! medium that match the published figures, with the rest assumed. They decide how hard reading is,
+//! so the gain of a decoder is a property of this model, not of glass.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,25 +12,25 @@ use crate::GlassError;
 /// Names of the presets.
 pub const CHANNEL_PRESETS: [&str; 4] = ["nominal", "easy", "dense", "phase"];
 
-/// A channel: from symbols to images. Spreads are standard deviations.
+/// A channel, from symbols to images. "Spread" is a standard deviation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Channel {
-    /// How a voxel carries its symbol.
+    /// How a voxel encodes its symbol.
     pub medium: Medium,
     /// The write process.
     pub voxels: VoxelParameters,
-    /// From voxels to light.
+    /// Optics, from voxels to light.
     pub optics: OpticsParameters,
-    /// From light to the images' states of polarization.
+    /// Polarization, from light to the states of the images.
     pub polarization: PolarizationParameters,
-    /// What is left of shifts and distortions after coarse registration.
+    /// Residual shifts and distortions after coarse registration.
     pub stage: StageParameters,
     /// Dust, scratches, voids.
     pub defects: DefectParameters,
     /// The camera.
     pub camera: CameraParameters,
-    /// Which share of the variance of optics is a drive's own, and which a platter's; the rest is
+    /// Shares of the optical variance that are specific to a drive and to a platter; the rest is
     /// drawn at every read.
     pub shares: Shares,
 }
@@ -39,39 +39,39 @@ pub struct Channel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VoxelParameters {
-    /// Distance of neighboring voxels in a layer.
+    /// Distance between neighboring voxels in a layer.
     pub pitch_um: f64,
-    /// Distance of layers.
+    /// Distance between layers.
     pub layer_um: f64,
     /// Radius (sigma) of a voxel.
     pub radius_um: f64,
-    /// Retardance of a voxel; of medium `phase`, the largest path difference.
+    /// Retardance of a voxel; for the medium `phase`, the largest path difference.
     pub retardance_nm: f64,
-    /// Spread of retardance from voxel to voxel, of its mean.
+    /// Spread of the retardance from voxel to voxel, relative to its mean.
     pub retardance_spread: f64,
-    /// Slow drift of the laser's energy over a sector, of its mean.
+    /// Slow drift of the laser's energy over a sector, relative to its mean.
     pub drift: f64,
     /// Spread of the azimuth.
     pub azimuth_deg: f64,
-    /// Pull of the voxel written just before on the azimuth: the seed pulse is half of its light.
+    /// Effect of the previously written voxel on the azimuth: the seed pulse is half of its light.
     pub memory_azimuth: f64,
-    /// Pull of the voxel written just before on the retardance.
+    /// Effect of the previously written voxel on the retardance.
     pub memory_retardance: f64,
-    /// The pull of the line before, over that of the voxel before.
+    /// Effect of the previous line, relative to that of the previous voxel.
     pub memory_line: f64,
-    /// Spread of a voxel's position, of the pitch.
+    /// Spread of a voxel's position, in pitches.
     pub position: f64,
-    /// Spread of the position of whole lines along the line, of the pitch.
+    /// Spread of the position of whole lines, along the line, in pitches.
     pub line_position: f64,
-    /// Chance that a voxel does not form.
+    /// Probability that a voxel does not form.
     pub missing: f64,
 }
 
-/// From voxels to light.
+/// Optics, from voxels to light.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpticsParameters {
-    /// Camera pixels to a pitch, 3 or 4: with 2, where a voxel is could not be seen.
+    /// Camera pixels per pitch, 3 or 4: with 2, the position of a voxel could not be seen.
     pub pixels_per_pitch: u8,
     /// Refractive index of the glass.
     pub index: f64,
@@ -79,11 +79,11 @@ pub struct OpticsParameters {
     pub aperture: f64,
     /// Wavelength of the reader's light.
     pub wavelength_um: f64,
-    /// Focus error of a sector; tilt and field curvature add half of it each. Cut at two sigma.
+    /// Focus error of a sector; tilt and field curvature each add half of it. Clipped at two sigma.
     pub focus_um: f64,
-    /// Light of neighboring layers, 1 if all of it is conserved.
+    /// Light from neighboring layers, 1 if all of it is conserved.
     pub crosstalk: f64,
-    /// Neighboring layers on each side that are simulated.
+    /// Number of neighboring layers simulated on each side.
     pub layers: u8,
     /// Share of a layer's light that is scattered into a halo of 2.5 pitches.
     pub halo: f64,
@@ -91,25 +91,25 @@ pub struct OpticsParameters {
     pub illumination: f64,
 }
 
-/// From light to the images' states of polarization.
+/// Polarization, from light to the states of the images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolarizationParameters {
     /// Swing of the analyzer, in waves.
     pub swing_waves: f64,
-    /// Error of each state's swing, of the swing.
+    /// Relative error of each state's swing.
     pub swing_error: f64,
     /// Error of each state's axis.
     pub axis_error_deg: f64,
-    /// Error of each state's brightness.
+    /// Relative error of each state's brightness.
     pub gain_error: f64,
-    /// Degree of polarization that is left behind the glass.
+    /// Degree of polarization that remains behind the glass.
     pub degree: f64,
     /// Birefringence of the glass itself.
     pub background_rad: f64,
 }
 
-/// What is left of shifts and distortions after coarse registration.
+/// Residual shifts and distortions after coarse registration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageParameters {
@@ -117,17 +117,17 @@ pub struct StageParameters {
     pub shift_px: f64,
     /// Rotation, scale, distortion: displacement at the corner.
     pub warp_px: f64,
-    /// Shift of one state's image against the others.
+    /// Shift of one state's image relative to the others.
     pub state_px: f64,
 }
 
-/// Dust, scratches, voids. Counts are means, for 128 x 128 voxels.
+/// Dust, scratches, voids. Counts are means per 128 x 128 voxels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DefectParameters {
     /// Particulates on the glass.
     pub dust: f64,
-    /// Scratches of the glass; their count grows with the side, not the area.
+    /// Scratches of the glass; their number grows with the side length, not the area.
     pub scratches: f64,
     /// Clusters of voxels that did not form.
     pub voids: f64,
@@ -137,17 +137,18 @@ pub struct DefectParameters {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CameraParameters {
-    /// Mean electrons of a pixel.
+    /// Mean electrons per pixel.
     pub electrons: f64,
     /// Read noise in electrons.
     pub read_electrons: f64,
     /// Spread of the pixels' sensitivity.
     pub nonuniformity: f64,
-    /// Bits of a pixel, at most 16. Full scale is 2.5 times the mean.
+    /// Bits per pixel, at most 16. Full scale is 2.5 times the mean.
     pub bits: u8,
 }
 
-/// Shares of variance that belong to a drive and to a platter; the rest is each read's.
+/// Shares of the variance that are specific to a drive and to a platter; the rest is drawn per
+/// read.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shares {
@@ -158,11 +159,11 @@ pub struct Shares {
 }
 
 impl Channel {
-    /// The preset of this name: `nominal` is the default, `easy` for fast tests, `dense` for
-    /// stress, `phase` the other medium.
+    /// Returns the preset of this name: `nominal` is the default, `easy` for fast tests, `dense`
+    /// for stress, `phase` the other medium.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when there is none of this name.
+    /// [`GlassError::Channel`] when there is no such preset.
     pub fn preset(name: &str) -> Result<Self, GlassError> {
         let mut channel = Self::nominal();
         match name {
@@ -182,7 +183,7 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Fused silica, eight azimuths, four images.
+    /// Returns the channel of fused silica: eight azimuths, four images.
     #[must_use]
     pub fn nominal() -> Self {
         Self {
@@ -233,7 +234,8 @@ impl Channel {
         }
     }
 
-    /// Borosilicate, four phases, one image. All sizes but pitch and layers are assumed.
+    /// Returns the channel of borosilicate: four phases, one image. All values but pitch and layers
+    /// are assumed.
     fn phase() -> Self {
         let mut channel = Self::nominal();
         channel.medium = Medium::Phase;
@@ -248,10 +250,10 @@ impl Channel {
         channel
     }
 
-    /// Checks every number against its range.
+    /// Checks that every number is in range.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] that names the field, what it is and what it may be.
+    /// [`GlassError::Channel`] with the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), GlassError> {
         let Self { voxels: v, optics: o, polarization: p, stage: s, defects: d, camera: c, .. } =
             self;
@@ -304,7 +306,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Radius (sigma) of the image of a voxel, in pitches, at a distance from focus.
+    /// Returns the radius (sigma) of a voxel's image, in pitches, at a distance from focus.
     ///
     /// ```text
     /// sigma^2 = (0.21 lambda / NA)^2 + radius^2 + (dz tan(asin(NA / n)) / 2)^2
@@ -316,12 +318,12 @@ impl Channel {
         (focus * focus + self.voxels.radius_um.powi(2) + cone * cone).sqrt() / self.voxels.pitch_um
     }
 
-    /// Tangent of the half angle of the light in the glass.
+    /// Returns the tangent of the half angle of the light cone in the glass.
     pub(super) fn cone(&self) -> f64 {
         (self.optics.aperture / self.optics.index).asin().tan()
     }
 
-    /// Retardance of a voxel in waves.
+    /// Returns the retardance of a voxel in waves.
     pub(super) fn turns(&self) -> f32 {
         #[expect(clippy::cast_possible_truncation, reason = "single precision")]
         let turns = (self.voxels.retardance_nm * 1e-3 / self.optics.wavelength_um) as f32;

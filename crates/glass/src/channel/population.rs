@@ -1,4 +1,4 @@
-//! Random sectors of many drives and platters: what decoders are trained on and judged by.
+//! Random sectors of many drives and platters, to train and evaluate decoders.
 //!
 //! ```text
 //! Seed(seed) -- "lab sectors" -- number --+-- symbols, neighbors, place, track, read
@@ -6,8 +6,9 @@
 //! Seed(population) -- "lab drives", "lab platters" -- number -- their own optics
 //! ```
 //!
-//! A sector is a function of its number alone, so a set can be made in parts and in any order. It
-//! is not how an archive reads: there, sectors of a platter share their drive for a whole session.
+//! A sector is a function of its number alone, so a data set can be generated in parts and in any
+//! order. An archive reads differently: there, sectors of a platter share their drive for a whole
+//! session.
 
 use fulgurite_units::Seed;
 
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::GlassError;
 
-/// Where sectors come from.
+/// A source of random sectors.
 #[derive(Debug)]
 pub struct Population {
     channel: Channel,
@@ -26,16 +27,16 @@ pub struct Population {
     platters: Kinds,
 }
 
-/// Drives, or platters.
+/// A population of drives or of platters.
 #[derive(Debug)]
 struct Kinds {
     root: Seed,
-    /// `None`: one for every sector.
+    /// Size of the population; `None` for a separate one per sector.
     count: Option<u64>,
 }
 
 impl Kinds {
-    /// The one of a sector.
+    /// Returns the seed of the drive or platter of a sector.
     fn pick(&self, sector: &Seed, number: u64, label: &[u8]) -> Seed {
         let own = self.count.map_or(number, |count| sector.child(label).stream().below(count));
         self.root.child(&own.to_le_bytes())
@@ -43,7 +44,7 @@ impl Kinds {
 }
 
 impl Population {
-    /// Sectors of `seed`, in drives and on platters of `population`.
+    /// Creates sectors of `seed`, in drives and on platters of `population`.
     #[must_use]
     pub fn new(
         channel: Channel,
@@ -63,7 +64,7 @@ impl Population {
         }
     }
 
-    /// The images of a sector, and the symbols that were written.
+    /// Returns the images of a sector, and the symbols that were written.
     ///
     /// # Errors
     /// [`GlassError::Channel`] when a number of the channel is out of range.
@@ -95,7 +96,7 @@ impl Population {
     }
 }
 
-/// Random symbols of a layer.
+/// Draws random symbols of a layer.
 #[must_use]
 pub fn random_symbols(channel: &Channel, shape: SectorShape, seed: &Seed) -> Vec<u8> {
     let mut stream = seed.stream();

@@ -1,14 +1,14 @@
-//! How many voxels a sector has.
+//! The dimensions of a sector, in voxels.
 
 use fulgurite_units::RandomStream;
 use serde::{Deserialize, Serialize};
 
 use crate::GlassError;
 
-/// Least side of a sector; blurs and the decoders' views need some room.
+/// Minimum side of a sector; blurs and the decoders' windows need some room.
 pub const SECTOR_SIDE_MIN: u16 = 16;
 
-/// Greatest side of a sector.
+/// Maximum side of a sector.
 pub const SECTOR_SIDE_MAX: u16 = 2048;
 
 /// Rows and columns of a sector's voxels. A row is a line of the writing laser.
@@ -20,10 +20,10 @@ pub struct SectorShape {
 }
 
 impl SectorShape {
-    /// A sector of `rows` lines of `columns` voxels.
+    /// Creates a shape of `rows` lines of `columns` voxels.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when a side is not a multiple of four (decoders look at blocks of
+    /// [`GlassError::Channel`] when a side is not a multiple of four (decoders work on blocks of
     /// four) from 16 to 2048.
     pub fn new(rows: u16, columns: u16) -> Result<Self, GlassError> {
         for (field, side) in [("rows", rows), ("columns", columns)] {
@@ -35,7 +35,7 @@ impl SectorShape {
         Ok(Self { rows, columns })
     }
 
-    /// The nearest to a square that holds this many voxels.
+    /// Returns the shape closest to a square that holds this many voxels.
     ///
     /// # Errors
     /// [`GlassError::Channel`] when no sector does.
@@ -59,25 +59,25 @@ impl SectorShape {
         }
     }
 
-    /// Lines.
+    /// Number of lines.
     #[must_use]
     pub const fn rows(self) -> usize {
         self.rows as usize
     }
 
-    /// Voxels of a line.
+    /// Voxels per line.
     #[must_use]
     pub const fn columns(self) -> usize {
         self.columns as usize
     }
 
-    /// Voxels.
+    /// Number of voxels.
     #[must_use]
     pub const fn voxels(self) -> usize {
         self.rows() * self.columns()
     }
 
-    /// A random place, in rows and columns.
+    /// Draws a random position, in rows and columns.
     pub(super) fn place(self, stream: &mut RandomStream) -> [f64; 2] {
         [f64::from(self.rows) * stream.unit(), f64::from(self.columns) * stream.unit()]
     }

@@ -3,8 +3,9 @@
 use super::noise::Noise;
 use crate::numeric::Plane;
 
-/// A smooth random field of mean 0 and variance 1 that changes over `scale` samples: normal numbers
-/// on a coarse grid under a cubic B-spline, whose own spread in two dimensions is 151/315.
+/// Draws a smooth random field of mean 0 and variance 1 with a length scale of `scale` samples:
+/// normal numbers on a coarse grid, interpolated by a cubic B-spline, whose own standard deviation
+/// in two dimensions is 151/315.
 pub(super) fn smooth(rows: usize, columns: usize, scale: f32, noise: &mut Noise) -> Plane {
     let cells = |len: usize| {
         #[expect(
@@ -35,7 +36,7 @@ pub(super) fn smooth(rows: usize, columns: usize, scale: f32, noise: &mut Noise)
     out
 }
 
-/// First cell and weights of the cubic B-spline at a sample.
+/// Returns the first cell and the weights of the cubic B-spline at a sample.
 fn spline(sample: usize, scale: f32) -> (usize, [f32; 4]) {
     #[expect(clippy::cast_precision_loss, reason = "a sector has thousands of columns at most")]
     let at = sample as f32 / scale;

@@ -1,4 +1,4 @@
-//! Voxels to pixels: each voxel is a Gaussian spot at its own sub-pixel place.
+//! From voxels to pixels: each voxel is a Gaussian spot at its own sub-pixel position.
 //!
 //! The spot's width follows the local focus error, and its height falls as its area grows, so light
 //! is conserved. A spot is 13 rows of 16 pixels: 2.4 sigma at the worst focus of the presets.
@@ -9,28 +9,28 @@ use super::write::WrittenSector;
 use crate::numeric::Plane;
 use crate::numeric::{COUNTING, LANES, exp_negative, vectorized};
 
-/// Rows above and below the middle of a spot.
+/// Rows above and below the center of a spot.
 const ROWS_BESIDE: usize = 6;
 
-/// Rows of a spot.
+/// Rows per spot.
 const SPOT_ROWS: usize = 2 * ROWS_BESIDE + 1;
 
-/// Pixels left of the middle of a spot; one more lies to the right.
+/// Pixels left of the center of a spot; there is one more to the right.
 const PIXELS_LEFT: usize = LANES / 2 - 1;
 
-/// Pixels around an image into which spots at its border reach.
+/// Pixels around an image into which spots at its edge extend.
 pub(super) const BORDER: usize = 12;
 
-/// Middles of spots lie at most so far outside the image.
+/// Maximum distance of spot centers outside the image.
 const OUTSIDE: isize = (BORDER - LANES / 2) as isize;
 
 const _: () = assert!(BORDER > ROWS_BESIDE + 4 && BORDER > LANES / 2);
 
-/// How wide and how bright spots are, by the distance from focus.
+/// Width and brightness of spots, by the distance from focus.
 struct Focus {
     /// Variance of a spot in focus, in square pixels.
     sharp: f32,
-    /// Variance that each square micrometer of defocus adds.
+    /// Variance added per square micrometer of defocus.
     cone: f32,
 }
 

@@ -1,4 +1,4 @@
-//! The platter's surface over one track: dust and scratches that take light from every layer.
+//! The platter's surface over one track: dust and scratches that absorb light from every layer.
 
 use fulgurite_units::Seed;
 
@@ -7,10 +7,10 @@ use super::write::DEFECT_VOXELS;
 use super::{Channel, SectorShape};
 use crate::numeric::{COUNTING, LANES, exp_negative, vectorized};
 
-/// Defects end where they take less than a thousandth of what they take in their middle.
+/// Cutoff in sigma: beyond it, defects absorb less than a thousandth of their maximum.
 const REACH: f32 = 4.0;
 
-/// What lies on the surface, in pixels.
+/// Defects of the surface, in pixels.
 #[derive(Debug)]
 pub(super) struct Surface {
     spots: Vec<Spot>,
@@ -36,7 +36,7 @@ struct Line {
 }
 
 impl Surface {
-    /// The surface of this place, and what was added to it.
+    /// Draws the surface of this place, and adds the injected faults.
     pub(super) fn draw(
         channel: &Channel,
         shape: SectorShape,
@@ -67,7 +67,7 @@ impl Surface {
         Self { spots, lines }
     }
 
-    /// Takes light from a row of pixels.
+    /// Attenuates a row of pixels.
     pub(super) fn shade(&self, row: usize, bright: &mut [f32]) {
         #[expect(clippy::cast_precision_loss, reason = "thousands of pixels")]
         let y = row as f32;

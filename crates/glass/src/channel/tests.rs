@@ -20,7 +20,7 @@ fn symbols(channel: &Channel, shape: SectorShape, seed: u64) -> Vec<u8> {
     (0..shape.voxels()).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
 }
 
-/// A channel without noise, errors or defects.
+/// Returns a channel without noise, errors or defects.
 fn clean() -> Channel {
     let mut channel = Channel::nominal();
     let v = &mut channel.voxels;
@@ -57,7 +57,7 @@ fn read(
     head.read(sector, neighbors, &seeds(6), faults)
 }
 
-/// Mean and variance.
+/// Returns mean and variance.
 fn moments(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for value in values {

@@ -1,9 +1,8 @@
-//! The write process: what the laser leaves in the glass for a sector's symbols.
+//! The write process: the voxels that the laser leaves in the glass for a sector's symbols.
 //!
-//! Baked when the platter is written: a pure function of the platter's seed, the sector's place and
-//! its symbols. Each pulse is split, half of it the data pulse of one voxel and half the seed of
-//! the next, so a voxel is pulled towards the one before it on the line, and less towards the line
-//! before:
+//! The result is a pure function of the platter's seed, the sector's place and its symbols. Each
+//! pulse is split, half of it the data pulse of one voxel and half the seed of the next, so a voxel
+//! is affected by the previous one on the line, and less by the previous line:
 //!
 //! ```text
 //! azimuth    phi + m/2 (sin 2(left - phi) + r sin 2(up - phi)) + noise
@@ -11,7 +10,8 @@
 //! voxel      sin(2 pi retardance / lambda) exp(2 i azimuth)
 //! ```
 //!
-//! The first voxel of a line and the first line have nothing before them, as if it were like them.
+//! The first voxel of a line and the first line have no predecessor; they are treated as if it had
+//! the same symbols.
 
 use fulgurite_units::Seed;
 
@@ -22,19 +22,19 @@ use crate::GlassError;
 use crate::numeric::Plane;
 use crate::numeric::{sincos_turns, vectorized};
 
-/// Pitches over which the laser's energy drifts.
+/// Length scale of the laser's energy drift, in pitches.
 const DRIFT_PITCHES: f32 = 40.0;
 
-/// Voxels that [`super::DefectParameters`] counts for.
+/// Number of voxels to which the counts of [`super::DefectParameters`] refer.
 pub(super) const DEFECT_VOXELS: f64 = 16_384.0;
 
-/// A sector in the glass.
+/// A sector as written in the glass.
 #[derive(Clone, Debug)]
 pub struct WrittenSector {
     pub(super) shape: SectorShape,
     /// Real and imaginary part of each voxel.
     pub(super) field: [Plane; 2],
-    /// Displacement of each voxel along the line and across, in pitches.
+    /// Displacement of each voxel along and across the line, in pitches.
     pub(super) offsets: [Plane; 2],
     pub(super) symbols: Vec<u8>,
 }
@@ -46,21 +46,21 @@ impl WrittenSector {
         self.shape
     }
 
-    /// What it was written with, row by row.
+    /// Symbols that were written, row by row.
     #[must_use]
     pub fn symbols(&self) -> &[u8] {
         &self.symbols
     }
 
-    /// Real and imaginary part of a voxel: sin(retardance) at twice the azimuth.
+    /// Returns the real and imaginary part of a voxel: sin(retardance) at twice the azimuth.
     #[must_use]
     pub fn voxel(&self, row: usize, column: usize) -> [f32; 2] {
         [self.field[0].row(row)[column], self.field[1].row(row)[column]]
     }
 }
 
-/// What the laser means to leave for a symbol, between the one before it on the line and the one
-/// above it: twice the azimuth in turns, and the retardance, 1 as meant.
+/// Returns the noise-free voxel of a symbol, given the one before it on the line and the one above
+/// it: twice the azimuth in turns, and the retardance relative to its nominal value.
 pub(super) fn meant(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) {
     let v = &channel.voxels;
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
@@ -70,7 +70,7 @@ pub(super) fn meant(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) 
     let [own, left, up] = [own, left, up].map(f32::from);
     match channel.medium {
         Medium::Birefringent => {
-            // 2 (left - phi) is a whole number of steps of a turn.
+            // 2 (left - phi) is a multiple of the symbol step.
             let [(sin1, cos1), (sin2, cos2)] =
                 [left, up].map(|other| sincos_turns((other - own) / count));
             let twice = own / count + pull * (sin1 + line * sin2) / std::f32::consts::TAU;
@@ -83,7 +83,7 @@ pub(super) fn meant(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) 
     }
 }
 
-/// [`meant`] of every three symbols.
+/// Table of [`meant`] for all triples of symbols.
 pub(super) struct Meant(Vec<(f32, f32)>);
 
 impl Meant {
@@ -100,12 +100,12 @@ impl Meant {
         Self(table)
     }
 
-    /// Place of three symbols in a table of all.
+    /// Returns the index of a triple of symbols in the table.
     pub(super) const fn index(own: u8, left: u8, up: u8) -> usize {
         (own & 7) as usize * 64 + (left & 7) as usize * 8 + (up & 7) as usize
     }
 
-    /// All of them, by [`Self::index`].
+    /// The table, by [`Self::index`].
     pub(super) fn table(&self) -> &[(f32, f32)] {
         &self.0
     }
@@ -114,8 +114,8 @@ impl Meant {
 /// Writes a sector.
 ///
 /// # Errors
-/// [`GlassError::Channel`] when there are not as many symbols as voxels, or one is not of the
-/// medium.
+/// [`GlassError::Channel`] when the number of symbols is not that of the voxels, or a symbol is
+/// invalid for the medium.
 pub(super) fn write(
     channel: &Channel,
     shape: SectorShape,
@@ -169,7 +169,8 @@ fn check(channel: &Channel, shape: SectorShape, symbols: &[u8]) -> Result<(), Gl
     }
 }
 
-/// From normal numbers to azimuths (twice the angle, in turns) and retardances (1 as meant).
+/// Turns normal numbers into azimuths (twice the angle, in turns) and retardances (relative to
+/// nominal).
 fn pull(
     channel: &Channel,
     shape: SectorShape,
@@ -202,7 +203,7 @@ fn pull(
     }
 }
 
-/// Voxels that did not form: single ones and clusters.
+/// Removes voxels that did not form: single ones and clusters.
 fn lose(
     channel: &Channel,
     shape: SectorShape,
@@ -227,7 +228,7 @@ fn lose(
     }
 }
 
-/// Displacement of each voxel from where it should be.
+/// Draws the displacement of each voxel from its nominal position.
 fn displace(channel: &Channel, shape: SectorShape, noise: &mut Noise) -> [Plane; 2] {
     let mut offsets = [0, 1].map(|_| Plane::new(shape.rows(), shape.columns()));
     let mut lines = vec![0.0; shape.rows()];

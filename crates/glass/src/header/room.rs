@@ -1,8 +1,9 @@
-//! Room for the header: whether a header track takes the header of every platter of a geometry.
+//! Room for the header: checks that the header track can hold the header of any platter of a
+//! geometry.
 //!
-//! The header carries the description of the format, which small sectors in short tracks do not
-//! hold. That is found when a geometry is chosen, for the longest header there can be, and not when
-//! the first set of it is sealed. No reader asks: what is on a platter had room there.
+//! The header carries the description of the format, for which small sectors in short tracks have
+//! no room. This is checked when a geometry is chosen, for the longest possible header, and not
+//! when the first set is sealed. Readers do not check it: an existing platter had the room.
 
 use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
 
@@ -12,8 +13,8 @@ use crate::limits::{HEADER_DOCUMENT_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX, SOFTWAR
 use crate::{FormatVersion, GlassError};
 
 impl Geometry {
-    /// Checks that the numbers make a platter within the limits of the format, and that its header
-    /// fits the header track, whatever is on it.
+    /// Checks that the parameters give a platter within the limits of the format, and that its
+    /// header always fits the header track.
     ///
     /// # Errors
     /// [`GlassError::Geometry`] with the first reason found.
@@ -23,7 +24,7 @@ impl Geometry {
     }
 }
 
-/// Refuses a geometry, whose numbers are valid, without room for its header.
+/// Rejects a geometry with valid parameters but without room for its header.
 fn check_room(geometry: &Geometry) -> Result<(), GlassError> {
     let refuse =
         |reason: String| Err(GlassError::Geometry { profile: geometry.profile.clone(), reason });
@@ -51,13 +52,14 @@ fn check_room(geometry: &Geometry) -> Result<(), GlassError> {
     ))
 }
 
-/// The least payload of a sector with which the header fits a track of as many sectors, if any.
+/// Returns the smallest sector payload with which the header fits a track of the same number of
+/// sectors, if any.
 fn payload_enough(geometry: &Geometry) -> Result<Option<u32>, GlassError> {
     let sectors = usize::from(geometry.track_sectors());
     let mut larger = geometry.clone();
     while larger.sector_payload_bytes < SECTOR_PAYLOAD_BYTES_MAX {
         larger.sector_payload_bytes += 128;
-        // The header has the payload in it, and the user bytes, which grow with it.
+        // The header contains the payload size, and the user bytes, which grow with it.
         if pages(document_bytes_max(&larger)?, &larger) <= sectors {
             return Ok(Some(larger.sector_payload_bytes));
         }
@@ -65,9 +67,9 @@ fn payload_enough(geometry: &Geometry) -> Result<Option<u32>, GlassError> {
     Ok(None)
 }
 
-/// Bytes of the longest header document of a platter of this geometry.
+/// Returns the size of the longest header document of a platter of this geometry.
 fn document_bytes_max(geometry: &Geometry) -> Result<usize, GlassError> {
-    // Ids are as long as each other, and no count of user bytes exceeds the platter's.
+    // All IDs have the same length, and no count of user bytes exceeds the platter's.
     let (platter, bytes) = (PlatterId::from_bytes([0xFF; 16]), geometry.platter_user_bytes());
     let member = SetMember { platter, data_bytes: bytes, list_bytes: bytes };
     let longest = PlatterHeader {

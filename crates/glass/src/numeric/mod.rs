@@ -1,8 +1,8 @@
 //! Arithmetic of the inner loops, in single precision and in loops that vectorize.
 //!
 //! Nothing here calls the platform's libm: a platter that was written on one machine is the same
-//! voxel for voxel on every other, whatever its instructions. Sums keep their order and products
-//! are not fused, so wider vectors change the speed and never the result.
+//! voxel for voxel on every other, whatever its instruction set. Sums keep their order and there is
+//! no fused multiply-add, so wider vectors change the speed and never the result.
 
 use std::f32::consts::{LN_2, LOG2_E, TAU};
 
@@ -12,32 +12,33 @@ mod plane;
 
 pub use plane::{HALVING_VARIANCE, Magnifier, Plane, blur, halve};
 
-/// 0, 1, .. as numbers.
+/// The numbers 0, 1, ...
 pub const COUNTING: [f32; LANES] =
     [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
 
-/// Lanes that an inner loop handles at once: one vector of AVX-512, two of AVX2, four of SSE2.
+/// Lanes that an inner loop processes at once: one vector of AVX-512, two of AVX2, four of SSE2.
 pub const LANES: usize = 16;
 
-/// Runs `kernel`, compiled for the widest vectors that this processor has.
+/// Runs `kernel`, compiled for the widest vectors that this processor supports.
 ///
-/// What it calls must be `#[inline(always)]`: only what is inlined is compiled again.
+/// Functions that it calls must be `#[inline(always)]`: only inlined code is compiled for them.
 #[inline]
 pub fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     if Isa::current() == Isa::Scalar { kernel() } else { pulp::Arch::new().dispatch(kernel) }
 }
 
-/// Adding and taking away this rounds to the nearest integer, for magnitudes below 2^22.
+/// Adding and subtracting this rounds to the nearest integer, for magnitudes below 2^22.
 const ROUND: f32 = 12_582_912.0;
 
-/// The nearest integer, for magnitudes below 2^22.
+/// Returns the nearest integer, for magnitudes below 2^22.
 #[inline(always)]
 #[must_use]
 pub fn round(x: f32) -> f32 {
     (x + ROUND) - ROUND
 }
 
-/// sin(2 pi x) for |x| <= 1/4: the Taylor series to the 13th power; its error is below 1e-7.
+/// Returns sin(2 pi x) for |x| <= 1/4: the Taylor series to the 13th power, with an error below
+/// 1e-7.
 #[inline(always)]
 #[expect(clippy::excessive_precision, reason = "coefficients as they are computed")]
 fn sin_quarter(x: f32) -> f32 {
@@ -51,7 +52,7 @@ fn sin_quarter(x: f32) -> f32 {
     (p * y + TAU) * x
 }
 
-/// (sin, cos) of 2 pi `turns`, for magnitudes below 2^22.
+/// Returns (sin, cos) of 2 pi `turns`, for magnitudes below 2^22.
 #[inline(always)]
 #[must_use]
 pub fn sincos_turns(turns: f32) -> (f32, f32) {
@@ -62,13 +63,13 @@ pub fn sincos_turns(turns: f32) -> (f32, f32) {
     (sin_quarter(folded).copysign(r), sin_quarter(0.25 - magnitude))
 }
 
-/// A small whole number as its two's complement, from its sum with [`ROUND`]: the low bits of that.
+/// Converts a small whole number to two's complement: the low bits of its sum with [`ROUND`].
 #[inline(always)]
 const fn whole_bits(rounded: f32) -> u32 {
     rounded.to_bits().wrapping_sub(ROUND.to_bits())
 }
 
-/// The nearest integer to `x`, for 0 <= x < 2^16.
+/// Returns the nearest integer to `x`, for 0 <= x < 2^16.
 #[inline(always)]
 #[must_use]
 pub const fn to_u16(x: f32) -> u16 {
@@ -77,7 +78,7 @@ pub const fn to_u16(x: f32) -> u16 {
     bits
 }
 
-/// e^-x for x >= 0; relative error below (3 + x) 1e-7, and 2^-126 beyond the range.
+/// Returns e^-x for x >= 0; relative error below (3 + x) 1e-7, and 2^-126 beyond the range.
 #[inline(always)]
 #[must_use]
 pub fn exp_negative(x: f32) -> f32 {
@@ -93,12 +94,12 @@ pub fn exp_negative(x: f32) -> f32 {
     p * f32::from_bits(whole_bits(rounded).wrapping_add(127) << 23)
 }
 
-/// The natural logarithm of a positive normal number; absolute error below 3e-7 near 1.
+/// Returns the natural logarithm of a positive normal number; absolute error below 3e-7 near 1.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "bits of a float")]
 pub fn ln(x: f32) -> f32 {
     let bits = x.to_bits() as i32;
-    // The mantissa in [sqrt(1/2), sqrt(2)).
+    // Splits off the mantissa in [sqrt(1/2), sqrt(2)).
     let exponent = bits.wrapping_sub(0x3F35_04F3) >> 23;
     let m = f32::from_bits(bits.wrapping_sub(exponent << 23).cast_unsigned());
     let t = (m - 1.0) / (m + 1.0);

@@ -1,38 +1,38 @@
-//! Planes of numbers: blurs, half the resolution, and the step from voxels to pixels.
+//! Planes of numbers: blurs, downsampling by two, and magnification from voxels to pixels.
 
 use super::{LANES, vectorized};
 
 /// A plane of `rows` x `columns` numbers, row by row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plane {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Numbers of a row.
+    /// Numbers per row.
     pub columns: usize,
-    /// All of them.
+    /// All numbers, row by row.
     pub values: Vec<f32>,
 }
 
 impl Plane {
-    /// A plane of zeros.
+    /// Creates a plane of zeros.
     #[must_use]
     pub fn new(rows: usize, columns: usize) -> Self {
         Self { rows, columns, values: vec![0.0; rows * columns] }
     }
 
-    /// Takes another size; what it holds then is not said.
+    /// Changes the size; the content is undefined afterwards.
     pub fn resize(&mut self, rows: usize, columns: usize) {
         (self.rows, self.columns) = (rows, columns);
         self.values.resize(rows * columns, 0.0);
     }
 
-    /// One row.
+    /// Returns a row.
     #[must_use]
     pub fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.columns..][..self.columns]
     }
 
-    /// One row, to change it.
+    /// Returns a row, mutably.
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         &mut self.values[row * self.columns..][..self.columns]
     }
@@ -40,7 +40,7 @@ impl Plane {
     /// Adds `factor` times the other plane.
     ///
     /// # Panics
-    /// When they are not of one size.
+    /// When they differ in size.
     pub fn add(&mut self, factor: f32, other: &Self) {
         assert_eq!(self.values.len(), other.values.len(), "planes are of one size");
         vectorized(
@@ -54,7 +54,7 @@ impl Plane {
     }
 }
 
-/// Half of a Gauss kernel, from its middle, of sum 1 over both halves.
+/// Returns half of a Gaussian kernel, from its center; both halves together have sum 1.
 fn taps(sigma: f32) -> Vec<f32> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some tens")]
     let radius = (3.5 * sigma).ceil() as usize;
@@ -68,7 +68,7 @@ fn taps(sigma: f32) -> Vec<f32> {
     half.iter().map(|tap| (tap / sum) as f32).collect()
 }
 
-/// A Gaussian blur whose borders are mirrors, so that no light is lost. `sigma` in samples.
+/// Applies a Gaussian blur with mirrored borders, so that no light is lost. `sigma` is in samples.
 #[must_use]
 pub fn blur(plane: &Plane, sigma: f32) -> Plane {
     let taps = taps(sigma);
@@ -78,7 +78,7 @@ pub fn blur(plane: &Plane, sigma: f32) -> Plane {
     )
 }
 
-/// The index that a mirror at both ends shows.
+/// Reflects an index at both ends.
 fn mirror(index: isize, len: usize) -> usize {
     let period = 2 * len.cast_signed();
     let folded = index.rem_euclid(period);
@@ -124,15 +124,15 @@ fn blur_columns(plane: &Plane, taps: &[f32]) -> Plane {
     out
 }
 
-/// Sums that are kept in registers at once.
+/// Number of sums kept in registers at once.
 const BLOCK: usize = 4 * LANES;
 
-/// Each target becomes the sum of taps times the two samples that lie as far on either side.
+/// Sets each target to the sum of taps times the two samples at that distance on either side.
 #[inline(always)]
 fn sum_taps<'a>(target: &mut [f32], taps: &[f32], sides: impl Fn(usize) -> [&'a [f32]; 2]) {
     let mut sums = [0.0; BLOCK];
     for (i, tap) in taps.iter().enumerate() {
-        // The middle tap meets itself.
+        // The center tap is counted on both sides.
         let tap = if i == 0 { 0.5 * tap } else { *tap };
         let [before, after] = sides(i);
         if let (Some(a), Some(b)) = (before.first_chunk::<BLOCK>(), after.first_chunk::<BLOCK>()) {
@@ -148,7 +148,7 @@ fn sum_taps<'a>(target: &mut [f32], taps: &[f32], sides: impl Fn(usize) -> [&'a 
     target.copy_from_slice(&sums[..target.len()]);
 }
 
-/// The voxel at or before a pixel's middle, and how far behind it that is.
+/// Returns the voxel at or before a pixel's center, and the distance beyond it.
 fn position(pixel: usize, per_pitch: usize) -> (isize, f32) {
     #[expect(clippy::cast_precision_loss, reason = "thousands of pixels")]
     let at = (pixel as f32 + 0.5) / per_pitch as f32 - 0.5;
@@ -156,8 +156,8 @@ fn position(pixel: usize, per_pitch: usize) -> (isize, f32) {
     (at.floor() as isize, at - at.floor())
 }
 
-/// The plane at half its resolution. The taps 1, 3, 3, 1 keep what is finer out: symbols are white,
-/// and the mean of two would let 10 to 20 % of the slow light be their grain.
+/// Downsamples a plane by two. The taps 1, 3, 3, 1 prevent aliasing: symbols are white noise, and
+/// with the mean of two, their grain would be 10 to 20 % of the slow light.
 #[must_use]
 pub fn halve(plane: &Plane) -> Plane {
     let (rows, columns) = (plane.rows, plane.columns);
@@ -187,28 +187,29 @@ pub fn halve(plane: &Plane) -> Plane {
     out
 }
 
-/// Variance, in square voxels, that [`halve`] and the way back by [`Magnifier`] blur by themselves:
-/// its taps 3/4, and linear interpolation between samples two voxels apart another 3/4.
+/// Blur, as a variance in square voxels, that [`halve`] and the magnification by [`Magnifier`] add
+/// by themselves: its taps 3/4, and linear interpolation between samples two voxels apart another
+/// 3/4.
 pub const HALVING_VARIANCE: f64 = 1.5;
 
-/// From a plane at half the voxels' resolution to rows of pixels, linearly.
+/// Magnifies a plane at half the voxels' resolution to rows of pixels, linearly.
 #[derive(Debug)]
 pub struct Magnifier {
     per_pitch: usize,
-    /// A row of the plane between two of its rows, with a sample of border on each side.
+    /// A row interpolated between two rows of the plane, with a sample of border on each side.
     line: Vec<f32>,
-    /// The same at the voxels' resolution.
+    /// The same row at the voxels' resolution.
     voxels: Vec<f32>,
 }
 
 impl Magnifier {
-    /// For planes of so many columns.
+    /// Creates a magnifier for planes of `columns` columns.
     #[must_use]
     pub fn new(per_pitch: usize, columns: usize) -> Self {
         Self { per_pitch, line: vec![0.0; columns + 2], voxels: vec![0.0; 2 * columns + 2] }
     }
 
-    /// Row `row` of the magnified plane.
+    /// Computes row `row` of the magnified plane.
     #[inline(always)]
     pub fn row(&mut self, plane: &Plane, row: usize, out: &mut [f32]) {
         let (above, weight) = self.between(row);
@@ -222,15 +223,15 @@ impl Magnifier {
         self.across(out);
     }
 
-    /// The row of the plane at or before a row of pixels, -1 being its border, and how far behind
-    /// it that is.
+    /// Returns the row of the plane at or before a row of pixels, -1 being its border, and the
+    /// distance beyond it.
     #[inline(always)]
     #[must_use]
     pub fn between(&self, row: usize) -> (isize, f32) {
         position(row, 2 * self.per_pitch)
     }
 
-    /// A row of the plane at the pixels' resolution.
+    /// Magnifies a row of the plane to the pixels' resolution.
     #[inline(always)]
     pub fn stretched(&mut self, row: &[f32], out: &mut [f32]) {
         let columns = row.len();
@@ -238,7 +239,7 @@ impl Magnifier {
         self.across(out);
     }
 
-    /// From samples to pixels.
+    /// Interpolates from samples to pixels.
     #[inline(always)]
     fn across(&mut self, out: &mut [f32]) {
         let Self { per_pitch, line, voxels } = self;
@@ -261,7 +262,7 @@ impl Magnifier {
         }
         for (pixels, ((a, b), c)) in out.chunks_exact_mut(*per_pitch).zip(three) {
             for (phase, pixel) in pixels.iter_mut().enumerate() {
-                // A pitch on, because of the border.
+                // Offset by a pitch, because of the border.
                 let (from, weight) = position(phase + *per_pitch, *per_pitch);
                 let (from, to) = if from == 0 { (a, b) } else { (b, c) };
                 *pixel = from + weight * (to - from);

@@ -1,5 +1,5 @@
-//! Redundancy that was wrong before it was written shows when the platter is read, and redundancy
-//! that is right never does, whatever sectors are lost.
+//! Reading a platter detects redundancy that was wrong before it was written, and never reports
+//! correct redundancy, whatever sectors are lost.
 
 use fulgurite_glass::{NoFaults, SeededFaults, TrackBuffer, VerifyReport};
 use fulgurite_units::{Ratio, Seed, TrackIndex};
@@ -14,7 +14,7 @@ fn verify(file: &Vec<u8>) -> VerifyReport {
     open(file).unwrap().verify(&NoFaults, &mut TrackBuffer::new(), &mut |_, _| {}).unwrap()
 }
 
-/// A platter of four information tracks: two groups, 3 + 1 and 1 + 1 tracks.
+/// Returns a platter of four information tracks: two groups, 3 + 1 and 1 + 1 tracks.
 fn platter(seed: u64) -> Vec<u8> {
     let bytes = user_bytes(60_000, seed);
     write(&single_header(&tiny(), 60_000), &bytes, 9000)
@@ -42,7 +42,7 @@ fn a_wrong_sector_with_a_right_checksum_is_found() {
 #[test]
 fn a_redundancy_track_of_other_data_is_found() {
     let mut file = platter(1);
-    // Track 4 is the redundancy of group 0; from another attempt it is right in itself.
+    // Track 4 is the redundancy of group 0; the one of another attempt is consistent in itself.
     file[4 * TRACK..5 * TRACK].copy_from_slice(&platter(2)[4 * TRACK..5 * TRACK]);
     let report = verify(&file);
     assert_eq!(report.mismatched, [TrackIndex::new(4)]);

@@ -1,5 +1,5 @@
-//! Damage up to the design limit comes back; beyond it the error names the level that gave up;
-//! wrong bytes never come out.
+//! Damage up to the design limit is restored; beyond it, the error names the level that failed;
+//! wrong bytes are never returned.
 
 use fulgurite_glass::{
     CodeLevel, ErrorKind, GlassError, InformationTrack, NoFaults, PlatterReader, SeededFaults,
@@ -12,7 +12,7 @@ use crate::support::{
     At, archive, open, platter_id, read_all, single_header, tiny, user_bytes, write,
 };
 
-/// `count` different numbers below `bound`, from a seed.
+/// Draws `count` different numbers below `bound`.
 fn choose(bound: usize, count: usize, stream: &mut fulgurite_units::RandomStream) -> Vec<usize> {
     let mut all: Vec<usize> = (0..bound).collect();
     for i in 0..count {
@@ -103,7 +103,7 @@ proptest! {
             prop_assert_eq!((platter, expected), (platter_id(0), file.len() as u64));
             prop_assert_eq!(left, found as u64);
         } else {
-            // Not even the header's JSON is there.
+            // Too short even for the header's JSON.
             prop_assert!(found < 3 * 2176, "{}", error);
         }
     }
@@ -119,7 +119,7 @@ proptest! {
     }
 }
 
-/// Fails `sectors` of a track that is lost beyond its own redundancy in the tiny geometry.
+/// Fails the first `sectors` sectors of a track.
 fn fail(faults: &mut At, track: u32, sectors: u16) {
     faults.0.extend((0..sectors).map(|layer| (track, layer)));
 }
@@ -154,7 +154,7 @@ fn two_lost_tracks_of_a_group_are_an_error_that_names_the_level() {
     let file = write(&single_header(&tiny(), 98_304), &bytes, 98_304);
     let reader = open(&file).unwrap();
     let mut faults = At::default();
-    // Tracks 1 and 2 share group 0; group 1 is whole.
+    // Tracks 1 and 2 share group 0; group 1 is intact.
     fail(&mut faults, 1, 11);
     fail(&mut faults, 2, 4);
     let mut buffer = TrackBuffer::new();
@@ -171,18 +171,19 @@ fn two_lost_tracks_of_a_group_are_an_error_that_names_the_level() {
     assert_eq!(report.unreadable, [InformationTrack::new(0), InformationTrack::new(1)]);
     assert!(!report.is_readable());
     assert_eq!(report.failed_sectors, 15);
-    // The same comes of a verification that rests behind every track, each time in another drive.
+    // A verification that pauses after every track, each time in another drive, gives the same
+    // result.
     let mut resting = Verification::begin(&reader).unwrap();
     let mut done = Vec::new();
     while resting.step(&open(&file).unwrap(), &faults, &mut TrackBuffer::new()).unwrap() {
         done.push(resting.tracks_done());
     }
     let tracks = reader.map().tracks();
-    // The last track is done with when the two lost ones were tried with their group.
+    // The last track counts as done only after the two lost ones were tried with their group.
     let expected: Vec<u32> = (1..tracks).chain([tracks - 1, tracks - 1, tracks]).collect();
     assert_eq!(done, expected);
     assert_eq!(resting.finish(&reader), report);
-    // The other group and the third track of this one are not touched by it.
+    // The third track of this group and the other group are not affected.
     assert!(reader.read_track(InformationTrack::new(2), &faults, &mut buffer).is_ok());
     assert!(reader.read_track(InformationTrack::new(3), &faults, &mut buffer).is_ok());
 }
@@ -214,7 +215,7 @@ fn the_header_survives_in_its_replicas() {
     let mut both_gone = front_gone.clone();
     both_gone[last..last + image].fill(0);
     assert!(matches!(open(&both_gone), Err(GlassError::NotAPlatter)));
-    // Pages may come from different ends.
+    // Pages may come from both replicas.
     let mut pages = file.clone();
     pages[..2176].fill(0);
     pages[8 * 2176..image].fill(0);
@@ -240,7 +241,7 @@ fn wrong_platters_are_named() {
     let end = unsealed.len();
     unsealed[end - 1024..].fill(0);
     assert!(matches!(open(&unsealed), Err(GlassError::Unsealed { .. })));
-    // Three copies of the final record may be damaged.
+    // Three of the four copies of the final record may be damaged.
     let mut last_copy = file.clone();
     last_copy[end - 1024..end - 256].fill(0);
     assert_eq!(read_all(&open(&last_copy).unwrap(), &NoFaults).unwrap(), bytes);
@@ -261,7 +262,8 @@ fn sectors_in_the_wrong_place_count_as_lost() {
     let bytes = user_bytes(98_304, 9);
     let file = write(&single_header(&tiny(), 98_304), &bytes, 8000);
     let image = tiny().track_image_bytes();
-    // Two sectors of track 1 change places, and one comes from another platter of the archive.
+    // Two sectors of track 1 are swapped, and one comes from another generation of the same
+    // platter.
     let mut mixed = file.clone();
     mixed[image..image + 2176].copy_from_slice(&file[image + 2176..image + 2 * 2176]);
     mixed[image + 2176..image + 2 * 2176].copy_from_slice(&file[image..image + 2176]);

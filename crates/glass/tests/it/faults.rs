@@ -1,4 +1,4 @@
-//! Simulated failures repeat, and come at the rates asked for.
+//! Simulated failures are repeatable, and occur at the requested rates.
 
 use fulgurite_glass::{Faults, SeededFaults};
 use fulgurite_units::{LayerIndex, PlatterId, Ratio, Seed, TrackIndex};

@@ -1,5 +1,5 @@
-//! The format: platters of released versions stay readable, new ones are the same bytes, and a
-//! reader written from the description alone reads them.
+//! The format: platters of released versions stay readable, new ones have the same bytes, and a
+//! reader written from the description alone can read them.
 
 use expect_test::{expect, expect_file};
 use fulgurite_glass::{
@@ -14,9 +14,9 @@ use crate::support::{
     At, forged, open, read_all, single_header, tiny, user_bytes, write, write_set,
 };
 
-/// A platter of format version 1. It is never written again: old platters stay readable.
+/// A platter of format version 1, which is no longer written: old platters stay readable.
 static GOLDEN_1: &[u8] = include_bytes!("../golden/platter-1.glass");
-/// One of version 2, which new platters are written in.
+/// A platter of version 2, in which new platters are written.
 static GOLDEN: &[u8] = include_bytes!("../golden/platter-2.glass");
 
 const DATA_BYTES: usize = 40_000;
@@ -65,8 +65,8 @@ fn new_platters_are_the_bytes_of_the_golden_one() {
         std::fs::write(path, &new).unwrap();
     }
     assert_eq!(new.len(), GOLDEN.len());
-    // The header tracks carry the text of the description, whose wording may improve; the final
-    // record sums up their checksums.
+    // The header tracks contain the text of the description, whose wording may improve; the digest
+    // in the final record covers their checksums.
     let image = tiny().track_image_bytes();
     let tracks = image..GOLDEN.len() - 1024 - image;
     assert!(new[tracks.clone()] == GOLDEN[tracks.clone()], "the format has changed");
@@ -138,11 +138,11 @@ fn peer_reads(golden: &[u8]) {
     let start = |t: usize| t * 16_384;
     let restored = peer.track(1).unwrap().concat();
     assert!(restored == user[start(0)..start(1)]);
-    // A track with four losses is beyond its own code.
+    // A track with four losses exceeds its own code.
     file[track(1) + 7 * sector + 500] ^= 1;
     let peer = Peer::open(&file);
     assert!(peer.track(1).is_none());
-    // Its group brings it back, and the padded last track too.
+    // Its group restores it, and the padded last track too.
     let mut padded = user.clone();
     padded.resize(start(3), 0);
     let whole = Peer::open(golden);
@@ -174,7 +174,7 @@ fn the_description_covers_sets_that_were_closed_short() {
 fn damaged_platters_of_version_1_come_back_by_every_code() {
     let golden = GOLDEN_1.to_vec();
     let reader = open(&golden).unwrap();
-    // Three sectors of track 1, of both kinds, and then as many as there are.
+    // Three sectors of track 1, of both kinds, and then all of them.
     for faults in [[(1, 0), (1, 4), (1, 9)].into(), (0..11).map(|layer| (1, layer)).collect()] {
         let bytes = read_all(&reader, &At(faults)).unwrap();
         assert!(bytes == golden_user_bytes());
@@ -183,7 +183,7 @@ fn damaged_platters_of_version_1_come_back_by_every_code() {
 
 #[test]
 fn sets_of_version_1_come_back() {
-    // Of a set of platters 0 and 2, and 1 that was never written, only the redundancy is left.
+    // Of a set of platters 0 and 2, and 1 that was never written, only the redundancy survives.
     let files = [
         include_bytes!("../golden/set-1-3.glass").to_vec(),
         include_bytes!("../golden/set-1-4.glass").to_vec(),
@@ -212,7 +212,7 @@ fn sets_of_version_1_come_back() {
 
 #[test]
 fn headers_that_say_nonsense_are_refused() {
-    // Every sector of both headers is made anew around a changed JSON of the same length.
+    // Rebuilds every sector of both headers around a changed JSON of the same length.
     for (from, to) in [
         ("\"groups\":2", "\"groups\":0"),
         ("\"data_bytes\":40000", "\"data_bytes\":90000"),
@@ -240,8 +240,8 @@ fn headers_that_say_nonsense_are_refused() {
     }
 }
 
-/// Numbers that cannot be, in a header whose sectors are all good: the platter is damaged, whoever
-/// wrote it. A wrong request is only what a user asks for.
+/// Impossible numbers in a header whose sectors are all valid: the platter is corrupt, whatever
+/// program wrote it. Only a user's request can be invalid.
 #[test]
 fn impossible_geometry_on_a_platter_is_damage() {
     let file = write(&single_header(&tiny(), 5000), &user_bytes(5000, 1), 5000);

@@ -1,4 +1,4 @@
-//! The numbers of the profiles, and addresses at the ends of platters too large to fill here.
+//! The parameters of the profiles, and addresses at the ends of platters too large to fill here.
 
 use std::fmt::Write as _;
 
@@ -94,7 +94,7 @@ fn silica_addresses_its_ends() {
     assert_eq!(map.offset(place), (1 + 399 * 306 + 299) * 216 * 102_528);
     assert_eq!(map.role(TrackIndex::new(400 * 306 + 1)), Some(TrackRole::Header(1)));
     assert_eq!(map.role(TrackIndex::new(400 * 306 + 2)), None);
-    // The last column of the set has what is left of 200 layers.
+    // The last column of the set has the remainder of 200 layers.
     assert_eq!(geometry.set_columns().last().map(|c| (c.first, c.count)), Some((192, 8)));
     assert_eq!(geometry.tracks_for(size), 120_000);
     assert_eq!(geometry.tracks_for(size - 20_480_000), 119_999);
@@ -169,18 +169,18 @@ fn impossible_geometries_are_refused() {
     assert!(serde_json::from_str::<Geometry>(unknown).is_err());
 }
 
-/// The same with sectors of this payload.
+/// Returns the geometry with this sector payload.
 fn with_payload(geometry: &Geometry, sector_payload_bytes: u32) -> Geometry {
     Geometry { sector_payload_bytes, ..geometry.clone() }
 }
 
-/// The least payload of a sector that is not refused.
+/// Returns the smallest sector payload that is accepted.
 fn least_payload(geometry: &Geometry) -> u32 {
     let is_valid = |payload: &u32| with_payload(geometry, *payload).validate().is_ok();
     (128..=64 << 10).step_by(128).find(is_valid).unwrap()
 }
 
-/// Begins the platter whose header is the longest one of this geometry.
+/// Begins the platter with the longest header of this geometry.
 fn write_longest(geometry: &Geometry) -> Result<(), GlassError> {
     let full = geometry.platter_user_bytes();
     let information = usize::from(geometry.set_information_platters);
@@ -197,7 +197,8 @@ fn write_longest(geometry: &Geometry) -> Result<(), GlassError> {
 fn a_geometry_without_room_for_its_header_is_refused() {
     let error = with_payload(&tiny(), 1024).validate().unwrap_err();
     assert!(matches!(error, GlassError::Geometry { .. }), "{error:?}");
-    // The description of the format, which every header carries, is still written at.
+    // The description of the format, which every header carries, still changes, so the limit is
+    // computed.
     let least = least_payload(&tiny());
     let told = error.to_string();
     for words in [
@@ -207,7 +208,7 @@ fn a_geometry_without_room_for_its_header_is_refused() {
     ] {
         assert!(told.contains(words), "{told}");
     }
-    // The other way out is one, and no fewer sectors are.
+    // The other remedy in the message works too, and one sector fewer does not.
     let sectors = told.strip_suffix(" or more").and_then(|told| told.rsplit(' ').next());
     let sectors: u16 = sectors.unwrap().parse().unwrap();
     let with_sectors = |count: u16| Geometry {
@@ -242,7 +243,8 @@ fn a_profile_with_an_endless_name_is_refused() {
     assert!(error.to_string().contains("the name of the profile, 2097152 bytes, is too long"));
 }
 
-/// What is on a platter had room there: a geometry that is refused for new ones is read.
+/// An existing platter had room for its header: a geometry that is rejected for new platters can be
+/// read.
 #[test]
 fn a_platter_without_room_to_spare_is_read() {
     let sizes = (128..8 << 10).step_by(128);

@@ -1,4 +1,4 @@
-//! File lists come back in any pieces, and damage is noticed.
+//! File lists survive a round trip in pieces of any size, and damage is detected.
 
 use fulgurite_glass::{
     GlassError, ListEntry, ListReader, ListWriter, list_bytes, list_entry_bytes,

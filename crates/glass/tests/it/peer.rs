@@ -5,7 +5,7 @@ fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     bytes[at..at + length].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))
 }
 
-/// A platter file as the description has it.
+/// A platter file, read by the description.
 pub(crate) struct Peer {
     pub(crate) json: serde_json::Value,
     file: Vec<u8>,
@@ -40,7 +40,7 @@ impl Peer {
         self.geometry("track_information_sectors") + self.geometry("track_redundancy_sectors")
     }
 
-    /// The payload of a sector by its number in the file, if its checksum is right.
+    /// Returns the payload of a sector by its number in the file, if its checksum matches.
     fn payload_at(&self, sector: usize) -> Option<Vec<u8>> {
         let at = sector * (self.payload + 128);
         let bytes = &self.file[at..at + self.payload + 128];
@@ -50,12 +50,12 @@ impl Peer {
         good.then(|| content[96..].to_vec())
     }
 
-    /// The payload of a layer of a physical track.
+    /// Returns the payload of a layer of a physical track.
     pub(crate) fn sector(&self, track: usize, layer: usize) -> Option<Vec<u8>> {
         self.payload_at(track * self.sectors() + layer)
     }
 
-    /// Information layers of a physical track, restored within the track if need be.
+    /// Returns the information layers of a physical track, restored within the track if necessary.
     pub(crate) fn track(&self, track: usize) -> Option<Vec<Vec<u8>>> {
         let shards: Vec<_> = (0..self.sectors()).map(|layer| self.sector(track, layer)).collect();
         let information = self.geometry("track_information_sectors");
@@ -69,7 +69,7 @@ impl Peer {
         number(&self.file, 8, 2)
     }
 
-    /// Information layers of an information track, from its large group alone.
+    /// Returns the information layers of an information track, from its large group alone.
     pub(crate) fn track_by_group(&self, track: usize, tracks: usize) -> Option<Vec<Vec<u8>>> {
         let in_group = self.geometry("group_information_tracks");
         let redundancy = self.geometry("group_redundancy_tracks");
@@ -105,10 +105,10 @@ impl Peer {
     }
 }
 
-/// a + b u, as the description has it: a in the low byte, b in the high one.
+/// a + b u, as in the description: a in the low byte, b in the high one.
 type Element = u16;
 
-/// The product of two bytes modulo x^8 + x^4 + x^3 + x^2 + 1.
+/// Returns the product of two bytes modulo x^8 + x^4 + x^3 + x^2 + 1.
 fn times8(a: u16, b: u16) -> u16 {
     (0..8).rev().fold(0, |product, bit| {
         let shifted = product << 1;
@@ -117,7 +117,7 @@ fn times8(a: u16, b: u16) -> u16 {
     })
 }
 
-/// The product of two elements, with u^2 = u + 0x22.
+/// Returns the product of two elements, with u^2 = u + 0x22.
 fn times(a: Element, b: Element) -> Element {
     let (a0, a1, b0, b1) = (a & 255, a >> 8, b & 255, b >> 8);
     let high = times8(a1, b1);
@@ -132,7 +132,7 @@ fn inverse(a: Element) -> Element {
     })
 }
 
-/// The element of a number, over the basis of the description.
+/// Returns the element of a number, over the basis of the description.
 fn element(number: usize) -> Element {
     const BASIS: [Element; 16] = [
         0x0001, 0x00D6, 0x0098, 0x0092, 0x0056, 0x00C8, 0x0058, 0x00E6, 0x019E, 0xD672, 0x9888,
@@ -141,7 +141,7 @@ fn element(number: usize) -> Element {
     (0..16).filter(|bit| number >> bit & 1 == 1).fold(0, |sum, bit| sum ^ BASIS[bit])
 }
 
-/// The information shards of a word of the code of tracks and sets.
+/// Decodes the information shards of a codeword of the code of tracks and sets.
 pub(crate) fn solve_small(
     information: usize,
     shards: Vec<Option<Vec<u8>>>,
@@ -155,7 +155,7 @@ pub(crate) fn solve_small(
     solve(information, shards, &factor, &symbols, &bytes)
 }
 
-/// The information shards of a word of the code of large groups.
+/// Decodes the information shards of a codeword of the code of large groups.
 fn solve_large(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
     let m = (shards.len() - information).next_power_of_two();
     let factor = |i: usize, j: usize| {
@@ -178,7 +178,7 @@ fn solve_large(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<V
     solve(information, shards, &factor, &symbols, &bytes)
 }
 
-/// Lost information from the equations of the redundancy that is left.
+/// Solves for lost information with the equations of the surviving redundancy.
 fn solve(
     information: usize,
     shards: Vec<Option<Vec<u8>>>,
@@ -234,11 +234,12 @@ fn add(row: &mut [Element], other: &[Element], factor: Element) {
     }
 }
 
-/// The code of version 1, as its description had it.
+/// The code of version 1, from its description.
 mod version1 {
     use fulgurite_codes::version1::definition::{element, multiply, to_polynomial};
 
-    /// The information shards of a code word, by elimination on the equations of the definition.
+    /// Decodes the information shards of a codeword, by elimination on the equations of the
+    /// definition.
     pub(super) fn solve(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
         let redundancy = shards.len() - information;
         let m = redundancy.next_power_of_two();
@@ -317,7 +318,7 @@ mod version1 {
         })
     }
 
-    /// Elements, given as polynomials, back into a shard.
+    /// Converts elements, given as polynomials, back to a shard.
     fn to_bytes(elements: &[u16]) -> Vec<u8> {
         let mut numbers = vec![0u16; 1 << 16];
         for number in 0..=u16::MAX {

@@ -1,4 +1,4 @@
-//! Platters of a set bring each other back.
+//! Platters of a set restore each other.
 
 use fulgurite_glass::{
     CodeLevel, GlassError, InformationTrack, Member, NoFaults, PlatterReader, SetDecoder,
@@ -98,7 +98,7 @@ fn damaged_members_are_restored_or_left_out() {
     let mut decoder = SetDecoder::new(readers[0].as_ref().unwrap().header());
     let mut out = TrackBuffer::new();
     let track = InformationTrack::new(0);
-    // A failing sector in every platter's track is within each platter's own power.
+    // Each platter can restore a failed sector in its own track.
     let mut faults = At::default();
     faults.0.insert((1, 2));
     let report =
@@ -107,7 +107,7 @@ fn damaged_members_are_restored_or_left_out() {
     let bytes = platters[0].as_ref().unwrap();
     assert_eq!(out.sectors().collect::<Vec<_>>().concat(), bytes[..16_384]);
 
-    // Tracks handed over as already read serve as well as platters do.
+    // Tracks that were read already serve as well as platters do.
     let mut tracks = Vec::new();
     for position in [2, 3, 4] {
         let mut buffer = TrackBuffer::new();
@@ -129,7 +129,7 @@ fn damaged_members_are_restored_or_left_out() {
 #[test]
 fn an_unreadable_member_counts_as_lost() {
     let (platters, mut files) = full_set();
-    // Platter 1 loses track 0 and a redundancy track of its group in fact, not by simulation.
+    // Platter 1 really loses track 0 and a redundancy track of its group, not by simulation.
     let image = tiny().track_image_bytes();
     files[1].as_mut().unwrap()[image..3 * image].fill(0);
     let readers: Vec<_> = files.iter().map(|f| Some(open(f.as_ref().unwrap()).unwrap())).collect();
@@ -177,7 +177,8 @@ fn a_demo_set_survives_the_loss_of_three_platters() {
     assert_eq!((unreadable.lost, unreadable.redundancy), (4, 3));
 }
 
-/// A redundancy platter that was never written is no zeros: it is lost, and what is left must do.
+/// A redundancy platter that was never written does not count as zeros: it is lost, and the others
+/// must be enough.
 #[test]
 fn redundancy_that_was_not_written_is_lost() {
     let (platters, files) = full_set();
@@ -201,7 +202,7 @@ fn redundancy_that_was_not_written_is_lost() {
     assert_eq!((found.level, found.lost, found.redundancy), (CodeLevel::Set, 3, 2));
 }
 
-/// The same with a redundancy platter that says it is shorter than the others.
+/// The same with a redundancy platter that claims to be shorter than the others.
 #[test]
 fn redundancy_that_is_too_short_is_lost() {
     let (platters, files) = full_set();

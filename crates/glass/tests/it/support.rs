@@ -7,7 +7,8 @@ use fulgurite_glass::{
 use fulgurite_glass::{InformationTrack, TrackBuffer};
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, Seed, SetId, TrackIndex, UnixTime};
 
-/// A platter of 2 groups of 3 + 1 tracks of 8 + 3 sectors of 2 KiB; sets of 3 + 2 platters.
+/// Returns a geometry of 2 groups of 3 + 1 tracks of 8 + 3 sectors of 2 KiB; sets of 3 + 2
+/// platters.
 pub(crate) fn tiny() -> Geometry {
     Geometry {
         profile: "tiny".to_owned(),
@@ -34,14 +35,15 @@ pub(crate) fn platter_id(position: usize) -> PlatterId {
     PlatterId::from_bytes([u8::try_from(position).unwrap() + 1; 16])
 }
 
-/// Bytes that look random and repeat.
+/// Returns pseudorandom bytes of a seed.
 pub(crate) fn user_bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Seed::new(seed).stream().fill(&mut bytes);
     bytes
 }
 
-/// Headers of a set whose information platters carry these many bytes (`None`: not written).
+/// Returns the headers of a set whose information platters hold these many bytes (`None`: not
+/// written).
 pub(crate) fn set_headers(
     geometry: &Geometry,
     bytes: &[Option<u64>],
@@ -90,14 +92,14 @@ pub(crate) fn set_headers(
         .collect()
 }
 
-/// The header of a platter that stands alone in its set.
+/// Returns the header of a platter that is alone in its set.
 pub(crate) fn single_header(geometry: &Geometry, bytes: u64) -> PlatterHeader {
     let mut platters = vec![None; usize::from(geometry.set_information_platters)];
     platters[0] = Some(bytes);
     set_headers(geometry, &platters)[0].clone().unwrap()
 }
 
-/// A platter file with these user bytes, written in pieces of `piece` bytes.
+/// Writes a platter file with these user bytes, in pieces of `piece` bytes.
 pub(crate) fn write(header: &PlatterHeader, bytes: &[u8], piece: usize) -> Vec<u8> {
     let blank = Blank::new(header.platter);
     let mut writer = WriteDrive::new().write(blank, header.clone(), Vec::new()).unwrap();
@@ -109,7 +111,7 @@ pub(crate) fn write(header: &PlatterHeader, bytes: &[u8], piece: usize) -> Vec<u
     file
 }
 
-/// All platter files of a set with these user bytes.
+/// Writes all platter files of a set with these user bytes.
 pub(crate) fn write_set(geometry: &Geometry, platters: &[Option<Vec<u8>>]) -> Vec<Option<Vec<u8>>> {
     let sizes: Vec<Option<u64>> =
         platters.iter().map(|p| p.as_ref().map(|bytes| bytes.len() as u64)).collect();
@@ -147,7 +149,7 @@ pub(crate) fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, GlassError
     PlatterReader::open(file, None, &NoFaults)
 }
 
-/// All user bytes of a platter.
+/// Reads all user bytes of a platter.
 pub(crate) fn read_all(
     reader: &PlatterReader<&Vec<u8>>,
     medium: &dyn Medium,
@@ -161,7 +163,7 @@ pub(crate) fn read_all(
     Ok(bytes)
 }
 
-/// Faults at listed places.
+/// Faults at the listed places.
 #[derive(Debug, Default)]
 pub(crate) struct At(pub(crate) std::collections::BTreeSet<(u32, u16)>);
 
@@ -171,7 +173,7 @@ impl Faults for At {
     }
 }
 
-/// A platter whose header says something else, in good sectors: text of its JSON is exchanged.
+/// Returns a platter with a forged header in valid sectors: text of its JSON is replaced.
 pub(crate) fn forged(file: &[u8], geometry: &Geometry, change: &[(&str, &str)]) -> Vec<u8> {
     let mut file = file.to_vec();
     let (sector, payload) = (geometry.sector_image_bytes(), geometry.sector_payload_bytes as usize);
@@ -185,7 +187,7 @@ pub(crate) fn forged(file: &[u8], geometry: &Geometry, change: &[(&str, &str)]) 
         assert!(text.contains(old), "{old} is not in {text}");
         text = text.replacen(old, new, 1);
     }
-    // Lengths stay what they are: the rest of the name of the software makes up for the change.
+    // Lengths stay the same: the rest of the software name compensates for the change.
     let software = "fulgurite test";
     let length = (software.len() + json).checked_sub(text.len()).unwrap();
     text = text.replacen(software, &"x".repeat(length), 1);

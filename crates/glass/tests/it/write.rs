@@ -1,4 +1,4 @@
-//! Writers keep to their plan, and say so when the caller or the sink does not.
+//! Writers enforce their plan, and report an error when the caller or the sink violates it.
 
 use std::io;
 
@@ -69,7 +69,7 @@ fn plans_are_kept() {
     assert!(matches!(error, GlassError::HeaderTooLong { sectors: 11, .. }), "{error}");
 }
 
-/// A sink that is full after so many bytes.
+/// A sink that is full after this many bytes.
 struct Full(usize);
 
 impl PlatterSink for Full {

@@ -1,10 +1,10 @@
-//! Redundancy platters that go to other sites: who stays, and that no site gets too many.
+//! Redundancy platters at other sites: which ones stay, and that no site gets too many.
 
 use proptest::prelude::*;
 
 use crate::choose_far;
 
-/// How many of `places` each of so many libraries gets.
+/// Counts how many of `places` each library gets.
 fn counts(places: &[Option<usize>], libraries: usize) -> Vec<u64> {
     let mut counts = vec![0; libraries];
     places.iter().flatten().for_each(|&at| counts[at] += 1);
@@ -29,7 +29,7 @@ fn the_last_ones_go_and_without_libraries_nobody_does() {
 fn who_is_placed_stays_there_and_more_go_when_more_may() {
     assert_eq!(choose_far(&[None, None, Some(1)], 2, &[9, 1]), [None, Some(0), Some(1)]);
     assert_eq!(choose_far(&[None, Some(0), Some(1)], 3, &[9, 9]), [Some(0), Some(0), Some(1)]);
-    // Fewer may go now; nobody comes back. One is in a library that is not among these any more.
+    // With a lower `away`, none comes back. One is in a library that is not in the list any more.
     assert_eq!(choose_far(&[Some(0), None, None], 0, &[1]), [Some(0), None, None]);
     assert_eq!(choose_far(&[None, Some(7)], 2, &[1]), [Some(0), Some(7)]);
 }

@@ -1,4 +1,5 @@
-//! Sets keep apart in every library, libraries fill evenly, and what cannot be is said so.
+//! Platters of a set are kept apart in every library, libraries fill evenly, and impossible
+//! placements are errors.
 
 use expect_test::expect;
 use fulgurite_units::SlotIndex;
@@ -36,7 +37,7 @@ impl Fleet {
         self.libraries.iter().map(Vec::as_slice).map(state).collect()
     }
 
-    /// Places one set and has it audited.
+    /// Places one set and audits the result.
     fn place(&mut self, platters: usize) -> Result<(), LayoutError> {
         let slots = choose_fleet(&self.model, &self.states(), platters)?;
         assert_eq!(slots.len(), platters);
@@ -49,7 +50,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Largest less smallest number of used slots of zones, of libraries, and all used slots.
+    /// Returns the range of used slots over zones, the range over libraries, and the sum of used
+    /// slots.
     fn balance(&self) -> (u32, u32, u32) {
         let used = |zone: &ZoneState| zone.total - zone.free;
         let range = |all: &[u32]| all.iter().max().unwrap() - all.iter().min().unwrap();
@@ -60,7 +62,8 @@ impl Fleet {
         (within, range(&sums), sums.iter().sum())
     }
 
-    /// Fills to the end; the used share in percent, and the widest difference of zones on the way.
+    /// Fills until no set fits. Returns the used share in percent, and the largest range over zones
+    /// on the way.
     fn fill(&mut self, platters: usize) -> (u32, u32) {
         let mut widest = 0;
         while self.place(platters).is_ok() {
@@ -73,7 +76,7 @@ impl Fleet {
 
 #[test]
 fn a_fleet_fills_evenly_to_the_last_set() {
-    // At least as many libraries as platters: one of a set in each.
+    // At least as many libraries as platters: each gets at most one platter of a set.
     let mut fleet = Fleet::new(BlastModel::silica(), 24, 7, 3);
     let slots = 24 * 140 * 3;
     for placed in 1..=slots / 19 {
@@ -121,7 +124,7 @@ fn how_full_small_deployments_become() {
     .assert_eq(&shown);
 }
 
-/// A library with whatever is in its zones.
+/// Returns a library with the drawn zone states.
 fn library(grid_zones: u32, drawn: &[(u32, u32, bool)]) -> Vec<ZoneState> {
     let state = |(zone, &(total, free, taken)): (u32, &(u32, u32, bool))| {
         let free = free.min(total);
@@ -131,7 +134,7 @@ fn library(grid_zones: u32, drawn: &[(u32, u32, bool)]) -> Vec<ZoneState> {
     (0..grid_zones).zip(drawn).map(state).collect()
 }
 
-/// Cells that could take a platter beside those that are taken already.
+/// Returns the cells that could take a platter in addition to those taken.
 fn open_cells(model: &BlastModel, library: &LibraryState<'_>) -> Vec<Cell> {
     let grid = model.grid(library.racks);
     let cell = |zone: &ZoneState| grid.cell(zone.zone).unwrap();
@@ -141,7 +144,7 @@ fn open_cells(model: &BlastModel, library: &LibraryState<'_>) -> Vec<Cell> {
 }
 
 fn zones() -> impl Strategy<Value = Vec<(u32, u32, bool)>> {
-    // A taken zone now and then: two that share a blast zone are left as they are.
+    // Few zones are taken: two that share a blast zone are left as they are.
     prop::collection::vec((1u32..4, 0u32..4, prop::bool::weighted(0.03)), 24)
 }
 

@@ -1,4 +1,5 @@
-//! Table 1 with its proofs, the families it was chosen from, and the search against brute force.
+//! Table 1 with its proofs, the model families that it was chosen from, and the search against
+//! brute force.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ const TABLE_1: [(SetShape, &str, u16); 3] = [
     (SetShape::new(24, 3), "12.5", 10),
 ];
 
-/// Racks of the three sets of Table 1.
+/// Returns the racks for the three sets of Table 1.
 fn table(model: &BlastModel) -> [u16; 3] {
     TABLE_1.map(|(set, ..)| {
         let count = minimum_storage_racks(set, model).unwrap();
@@ -234,7 +235,8 @@ fn impossible_models_are_refused() {
     assert_eq!(error, LayoutError::SetRange { information: 3, redundancy: 16 });
 }
 
-/// The most cells of `left` no two of which share a zone, by trying every cell in and out.
+/// Returns the maximum number of cells of `left` of which no two share a zone, by trying all
+/// subsets.
 pub(super) fn brute_force(model: &BlastModel, left: &[Cell]) -> usize {
     let Some((&first, rest)) = left.split_first() else { return 0 };
     let free: Vec<Cell> = rest.iter().copied().filter(|&c| !share_zone(model, first, c)).collect();
@@ -242,7 +244,7 @@ pub(super) fn brute_force(model: &BlastModel, left: &[Cell]) -> usize {
     if free.len() == rest.len() { with } else { with.max(brute_force(model, rest)) }
 }
 
-/// Small models with one or two shapes of up to six cells.
+/// Generates small models with one or two shapes of up to six cells.
 pub(super) fn small_models() -> impl Strategy<Value = BlastModel> {
     let shape = prop::collection::vec((0..3i32, 0..3i32), 1..6)
         .prop_map(|cells| ZoneShape::new(cells).unwrap());

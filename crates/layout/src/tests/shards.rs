@@ -14,7 +14,7 @@ use crate::{PlatterPlan, Push, SetPlanner, StagedBody, split_bytes};
 
 const TRACK: u64 = 16_384;
 
-/// A platter before a body came, and what it took of it.
+/// A platter before a body is placed, and the bytes of the body that it takes.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     position: usize,
@@ -30,7 +30,7 @@ impl Share {
     }
 }
 
-/// What became of `body`, platter by platter. Counted from the plans before and after.
+/// Places `body`. Returns its shares by platter, from the plans before and after.
 fn push(
     geometry: &Geometry,
     planner: &mut SetPlanner,
@@ -58,7 +58,7 @@ fn push(
     (push, shares)
 }
 
-/// Rule 3 for a body larger than `unsplit`, of which `left` bytes had no place yet.
+/// Checks rule 3 for a body larger than `unsplit`, of which `left` bytes are not placed yet.
 fn check_split(shares: &[Share], left: u64, unsplit: u64, push: Push) -> Result<(), TestCaseError> {
     let mut able: Vec<Share> =
         shares.iter().copied().filter(|share| share.can_take(left.min(TRACK))).collect();
@@ -85,7 +85,7 @@ fn check_split(shares: &[Share], left: u64, unsplit: u64, push: Push) -> Result<
                 let length = share.length.unwrap();
                 prop_assert!(length + TRACK >= *most || length == share.room, "{:?}", able);
             }
-            // What no room limits is even, in whole tracks but for one.
+            // Where room is no limit, shares are even, and all but one are whole tracks.
             if chosen.iter().all(|share| share.room >= left.div_ceil(count as u64) + TRACK) {
                 prop_assert!(most - least <= TRACK, "{:?}", able);
                 let odd = lengths.iter().filter(|length| !length.is_multiple_of(TRACK)).count();
@@ -116,7 +116,7 @@ proptest! {
             if body.entry_bytes > entry_max {
                 continue;
             }
-            // The first body may go on from an earlier set.
+            // The first body may continue from an earlier set.
             body.from = if n == 0 && from < bytes { from } else { 0 };
             slack = slack.max(unsplit + body.entry_bytes);
             while !planner.is_full() {
@@ -161,7 +161,7 @@ proptest! {
         files in prop::collection::vec((1u64..40, 1u64..=TRACK), 1..6),
         platters in 1u16..=5, shard_tracks in 1u64..=4,
     ) {
-        // Room for all of it on each platter, so that nothing but the rule decides.
+        // Every platter has room for everything, so that only the rule decides.
         let geometry = Geometry { set_information_platters: platters, groups: 100, ..tiny() };
         let unsplit = shard_tracks * TRACK;
         let mut planner = SetPlanner::new(&geometry, ByteCount::new(unsplit));
@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// Platters of 24 tracks, sets of 4.
+/// Returns a geometry with platters of 24 tracks and sets of 4.
 fn roomy() -> Geometry {
     Geometry { groups: 8, set_information_platters: 4, ..tiny() }
 }
@@ -269,7 +269,7 @@ fn tracks(n: usize, tracks: u64) -> StagedBody<'static> {
 
 #[test]
 fn a_large_body_is_read_by_several_drives() {
-    // The picture of the module: shards of 3 tracks.
+    // The picture in the module documentation: shards of 3 tracks.
     check(
         3 * TRACK,
         &[tracks(0, 1), tracks(1, 2), tracks(2, 8), tracks(3, 5), tracks(4, 1)],
@@ -280,7 +280,7 @@ fn a_large_body_is_read_by_several_drives() {
             3: c[6+2] d[3+2]
         "#]],
     );
-    // More shards than platters: longer ones, alike; what is over goes to the last.
+    // More shards than platters: equal longer ones; the last takes the remainder.
     let odd = StagedBody { bytes: 17 * TRACK + TRACK / 2, ..tracks(0, 0) };
     check(
         1,
@@ -292,7 +292,7 @@ fn a_large_body_is_read_by_several_drives() {
         3: a[13+4.5]
     "#]],
     );
-    // What is left of a body that was begun in an earlier set.
+    // The remainder of a body that began in an earlier set.
     check(
         3 * TRACK,
         &[StagedBody { from: 4 * TRACK, ..tracks(0, 10) }],
@@ -366,7 +366,7 @@ fn the_shard_size_is_whole_tracks_and_at_most_a_quarter_of_a_platter() {
     check(u64::MAX, 6 * TRACK);
     let silica = Geometry::profile("silica").unwrap();
     assert_eq!(split_bytes(&silica, ByteCount::new(4_000_000_000)), 195 * 20_480_000);
-    // A platter of three tracks loses no more than a quarter either.
+    // A platter of three tracks also loses no more than a quarter.
     let small = Geometry { groups: 1, ..tiny() };
     assert_eq!(split_bytes(&small, ANY_SHARD), 3 * TRACK / 4);
 }

@@ -1,4 +1,4 @@
-//! Reads a log, line by line, whatever its length.
+//! Reads a log of any length line by line.
 
 use std::io::BufRead;
 
@@ -19,31 +19,31 @@ pub struct LogReader<R> {
     end: Option<End>,
 }
 
-/// One line of a log behind the first.
+/// One line of a log after the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: u64,
-    /// When.
+    /// Time of the event or command.
     pub at: Instant,
-    /// What.
+    /// Content of the line.
     pub what: Logged,
 }
 
-/// What a line holds.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Logged {
-    /// The controller was told this.
+    /// The controller received this event.
     Event(Event),
-    /// It decided this on the event before.
+    /// The controller issued this command for the event before.
     Command(Command),
 }
 
 impl<R: BufRead> LogReader<R> {
-    /// Begins to read, with the first line.
+    /// Starts reading, and parses the header.
     ///
     /// # Errors
-    /// When the source fails, or it is no log of a known version.
+    /// When the source fails, or it is not a log of a known version.
     pub fn new(mut source: R) -> Result<Self, LogError> {
         let mut text = Vec::new();
         if !read_line(&mut source, &mut text, 1)? {
@@ -63,20 +63,20 @@ impl<R: BufRead> LogReader<R> {
         Ok(Self { source, text, line: 1, tiers, end: None })
     }
 
-    /// The tiers that the controller keeps busy.
+    /// Returns the controller's tiers.
     pub fn tiers(&self) -> &[Capacity] {
         &self.tiers
     }
 
-    /// How the log says that it ends, as soon as that was reached.
+    /// Returns the reason in the log's end line, once that line was reached.
     pub const fn end(&self) -> Option<End> {
         self.end
     }
 
-    /// The next event or command; nothing at the end. A last line that is cut off is left out.
+    /// Returns the next event or command, or nothing at the end. A truncated last line is skipped.
     ///
     /// # Errors
-    /// Names the line that is not sound.
+    /// Names the invalid line.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
         if self.end.is_some() {
             return Ok(None);
@@ -108,7 +108,7 @@ pub(super) fn wrong(line: u64, problem: impl Into<String>) -> LogError {
     LogError::Line { line, problem: problem.into() }
 }
 
-/// Reads a line without its end; `false` when it has none, and is the last.
+/// Reads a line without its newline. Returns `false` for a last line that has none.
 fn read_line(source: &mut impl BufRead, text: &mut Vec<u8>, line: u64) -> Result<bool, LogError> {
     let read = lines::read_line(source, text, LINE_BYTES_MAX);
     match read.map_err(|source| LogError::Read { line, source })? {

@@ -1,4 +1,4 @@
-//! Plays a log again, and holds every decision against what was decided then.
+//! Replays a log and compares every command with the logged one.
 
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -10,40 +10,40 @@ use super::reader::wrong;
 use super::{End, Entry, LogError, LogReader, Logged};
 use crate::{Command, Event, Restores};
 
-/// What came of playing a log.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Replay {
-    /// Events played.
+    /// Events replayed.
     pub events: u64,
-    /// Commands that were the same.
+    /// Commands that matched.
     pub commands: u64,
-    /// How the log says that it ends; nothing when its writer died, or was not done.
+    /// The reason in the end line; none when the writer crashed or was still writing.
     pub end: Option<End>,
-    /// The first decision that was another one.
+    /// The first command that differs.
     pub divergence: Option<Divergence>,
 }
 
-/// A decision that was another one.
+/// A command that differs from the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Divergence {
-    /// The line of the log where it shows, from 1.
+    /// Number of the line where it shows, from 1.
     pub line: u64,
-    /// What the log says was decided; nothing when more is decided now.
+    /// The logged command; none when the replay issues one more than the log.
     pub expected: Option<Command>,
-    /// What is decided now; nothing when the log has more.
+    /// The command issued by the replay; none when the log has one more.
     pub found: Option<Command>,
 }
 
-/// Plays a log, to its end or to the first decision that is another one. Every invariant of the
-/// controller is checked on the way.
+/// Replays a log up to its end or the first command that differs, and checks every invariant of the
+/// controller after each event.
 ///
 /// # Errors
-/// Names the first line that is not sound. A last line that is cut off is left out.
+/// Names the first invalid line. A truncated last line is skipped.
 pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
     let mut played = Replay { events: 0, commands: 0, end: None, divergence: None };
     let mut log = LogReader::new(source)?;
     let mut restores = Restores::of_tiers(log.tiers().to_vec());
-    // What was decided on the last event, and was not met yet.
+    // Commands issued for the last event that are not matched yet.
     let (mut decided, mut open) = (Outbox::new(), VecDeque::new());
     let mut last = 1;
     while let Some(Entry { line, at, what }) = log.next_entry()? {
@@ -72,20 +72,20 @@ pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
         }
     }
     played.end = log.end();
-    // Where no end is written, its last decisions may be lost with it.
+    // Without an end line, the last commands may be missing from the log.
     if let Some(found) = open.pop_front().filter(|_| played.end.is_some()) {
         played.divergence = Some(more(last + 1, found));
     }
     Ok(played)
 }
 
-/// More is decided now than the log says.
+/// Returns the divergence for a command that is not in the log.
 const fn more(line: u64, found: Command) -> Divergence {
     Divergence { line, expected: None, found: Some(found) }
 }
 
-/// A controller panics at answers to what it did not ask: that would be its driver's bug. Here it
-/// is the log's.
+/// Rejects answers to what the controller did not request. It would panic on them as a bug of its
+/// driver; here the log is wrong.
 fn refuse_impossible(restores: &Restores, line: u64, event: &Event) -> Result<(), LogError> {
     match event {
         Event::Came { piece } | Event::Failed { piece } if !restores.is_under_way(*piece) => {

@@ -1,4 +1,4 @@
-//! The controller beside a simple one: one flat list, looked through from end to end for each
+//! Compares the controller with a simple model: one flat list, scanned from end to end for each
 //! decision.
 
 use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, UnixTime};
@@ -17,7 +17,7 @@ enum Is {
     Waiting,
     Resting(Instant),
     Stopped,
-    /// In this visit.
+    /// In the fetch with this number.
     Fetched(u64),
     There,
 }
@@ -41,7 +41,7 @@ struct Whole {
     gives_up: bool,
 }
 
-/// What is under way: visit, as what it counts, bytes.
+/// A piece in flight: its fetch, the lane that it counts against, bytes.
 type Away = (PieceId, u64, (TierIndex, Retrieval), u64);
 
 #[derive(Clone, Debug, Default)]
@@ -173,7 +173,7 @@ impl Simple {
         }
     }
 
-    /// Of the pieces that wait, in the order in which they are due.
+    /// Returns the waiting pieces, ordered by due time.
     fn waiting(&self) -> Vec<(PieceId, Whole, Piece, u32)> {
         let mut waiting: Vec<_> = self
             .parts
@@ -252,7 +252,7 @@ impl Simple {
     }
 }
 
-/// What a test does next; numbers are taken modulo what there is.
+/// The next step of a test; numbers are taken modulo the number of candidates.
 #[derive(Clone, Debug)]
 enum Act {
     Ask(Retrieval, u64, Vec<(bool, Option<u8>, u64)>),
@@ -285,7 +285,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Both controllers, told the same.
+/// Both controllers, given the same events.
 struct Pair {
     controller: Restores,
     simple: Simple,

@@ -1,5 +1,5 @@
-//! The controller with a tier of drives that take their time: everything ends, whatever fails for a
-//! while, and no drive is idle while something waits.
+//! The controller with a simulated tier whose drives take time. Every restore ends, whatever fails
+//! for a while, and no drive is idle while anything waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +10,19 @@ use fulgurite_units::{
 use super::{MIB, piece};
 use crate::{Command, Event, Piece, PieceId, RestoreId, Restores, Retrieval};
 
-/// What happens by itself.
+/// A scheduled event of the simulation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Asked(u64),
-    /// A drive has read the pieces of a visit.
+    /// A drive has read the pieces of a fetch.
     Read(usize),
-    /// What was at hand was copied.
+    /// Pieces that were available at once have been copied.
     Copied(usize),
     Done(RestoreId),
     Timer,
 }
 
-/// A visit that waits for a drive, and by when it is due.
+/// A fetch that waits for a drive, with its due time.
 type Waiting = (UnixTime, usize);
 
 pub(super) struct World {
@@ -30,21 +30,21 @@ pub(super) struct World {
     now: Instant,
     agenda: BTreeSet<(Instant, Next)>,
     visits: Vec<Vec<PieceId>>,
-    /// The tier serves what is due first.
+    /// The tier serves the earliest due time first.
     waiting: BTreeSet<Waiting>,
     idle: usize,
     asks: BTreeMap<u64, (Retrieval, Vec<Piece>)>,
     bytes: BTreeMap<PieceId, u64>,
     random: RandomStream,
-    /// Of a thousand pieces, how many fail.
+    /// Pieces that fail, per thousand.
     failing: u64,
     pub(super) ended: BTreeMap<u64, Duration>,
     asked: BTreeMap<u64, Instant>,
     steps: u64,
-    /// Something waits, for a drive or to be fetched.
+    /// Whether anything waits, for a drive or to be fetched.
     has_more: bool,
-    /// Drives times seconds that passed while something waited, and of them those in which the
-    /// drive worked.
+    /// Drive-seconds that passed while anything waited, and those of them in which the drive
+    /// worked.
     pub(super) busy: (f64, f64),
 }
 
@@ -79,7 +79,7 @@ impl World {
         number
     }
 
-    /// Restores of one to five pieces in a hundred places, over ten minutes.
+    /// Requests restores of one to five pieces at a hundred places, over ten minutes.
     pub(super) fn ask_many(&mut self, count: u64) {
         for _ in 0..count {
             let pieces = (0..=self.random.below(5))
@@ -96,11 +96,11 @@ impl World {
         }
     }
 
-    /// Runs until nothing happens any more.
+    /// Runs until no event is left.
     pub(super) fn run(&mut self, mut said: impl FnMut(Instant, &Event, &[Command])) {
         while let Some((at, next)) = self.agenda.pop_first() {
             let drives = self.restores.tiers()[0].drives;
-            // The tail, in which there is less to fetch than drives, is not counted.
+            // The tail, with less to fetch than there are drives, is not counted.
             if self.has_more {
                 let passed = at.since(self.now).as_secs_f64();
                 self.busy.0 += passed * drives as f64;
@@ -111,7 +111,7 @@ impl World {
             for event in events {
                 let mut out = Outbox::new();
                 self.restores.step(self.now, event.clone(), &mut out);
-                // Of many restores a check takes a while.
+                // With many restores a check takes a while.
                 self.steps += 1;
                 if self.steps.is_multiple_of(1 + self.asks.len() as u64 / 64) {
                     self.restores.check();
@@ -210,7 +210,7 @@ fn everything_ends_whatever_fails_for_a_while() {
 fn no_drive_is_idle_while_anything_waits() {
     for seed in 0..10 {
         let mut world = World::new(4, seed);
-        // 4 GiB over 16 places, and a thousand small ones in a hundred.
+        // 4 GiB at 16 places, and a thousand small ones at a hundred.
         let large = (0..16).map(|place| piece(place, 256 * MIB)).collect();
         world.ask(Duration::ZERO, Retrieval::Standard, large);
         for number in 0..1000 {
@@ -241,7 +241,7 @@ fn an_expedited_restore_waits_for_no_more_than_what_a_drive_does_just_now() {
 #[test]
 fn bulk_has_its_turn_however_much_is_urgent() {
     let mut world = World::new(1, 4);
-    // Urgent restores keep the drive busy for two days without an end; each takes 20 s.
+    // Urgent restores keep the drive busy for two days without a pause; each takes 20 s.
     for number in 0..8640 {
         let pieces = vec![piece(1000 + u128::from(number), MIB)];
         world.ask(Duration::from_secs(20 * number), Retrieval::Expedited, pieces);

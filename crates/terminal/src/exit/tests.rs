@@ -1,4 +1,4 @@
-//! Every error finds its row of the table, however deep it lies, and the table is complete.
+//! Every error maps to its exit code, however deep its cause lies, and the table is complete.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Times that are left, for people.
+//! Formatting of the time left.
 
 use super::whole_seconds;
 

@@ -1,4 +1,4 @@
-//! Who gets color.
+//! When output is colored.
 
 use std::ffi::OsString;
 

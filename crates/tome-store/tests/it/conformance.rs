@@ -1,4 +1,4 @@
-//! The suite of `object_store` itself, over eight tomes.
+//! The conformance suite of `object_store`, over eight tomes.
 
 use fulgurite_tome_store::Promise;
 use object_store::integration as suite;

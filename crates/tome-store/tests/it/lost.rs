@@ -1,4 +1,4 @@
-//! What is left when something is lost: the index, a tome, a process in mid-put.
+//! What remains after a loss: of the index, a tome, a process during a put.
 
 use fulgurite_tome::TomeId;
 use fulgurite_tome_store::bench_support::TOMES;
@@ -64,7 +64,7 @@ async fn an_index_that_is_an_older_copy_is_told_and_made_that_of_today() {
         put(&store, "kept", 1, 100).await;
         put(&store, "over", 2, 100).await;
         put(&store, "gone", 3, 100).await;
-        // Nobody knew yet that its last piece is there.
+        // The copied index does not know its last piece.
         let mut upload = store.put_multipart(&Path::from("parts")).await.unwrap();
         upload.put_part(noise(4, 2 << 20).into()).await.unwrap();
         let (index, older) = (shelf.directory().join("index"), shelf.folder.path().join("older"));
@@ -86,11 +86,11 @@ async fn an_index_that_is_an_older_copy_is_told_and_made_that_of_today() {
             copy(&older, &index);
         }
 
-        // It is told until what is named there was done.
+        // It is reported until recovery is done.
         for _ in 0..2 {
             let store = shelf.open(Promise::Local);
             assert!(is_behind(&store).await);
-            // Nothing of what it does not know is removed with what is.
+            // Objects that it does not know survive the sweep of others.
             put(&store, "other", 7, 10).await;
             store.delete(&Path::from("other")).await.unwrap();
             store.stop();
@@ -139,7 +139,7 @@ async fn heads_of_a_lost_tome_wake_its_groups_once_for_many() {
     assert_eq!(found.objects, 40, "{:?}", found.problems);
     let wakes = store.ledger().await.len() - before;
     assert!(own >= 3, "{own}");
-    // One after the other each of its heads would wake three.
+    // Reading the heads one after the other would need three spin-ups for each.
     assert!(wakes <= 8 + 2 * TOMES as usize, "{wakes} wakes for {own} heads of a lost tome");
     store.stop();
 }
@@ -171,7 +171,7 @@ async fn what_waits_in_a_group_that_loses_a_tome_is_put_into_another() {
     let shelf = Shelf::new();
     let store = shelf.store(Promise::Protected);
     let all = || (0..TOMES).map(TomeId::new);
-    // No tome tells another one anything: what is put is on one disk only.
+    // Messages between tomes are lost: what is put is on one disk only.
     all().for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
     let (put, key, bytes) = (store.clone(), Path::from("key"), noise(1, 300_000));
     let body = bytes.clone();
@@ -203,7 +203,7 @@ async fn what_waits_in_a_group_that_loses_a_tome_is_put_into_another() {
 async fn who_waits_for_parities_is_told_when_the_set_is_to_stop() {
     let shelf = Shelf::new();
     let store = shelf.store(Promise::Protected);
-    // No tome tells another one anything: what is put is never protected.
+    // Messages between tomes are lost: what is put is never protected.
     (0..TOMES).map(TomeId::new).for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
     let (putting, key) = (store.clone(), Path::from("key"));
     let put = tokio::spawn(async move { putting.put(&key, noise(1, 3000).into()).await });
@@ -238,7 +238,7 @@ async fn a_put_that_was_cut_short_leaves_nothing_behind() {
     drop((upload, store));
 
     let store = shelf.open(Promise::Local);
-    // What was begun and not finished goes with the next removal or put.
+    // Unfinished puts are swept after the next removal or put.
     put(&store, "next", 3, 10).await;
     assert_eq!(store.set().list().len(), 2, "{:?}", store.set().list());
     assert!(store.head(&Path::from("cut")).await.is_err());
@@ -261,8 +261,8 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
     let store = shelf.open(Promise::Local);
     store.delete(&Path::from("gone")).await.unwrap();
     let found = store.recover(&Work::default()).await.unwrap();
-    // Its head is read of its group, if that has it already; the tome may have more that nobody
-    // knows.
+    // Its head is read from its group, if that has it already; the tome may have more that is
+    // unknown.
     assert_eq!(found.objects, 0);
     assert!(found.problems.iter().any(|why| why.contains("is not known")), "{:?}", found.problems);
     store.stop();

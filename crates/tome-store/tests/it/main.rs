@@ -1,4 +1,4 @@
-//! Objects on tomes, on real directories and simulated disks.
+//! Objects on tomes, in real directories with simulated disks.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

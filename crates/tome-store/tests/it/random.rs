@@ -1,4 +1,4 @@
-//! Random operations on a set against a map, over starts.
+//! Random operations on a set, compared with a map, across starts.
 
 use std::collections::BTreeMap;
 

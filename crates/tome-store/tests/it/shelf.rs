@@ -1,5 +1,5 @@
-//! A set of tomes with its index, on directories, whose disks take no time; hands that go on
-//! turning.
+//! A set of tomes with its index, in directories, whose disks take no time; a thread advances its
+//! manual clock.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use fulgurite_tomes::{Injected, SetOptions, TomeSet};
 use fulgurite_units::{Duration, ManualClock, Seed, UnixTime};
 use tempfile::TempDir;
 
-/// How far the hands are turned at a time, a millisecond or so: little beside a lease.
+/// Clock step, about every millisecond: small compared to a lease.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Directories for a set.
+/// Directories of a set.
 pub(crate) struct Shelf {
     pub(crate) folder: TempDir,
     clock: ManualClock,
-    /// Faults of tomes.
+    /// Injected faults.
     pub(crate) injected: Injected,
     stops: Arc<AtomicBool>,
     turns: Option<JoinHandle<()>>,
@@ -58,13 +58,13 @@ impl Shelf {
         SetOptions { injected: self.injected.clone(), ..options }
     }
 
-    /// A store over a set that is made if there is none.
+    /// Opens a store over a set, which is created if needed.
     pub(crate) fn store(&self, promise: Promise) -> TomeStore {
         let set = TomeSet::init(self.options()).unwrap();
         self.over(set, promise)
     }
 
-    /// The same over a set that is there.
+    /// Opens a store over an existing set.
     pub(crate) fn open(&self, promise: Promise) -> TomeStore {
         let set = TomeSet::open(self.options()).unwrap();
         self.over(set, promise)
@@ -84,7 +84,7 @@ impl Drop for Shelf {
     }
 }
 
-/// Bytes that look random and repeat for a seed.
+/// Returns bytes that look random and are the same for a seed.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Seed::new(seed).stream().fill(&mut bytes);

@@ -1,4 +1,4 @@
-//! A set that is watched: by who reads at once, and by who does not.
+//! Subscribers of a set: one that reads in time, and one that does not.
 
 use fulgurite_tome_store::{Promise, Seen, TomeStore, TomesWatch};
 use fulgurite_tomes::Happening;
@@ -8,7 +8,7 @@ use object_store::path::Path;
 
 use crate::shelf::{Shelf, noise, remove};
 
-/// Puts of one test: each makes several things happen, so all of them more than is kept.
+/// Puts of one test: each causes several events, so that they exceed the ring.
 const MANY: u64 = 700;
 
 async fn put(store: &TomeStore, number: u64) {
@@ -16,7 +16,7 @@ async fn put(store: &TomeStore, number: u64) {
     store.put(&Path::from(format!("{number}")), body.into()).await.unwrap();
 }
 
-/// What comes until it is what is wanted, that included.
+/// Returns the items up to a wanted one, including that.
 async fn until(watch: &mut TomesWatch, is_wanted: impl Fn(&Seen) -> bool) -> Vec<Seen> {
     let mut seen = Vec::new();
     loop {
@@ -41,7 +41,7 @@ async fn a_put_is_seen_until_all_of_it_is_protected() {
     let scene = watch.next().await.unwrap();
     assert!(is_scene(&scene), "{scene:?}");
     put(&store, 1).await;
-    // Every parity has it, so its own tome has nothing left of it.
+    // Every parity has it, so nothing of its own tome is unprotected.
     let is_end = |seen: &Seen| {
         let Seen::Step(_, happened) = seen else { return false };
         matches!(happened.what, Happening::Unprotected { bytes: 0, .. })
@@ -88,7 +88,7 @@ async fn who_is_late_is_told_how_much_it_missed_and_begins_anew() {
     assert_eq!((after, scene.objects), (step, MANY));
     let next = until(&mut late, |seen| matches!(seen, Seen::Step(..))).await;
     let Some(Seen::Step(number, _)) = next.last() else { panic!("{next:?}") };
-    // On a slow machine so much may have happened meanwhile that it is late once more.
+    // On a slow machine the subscriber may fall behind once more.
     let scene = |seen: &Seen| if let Seen::Scene(after, _) = seen { Some(*after) } else { None };
     let after = next.iter().rev().find_map(scene).unwrap_or(step);
     assert_eq!(*number, after + 1, "what waited behind is told");
@@ -104,7 +104,7 @@ async fn an_alarm_is_raised_when_a_tome_is_given_up() {
     for tome in store.set().powers().into_iter().map(|(tome, _)| tome) {
         remove(&shelf.root(tome));
     }
-    // Its disk is not its own any more; another is asked, and none of them is.
+    // Its disk is no longer its own; another tome is tried, and all fail.
     assert!(store.put(&Path::from("x"), noise(1, 100).into()).await.is_err());
     let is_given_up = |seen: &Seen| {
         let Seen::Step(_, happened) = seen else { return false };

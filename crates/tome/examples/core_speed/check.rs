@@ -1,6 +1,6 @@
-//! 16 tomes look whether their group 13+3 belongs together: the real cores and their messages, each
-//! of which is encoded, counted and decoded as between processes (a version, then postcard), on one
-//! thread and by a network that takes no time.
+//! 16 tomes check whether the members of their 13+3 group agree: the real cores and their messages,
+//! each of which is encoded, counted and decoded as between processes (a version, then postcard),
+//! on one thread and over a network with no latency.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -15,12 +15,12 @@ use fulgurite_units::{Controller as _, Instant, Outbox, RandomStream, Seed};
 
 use super::filled::{any, empty, layout, split, write};
 
-/// Blocks that are damaged in each measurement.
+/// Damaged blocks in each measurement.
 const DAMAGED: [usize; 3] = [0, 1, 100];
 /// Bytes in front of an encoded message.
 const VERSION_BYTES: u64 = 1;
 
-/// What a check came to.
+/// The result of a check.
 struct Checked {
     seconds: f64,
     bytes: u64,
@@ -28,8 +28,8 @@ struct Checked {
     exchanged: u64,
 }
 
-/// A line for each number of damaged blocks: the middle one of all rounds by time, with what was
-/// exchanged, which is the same in each.
+/// Prints a line for each number of damaged blocks: the round with the median time, and the
+/// traffic, which is the same in every round.
 pub(crate) fn print(blocks: u32, rounds: usize) {
     let mut all = agreeing(blocks);
     let mut stream = Seed::new(2).stream();
@@ -51,7 +51,7 @@ pub(crate) fn print(blocks: u32, rounds: usize) {
     }
 }
 
-/// All members of a group that was written once and is at rest.
+/// Returns all members of a group that was written once and is quiescent.
 fn agreeing(blocks: u32) -> Vec<Awake> {
     let (split, layout) = (split(), layout(blocks));
     assert_eq!(layout.parts().regions, 1, "one group");
@@ -82,7 +82,7 @@ fn agreeing(blocks: u32) -> Vec<Awake> {
     all
 }
 
-/// A block of some member is other than the group says; says which.
+/// Makes one block of a random member disagree with the group and returns which.
 fn damage(
     all: &mut [Awake],
     blocks: u32,
@@ -91,7 +91,7 @@ fn damage(
 ) -> (u32, usize) {
     let member = usize::try_from(stream.below(all.len() as u64)).unwrap();
     let offset = u32::try_from(stream.below(u64::from(blocks))).unwrap();
-    // Two wrong members at one offset are another measurement.
+    // Two wrong members at one offset would be a different measurement.
     if let Some(known) = known.iter().find(|(at, _)| *at == offset) {
         return *known;
     }
@@ -99,7 +99,7 @@ fn damage(
     (offset, member)
 }
 
-/// The first tome checks its group.
+/// Has the first tome check its group.
 fn check(tomes: &mut [Tome], damaged: &BTreeSet<(u32, usize)>) -> Checked {
     let begin = std::time::Instant::now();
     let mut out = Outbox::new();

@@ -1,6 +1,6 @@
-//! What a processor does for each block: in cache, where the same blocks are taken again and again,
-//! and from memory, where no block is taken twice of 256 MiB. Time is that of the thread on its
-//! processor, so that other work on the machine counts little.
+//! CPU cost per block: in cache, where the same blocks are used again and again, and from memory,
+//! where 256 MiB of distinct blocks are cycled through. Time is the thread's CPU time, so other
+//! work on the machine matters little.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// A block of a tome.
 const BLOCK: usize = 128 << 10;
-/// Bytes that no cache holds.
+/// More bytes than any cache holds.
 const COLD_BYTES: usize = 256 << 20;
-/// Time spent on one figure.
+/// Time spent on each figure.
 const SPENT: Duration = Duration::from_millis(300);
 
-/// GB/s of the bytes that come in: of blocks signed, of deltas folded, of data that gets parity.
+/// Prints GB/s of input: blocks signed, deltas applied, data given parity.
 pub(crate) fn print() {
     let mut bytes = vec![0; COLD_BYTES];
     Seed::new(1).stream().fill(&mut bytes);
@@ -39,8 +39,7 @@ pub(crate) fn print() {
     println!("{{{}}}", told.join(","));
 }
 
-/// A delta is added to a block of parity number `row`: that of row 0 is their XOR, and all others
-/// are products.
+/// Applies deltas to blocks of parity number `row`. Parity 0 is a plain XOR, all others multiply.
 fn fold(bytes: &mut [u8], row: usize) -> f64 {
     let code = SmallCode::new(13, 3).unwrap();
     let (deltas, sums) = bytes.split_at_mut(bytes.len() / 2);
@@ -52,7 +51,7 @@ fn fold(bytes: &mut [u8], row: usize) -> f64 {
     })
 }
 
-/// The parity of a segment follows one block after the other, as in a put.
+/// Updates the parity of a segment with one block after the other, as a put does.
 fn put(bytes: &[u8], blocks: usize) -> f64 {
     let code = SegmentCode::new("62+2".parse().unwrap()).unwrap();
     let data = code.split().data() as usize;
@@ -63,7 +62,7 @@ fn put(bytes: &[u8], blocks: usize) -> f64 {
     })
 }
 
-/// GB/s of a block a call.
+/// Returns GB/s when each call processes one block.
 fn speed(mut work: impl FnMut(usize)) -> f64 {
     work(0);
     let (begin, mut calls) = (now(), 0);

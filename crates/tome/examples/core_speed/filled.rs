@@ -1,5 +1,5 @@
-//! Awake stores of tomes that are full, made without their disks: each block has a signature, a
-//! version and a spot.
+//! Metadata stores of full tomes, made without their disks: each block has a signature, a version
+//! and a physical block.
 
 use fulgurite_codes::Signature;
 use fulgurite_tome::awake::{Awake, Row};
@@ -9,20 +9,20 @@ use fulgurite_tome::{
 };
 use fulgurite_units::{ByteCount, RandomStream};
 
-/// Blocks of a region, of segments 62+2.
+/// Blocks of a region with 62+2 segments.
 pub(crate) const REGION_BLOCKS: u32 = 1_000_000;
 const SEGMENT_BLOCKS: u32 = 64;
 /// Bytes of a block.
 const BLOCK: ByteCount = ByteCount::kib(128);
-/// Spots beyond one for each block.
+/// Physical blocks beyond one for each block.
 const SPARES: u32 = 4096;
 
-/// Groups of the paper.
+/// The group code of the paper.
 pub(crate) fn split() -> Split {
     "13+3".parse().unwrap()
 }
 
-/// Regions of a million blocks, or one that has fewer.
+/// Regions of a million blocks, or a single smaller one.
 pub(crate) fn layout(blocks: u32) -> Layout {
     let region = blocks.min(REGION_BLOCKS);
     assert!(region.is_multiple_of(SEGMENT_BLOCKS) && blocks.is_multiple_of(region), "whole ones");
@@ -31,7 +31,7 @@ pub(crate) fn layout(blocks: u32) -> Layout {
     Layout::new(Parts { block: BLOCK, segment, segments, regions, spares: SPARES }).unwrap()
 }
 
-/// The tome of member `own`, whose regions have nothing in them yet.
+/// Returns the tome of member `own` with empty regions.
 pub(crate) fn empty(own: u32, layout: Layout) -> Awake {
     let mut awake = Awake::new(TomeId::new(own), layout);
     for region in (0..layout.parts().regions).map(RegionIndex::new) {
@@ -43,7 +43,7 @@ pub(crate) fn empty(own: u32, layout: Layout) -> Awake {
     awake
 }
 
-/// Block `offset` of a region gets its signature; it was written once.
+/// Gives block `offset` of a region its signature, as if it was written once.
 pub(crate) fn write(awake: &mut Awake, region: u32, offset: u32, change: Signature) {
     let first = region * awake.layout().region_blocks();
     let row = Row::Block {
@@ -56,7 +56,7 @@ pub(crate) fn write(awake: &mut Awake, region: u32, offset: u32, change: Signatu
     awake.apply(&row).unwrap();
 }
 
-/// The signature of some bytes or other.
+/// Returns the signature of arbitrary bytes.
 pub(crate) fn any(stream: &mut RandomStream) -> Signature {
     Signature(stream.next_u64().to_le_bytes())
 }

@@ -1,13 +1,13 @@
-//! How fast the core of a tome is, and what it takes of memory: one measurement a run, printed as
-//! JSON, a line each.
+//! Speed and memory use of a tome's core: one measurement per run, printed as JSON, one object per
+//! line.
 //!
 //! ```text
-//! core_speed coding                      signatures, folds and parity of a segment, a block each
-//! core_speed check BLOCKS ROUNDS         16 tomes compare their group of so many blocks each
-//! core_speed memory BLOCKS               what a tome of so many blocks takes
+//! core_speed coding                      signatures, deltas and segment parity, per block
+//! core_speed check BLOCKS ROUNDS         16 tomes compare their group of this many blocks each
+//! core_speed memory BLOCKS               memory of a tome of this many blocks
 //! ```
 //!
-//! `cargo xtask bench tomes` runs them all. Everything is on one thread.
+//! `cargo xtask bench tomes` runs them all. Everything runs on one thread.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,12 +1,12 @@
-//! What a tome takes of memory for its blocks, names of objects aside.
+//! Memory that a tome takes for its blocks, without object names.
 
 use fulgurite_tome::Tome;
 use fulgurite_units::{Instant, Seed};
 
 use super::filled::{any, empty, layout, write};
 
-/// Bytes a block that are resident: of the awake store alone, of the whole core, and the most that
-/// it ever took while it was started.
+/// Prints resident bytes per block: of the metadata store alone, of the whole core, and the peak
+/// while it was started.
 pub(crate) fn print(blocks: u32) {
     let layout = layout(blocks);
     let (before, begin) = (resident("VmRSS:"), std::time::Instant::now());
@@ -32,7 +32,7 @@ pub(crate) fn print(blocks: u32) {
     );
 }
 
-/// Bytes of this process by the system's count.
+/// Returns bytes of this process as the kernel counts them.
 fn resident(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();

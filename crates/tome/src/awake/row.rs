@@ -1,6 +1,6 @@
-//! Rows: all that changes in an awake store, and what a driver keeps of it.
+//! Rows: every change of the metadata store, and the form in which a driver keeps it.
 //!
-//! Not here: what they change ([`super::Awake::apply`]).
+//! Not here: how they are applied ([`super::Awake::apply`]).
 
 use fulgurite_codes::{Checksum, Signature};
 use fulgurite_units::Duration;
@@ -12,26 +12,26 @@ use crate::pending::Pending;
 use crate::standing::Building;
 use crate::{Member, Offset, RegionIndex, Spot, TomeId, Version};
 
-/// Something that changes in the awake store.
+/// A change of the metadata store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Row {
-    /// A region is a member of a group.
+    /// A region becomes a member of a group.
     Seat {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// Of which group.
+        /// The group.
         group: Group,
     },
-    /// A block lies in another spot, and has another signature if it changed.
+    /// A block moves to another physical block, with a new signature if its content changed.
     Block {
-        /// Of which region.
+        /// Its region.
         region: RegionIndex,
-        /// Which.
+        /// The block.
         offset: Offset,
-        /// Where it lies now.
+        /// Its new physical block.
         spot: Spot,
-        /// The write that it is of.
+        /// The write that produced it.
         version: Version,
         /// The signature of the change.
         #[serde(with = "crate::wire::signature")]
@@ -39,140 +39,140 @@ pub enum Row {
     },
     /// A change of a data block waits for parities.
     Pending {
-        /// Of which region.
+        /// Its region.
         region: RegionIndex,
         /// Its version.
         version: Version,
         /// The change.
         pending: Pending,
     },
-    /// A parity may have heard of a change.
+    /// A delta may have reached a parity.
     Sent {
-        /// Of which region.
+        /// Its region.
         region: RegionIndex,
         /// Its version.
         version: Version,
     },
-    /// A parity has folded a change.
+    /// A parity has applied a change.
     Confirmed {
-        /// Of which region.
+        /// Its region.
         region: RegionIndex,
         /// Its version.
         version: Version,
-        /// Which parity.
+        /// The parity.
         parity: u8,
     },
-    /// A delta came that is to be folded.
+    /// A delta arrived and is to be applied.
     Stored {
-        /// Into which region.
+        /// The region to apply it to.
         region: RegionIndex,
-        /// Of which data member.
+        /// Its data member.
         member: Member,
-        /// Which change.
+        /// The change.
         change: Change,
-        /// The bytes of it, before any coefficient.
+        /// The bytes, before any coefficient.
         bytes: Vec<u8>,
     },
-    /// A delta that came is folded.
+    /// A stored delta is applied.
     Folded {
-        /// Into which region.
+        /// The region that it was applied to.
         region: RegionIndex,
-        /// Of which data member.
+        /// Its data member.
         member: Member,
-        /// Which change.
+        /// Its version.
         version: Version,
     },
-    /// A data member says that every parity has all changes below a version.
+    /// A data member reports that every parity has all changes below a version.
     Floor {
-        /// In which region it is noted.
+        /// The region that records it.
         region: RegionIndex,
-        /// Of which data member.
+        /// The data member.
         member: Member,
         /// The version.
         floor: Version,
     },
-    /// A region is not written while a seat of its group moves, or is again.
+    /// A region is frozen while a member slot of its group moves, or thawed.
     Frozen {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// For which move; for none any more.
+        /// The move that it is frozen for; `None` thaws it.
         planned: Option<Move>,
     },
-    /// A region is made anew, and is so far.
+    /// A region is being rebuilt and has come this far.
     Building {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// How far.
+        /// The checkpoint.
         building: Building,
     },
-    /// What was made of a region so far is thrown away.
+    /// What was rebuilt of a region so far is discarded.
     Cleared {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
     },
-    /// A region that was made anew has its seat.
+    /// A rebuilt region takes its member slot.
     Seated {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
     },
-    /// The names of all objects of a region that was made anew are known.
+    /// All object names of a rebuilt region are known.
     Named {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
     },
-    /// A region is not made anew any more, and is in no group.
+    /// The rebuild of a region is dropped, and it leaves the group.
     Dropped {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
     },
-    /// A tome knows that a region took a seat.
+    /// A tome acknowledged that a region took its member slot.
     Learned {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// Which tome.
+        /// The tome.
         tome: TomeId,
     },
-    /// A seat of the group of a region moved; perhaps it was its own.
+    /// A member slot of a region's group moved; perhaps its own.
     Regroup {
-        /// Which region.
+        /// The region.
         region: RegionIndex,
-        /// The group since.
+        /// The group after the move.
         group: Group,
     },
-    /// An object is there.
+    /// An object was put.
     Object {
         /// Its name.
         name: String,
         /// The object.
         object: Object,
     },
-    /// An object is not there any more.
+    /// An object was removed.
     Removed {
         /// Its name.
         name: String,
     },
-    /// How far the disk was read to see whether it can be.
+    /// Progress of the full scrub.
     Scrubbed(Scrubbed),
 }
 
 /// An object of a tome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
-    /// Its blocks, in order.
+    /// Its blocks in order.
     pub blocks: Vec<(RegionIndex, Offset)>,
-    /// Its bytes; the last block is filled up with zeros.
+    /// Its length; the last block is padded with zeros.
     pub bytes: u64,
-    /// The BLAKE3 of them: signatures are no proof against who makes bytes for them.
+    /// BLAKE3 of its bytes: signatures do not protect against forged bytes.
     pub digest: Checksum,
 }
 
-/// How far a full scrub is.
+/// Progress of a full scrub.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scrubbed {
-    /// Blocks of the disk before this one were read in this pass.
+    /// All blocks of the disk before this one were read in this pass.
     pub next: u64,
     /// How long the pass has been going on.
     pub spent: Duration,
-    /// Passes that reached the end.
+    /// Completed passes.
     pub passes: u64,
 }

@@ -1,4 +1,4 @@
-//! A disk's budget of spin-ups: who passes it, who waits for it, and for how long.
+//! A disk's budget of spin-ups: what bypasses it, what waits for it, and for how long.
 
 use fulgurite_units::{Duration, Instant};
 
@@ -9,20 +9,20 @@ use crate::{Event, RequestId, TomeId};
 const HOUR: Duration = Duration::from_secs(3600);
 const PER_DAY: u32 = 3;
 
-/// Lets the disk go to sleep.
+/// Lets the disk go idle until it is spun down.
 fn sleep(desk: &mut Desk) {
     (0..2).for_each(|_| drop(desk.pass(IDLE)));
     assert!(!desk.turning, "nobody wants it");
 }
 
-/// Somebody wants something that cannot wait.
+/// Sends a request that cannot wait.
 fn ask(desk: &mut Desk, number: u64) {
     desk.tell(Event::Scrub { request: RequestId(number) });
     assert!(desk.turning, "request {number} is not put off");
     sleep(desk);
 }
 
-/// A change of another member, which this one folds when its disk turns.
+/// Sends a change of another member, which this one applies when its disk spins.
 fn send(desk: &mut Desk, version: u32) {
     let message = delta(0, version, vec![u8::try_from(version).unwrap(); 256]);
     desk.tell(Event::Told { from: TomeId::new(0), message });
@@ -33,7 +33,7 @@ fn folded(desk: &Desk) -> usize {
     region.stored().filter(|(_, _, stored)| stored.is_folded).count()
 }
 
-/// A parity that has used its budget up, and how often beyond.
+/// Uses up the budget of a parity, and exceeds it this many times.
 fn spent(desk: &mut Desk, beyond: u32) {
     for number in 0..u64::from(PER_DAY + beyond) {
         ask(desk, number);
@@ -76,7 +76,7 @@ fn what_is_put_off_is_done_with_what_comes_first_or_when_a_day_is_over() {
     ask(&mut desk, 100);
     assert_eq!(folded(&desk), 1, "the disk turned anyway");
     assert_eq!(desk.tome.spending().unwrap().put_off, None);
-    // Those wakes are a day ago, and more.
+    // The spin-ups above are now more than a day old.
     desk.pass(Duration::from_secs(24 * 3600));
     assert_eq!(desk.tome.spending().unwrap().left, PER_DAY);
     send(&mut desk, 2);

@@ -1,4 +1,4 @@
-//! Trees against their definition; groups that disagree, and who is named for it.
+//! Trees against their definition; groups that disagree, and which member is located as wrong.
 
 use fulgurite_codes::{Signature, signature};
 use fulgurite_units::{ByteCount, RandomStream, Seed};
@@ -13,7 +13,8 @@ use crate::{Epoch, Layout, Member, Offset, Parts, Split, TomeError, Version};
 
 const BYTES: usize = 256;
 
-/// A group whose members keep their blocks in memory, with trees over what they noted of them.
+/// A group whose members keep their blocks in memory, with trees of the signatures that they
+/// recorded.
 struct Set {
     group: Split,
     layout: Layout,
@@ -24,7 +25,7 @@ struct Set {
 }
 
 impl Set {
-    /// Data members with random blocks, and parity that fits.
+    /// Returns a group with random data and matching parity.
     fn new(group: Split, segment: Split, segments: u32, seed: u64) -> Self {
         let block = ByteCount::new(BYTES as u64);
         let layout =
@@ -119,7 +120,7 @@ impl Set {
         descent
     }
 
-    /// What is wrong, as offsets and names.
+    /// Returns the findings of a check as offsets and verdicts.
     fn wrong(&self) -> Vec<(u32, Verdict)> {
         let findings = self.check().findings().to_vec();
         findings.iter().map(|Finding { offset, verdict }| (offset.get(), *verdict)).collect()
@@ -160,7 +161,7 @@ fn sixteen_tomes_of_64_blocks_exchange_208_signatures_where_a_flat_list_has_1024
     let mut set = Set::new(split("13+3"), split("62+2"), 1, 2);
     let agreed = set.check();
     assert_eq!((agreed.exchanged(), agreed.findings()), (16, &[][..]));
-    // The last data block of the segment, of which no parity hears: its own alone is wrong.
+    // The last data block of the segment, and no parity follows: only that block is wrong.
     let change = set.draw();
     set.add(4, Offset::new(37), &change);
     let found = set.check();
@@ -190,7 +191,7 @@ fn a_delta_that_was_dropped_or_folded_twice_names_the_parity() {
         set.write(2, offset, &change);
         [0, 2].into_iter().for_each(|j| set.fold(j, 2, offset, &change));
         (0..2).filter(|_| twice).for_each(|_| set.fold(1, 2, offset, &change));
-        // Its segment's own parity went along, so those two blocks are wrong as well.
+        // The parity's own segment parity was updated too, so those two blocks are wrong as well.
         assert_eq!(set.wrong(), [16, 22, 23].map(|offset| (offset, named(14))), "{twice}");
     }
 }
@@ -201,7 +202,7 @@ fn a_stale_block_names_the_tome_that_has_it() {
     let (offset, change) = (Offset::new(3), set.draw());
     set.fold_all(11, offset, &change);
     assert_eq!(set.wrong(), [3, 6, 7].map(|offset| (offset, named(11))));
-    // Its own segment is in order, so only the group can tell.
+    // Its own segment is consistent, so only the group can detect it.
     let signatures: Vec<Signature> =
         set.layout.segment_offsets(0).map(|offset| set.trees[11].block(offset)).collect();
     assert_eq!(judge(set.layout.segment(), &signatures), Ok(Verdict::Consistent));
@@ -222,7 +223,7 @@ fn one_parity_says_that_something_is_wrong_and_the_segment_says_where() {
     assert_eq!(found, [consistent, named(5), consistent, consistent], "of block 5, on tome 1");
 }
 
-/// A change that is on its way, told by whoever knows of it.
+/// Makes a delta in flight, as the members that know of it report it.
 fn listed(set: &mut Set, missing: &[u8], folded_at: Option<usize>) -> (Offset, Vec<u8>) {
     let (offset, bytes) = (Offset::new(8), set.draw());
     let change = Change { offset, version: Version::new(1), signature: signature(&bytes) };
@@ -261,7 +262,7 @@ fn what_a_parity_folded_before_the_root_was_told_is_excused() {
 #[test]
 fn a_change_that_is_on_no_list_was_lost() {
     let mut set = Set::new(split("13+3"), split("6+2"), 4, 9);
-    // Parity 0 confirmed it, and does not have it.
+    // Parity 0 confirmed it but does not have it.
     let (offset, change) = listed(&mut set, &[1, 2], None);
     set.write(2, offset, &change);
     assert_eq!(set.wrong(), [8, 14, 15].map(|offset| (offset, named(13))));

@@ -1,5 +1,5 @@
-//! Whether the full scrub reads every block that was written within its period, and what that takes
-//! of wakes: a set of tomes over more than a year of its own clock.
+//! Checks that the full scrub reads every written block within its period, and how many spin-ups
+//! that takes: a set of tomes over more than a year of simulated time.
 
 use fulgurite_units::{Duration, Instant};
 
@@ -11,12 +11,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A pass may be late by a 24th of the disk.
 const READ_WITHIN: Duration =
     Duration::from_nanos(FULL_SCRUB.as_nanos() + FULL_SCRUB.as_nanos() / SCRUB_LATE);
-/// Wakes of a disk for the scrub alone in a pass: one each 24th of its blocks. The 54 blocks of
-/// these small disks have no 24th that is whole, so it is every second of them, and one more for
-/// where the period begins.
+/// Spin-ups of a disk for the scrub alone in a pass: one for each 24th of its blocks. With only 54
+/// blocks the step rounds to two, so that is every second block, and one more at the start of the
+/// period.
 const WAKES_MAX: usize = 54 / 2 + 1;
 
-/// A set to which something was written, all of it protected.
+/// Returns a set with some objects, all of them protected.
 fn written() -> World {
     let mut world = World::new(Nature::CALM, 24);
     for tome in 0..world.nodes.len() {
@@ -27,7 +27,8 @@ fn written() -> World {
     world
 }
 
-/// When the block was last read or written that was so longest ago, and how many there are.
+/// Returns when the block that was not read or written for longest was last accessed, and the
+/// number of blocks.
 fn oldest(world: &World) -> (Instant, usize) {
     let mut all = Vec::new();
     for node in &world.nodes {
@@ -38,7 +39,7 @@ fn oldest(world: &World) -> (Instant, usize) {
     (all.iter().copied().min().unwrap(), all.len())
 }
 
-/// Lets more than two passes go by; `clients` may do something each day.
+/// Runs for more than two passes; `clients` may act each day.
 fn years(world: &mut World, clients: impl Fn(&mut World, u64)) {
     let blocks = world.layout.blocks();
     assert_eq!(usize::try_from(blocks).unwrap() / 2 + 1, WAKES_MAX, "of this layout");

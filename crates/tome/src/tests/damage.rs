@@ -1,12 +1,12 @@
-//! Blocks of a world of tomes that go bad.
+//! Blocks that go bad in the simulated world.
 
 use super::world::World;
 use crate::Spot;
 
 impl World {
-    /// Blocks of one segment go bad, as many as its parity brings back, if none was before. The
-    /// disk stands still meanwhile: an old block that goes bad after it was read for the write that
-    /// replaces it is what a tome cannot mend by itself (`Alarm::ChangeLost`).
+    /// Damages as many blocks of one segment as its parity can rebuild, if none was bad. Only while
+    /// the disk stands still: when an old block goes bad after it was read for the write that
+    /// replaces it, a tome cannot repair that by itself (`Alarm::ChangeLost`).
     pub(super) fn spoil(&mut self, tome: usize) {
         if self.nodes[tome].turning.is_some() {
             return;
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// Segments of which more is bad than their parity brings back, with the tome of each.
+    /// Returns the segments with more bad blocks than parity, each with its tome.
     pub(super) fn beyond_parity(&self) -> Vec<(usize, u32)> {
         let mut found = Vec::new();
         for (tome, node) in self.nodes.iter().enumerate() {
@@ -59,8 +59,8 @@ impl World {
         found
     }
 
-    /// More of a segment goes bad than its parity brings back, where everything is protected.
-    /// Whether there was such a segment.
+    /// Damages more of a segment than its parity can rebuild, where everything is protected.
+    /// Returns whether there was such a segment.
     pub(super) fn hurt(&mut self, tome: usize) -> bool {
         let node = &mut self.nodes[tome];
         let mut segments = Vec::new();
@@ -89,7 +89,7 @@ impl World {
         true
     }
 
-    /// Whether everything can be read, and every change be computed.
+    /// Whether everything can be read, and every delta be computed.
     pub(super) fn is_sound(&self) -> bool {
         let is_there = |node: &super::world::Node| {
             let lists = node.awake.regions().filter_map(|(_, region)| region.pending());
@@ -99,7 +99,7 @@ impl World {
         self.nodes.iter().all(is_there) && self.beyond_parity().is_empty()
     }
 
-    /// The block that a change is of goes bad before every parity has folded it.
+    /// Damages the old block of a change before every parity has applied it.
     pub(super) fn spoil_old(&mut self) {
         let mut spots = Vec::new();
         for (tome, node) in self.nodes.iter().enumerate() {
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// So many blocks of every segment of every tome go bad, if as many were written.
+    /// Damages this many blocks of every segment of every tome, if that many were written.
     pub(super) fn spoil_all(&mut self, blocks: usize) {
         for node in &mut self.nodes {
             for (_, region) in node.awake.regions() {
@@ -124,7 +124,7 @@ impl World {
                     let offsets = self.layout.segment_offsets(segment);
                     let written: Vec<Spot> =
                         offsets.filter_map(|offset| region.spot(offset)).collect();
-                    // Data and parity: every third one, from a place that differs.
+                    // Data and parity: every third block, from a starting place that varies.
                     let first = segment as usize;
                     for number in 0..blocks.min(written.len()) {
                         let spot = written[(first + number * 3 + number / 2) % written.len()];

@@ -1,4 +1,4 @@
-//! Groups that populate themselves, changes that come twice, regions made anew.
+//! Groups that form by themselves, duplicate deltas, rebuilt regions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,8 @@ fn set(group: &str, regions: &[u32]) -> Groups {
     groups
 }
 
-/// The most groups of `members` that regions allow: each tome is in a group at most once.
+/// Returns the most groups of `members` that these regions allow: each tome is in a group at most
+/// once.
 fn most(members: usize, regions: &[u32]) -> usize {
     let total = regions.iter().sum::<u32>();
     let fits = |groups: u32| {
@@ -196,7 +197,7 @@ fn a_delta_that_comes_twice_is_folded_once() {
     assert_eq!(applied.folded().above, [later]);
 }
 
-/// Blocks of all members at one offset.
+/// Returns the blocks of all members at one offset.
 fn word(split: Split, seed: u64) -> Vec<Vec<u8>> {
     let mut stream = Seed::new(seed).stream();
     let mut blocks: Vec<Vec<u8>> = (0..split.data()).map(|_| block(512, &mut stream)).collect();
@@ -239,7 +240,7 @@ fn a_place_is_written_by_each_source_and_read_by_all_but_the_first() {
     }
     assert_eq!((writes, reads), (13, 12));
     assert_eq!(sum, blocks[4]);
-    // Compared with its sources alone, when not all others are there.
+    // Verified against its sources alone, when not all other members are there.
     let of_sources = rebuild.sources().map(|source| (source, roots(&blocks)[source.as_usize()]));
     let of_sources: BTreeMap<Member, Signature> = of_sources.collect();
     assert_eq!(rebuild.verify_sum(signature(&sum), &of_sources), Ok(()));
@@ -264,7 +265,7 @@ fn a_source_that_is_lost_midway_has_those_before_it_spin_again_or_all() {
         (0..4).for_each(|_| assert!(read(&mut rebuild, &blocks, &mut sum).is_some()));
         (rebuild, sum)
     };
-    // Members 0, 1, 3, 4 are in the sum; 5 and the first parity were to come.
+    // Members 0, 1, 3, 4 are in the sum; 5 and the first parity are still to come.
     let lost = |gone: &[u8]| {
         let (mut rebuild, mut sum) = begin();
         let mending = rebuild.lost(&members(split, gone));

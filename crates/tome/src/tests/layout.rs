@@ -1,4 +1,4 @@
-//! The arithmetic of the paper, and addresses there and back.
+//! The arithmetic of the paper, and addresses converted both ways.
 
 use fulgurite_units::{ByteCount, ErrorKind};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn two_levels_of_parity_cost_a_quarter() {
 fn the_paper_keeps_96_mib_awake_for_a_tib() {
     let disk = ByteCount::gib(1024);
     assert_eq!(paper_awake_bytes(disk, ByteCount::kib(128)), ByteCount::mib(96));
-    // Ours has the nodes of the tree and the spots as well: twice that.
+    // Ours also has the nodes of the tree and the physical blocks: twice that.
     let whole = Layout::new(Parts { segments: 1024, regions: 128, ..parts(split("62+2")) });
     let whole = whole.unwrap();
     assert_eq!(whole.blocks() * whole.block_bytes(), disk.get());

@@ -1,4 +1,4 @@
-//! What is beyond a tome's own parity comes back out of its group.
+//! What a tome's own parity cannot rebuild comes back from its group.
 
 use fulgurite_units::Duration;
 use proptest::prelude::*;
@@ -43,8 +43,8 @@ proptest! {
             for _ in 0..8 {
                 world.stir();
                 world.pass(MINUTE);
-                // One at a time: a group brings back as many of an offset as it has parities, and
-                // bad blocks within the parity of other segments come beside.
+                // One at a time: a group recovers as many blocks of an offset as it has parities,
+                // and other segments have bad blocks of their own within their parity.
                 if world.is_sound() {
                     world.spoil_old();
                 }
@@ -56,7 +56,7 @@ proptest! {
         }
         world.calm();
         world.read_all();
-        // Every disk turns once more, and sees what nobody reads.
+        // Every disk spins once more, and notices blocks that no client reads.
         (0..world.nodes.len()).for_each(|tome| world.put(tome));
         (0..10).for_each(|_| world.pass(HOUR));
         prop_assert_eq!(world.beyond_parity(), [], "{:?}", world.counts);

@@ -1,18 +1,18 @@
-//! What a world of tomes is made of, what clients know in it, and what is counted.
+//! Parameters of a simulated world, what its clients know, and what is counted.
 
-/// Chances in a thousand, and what else a world is made of.
+/// Fault rates per thousand, and other parameters of a world.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nature {
     pub(super) tomes: u32,
-    /// Whether tomes are told how many tokens there are.
+    /// Whether tomes know the number of tokens.
     pub(super) tokens_known: bool,
     pub(super) lost: u64,
     pub(super) doubled: u64,
-    /// Of a crash after a step with commands.
+    /// Crashes after a step with commands.
     pub(super) crash: u64,
-    /// Of a tome cut off for some minutes, each minute.
+    /// Partitions of a tome for some minutes, per minute.
     pub(super) cut: u64,
-    /// Of a bad block, each minute.
+    /// Bad blocks, per minute.
     pub(super) bad: u64,
 }
 
@@ -26,15 +26,15 @@ impl Nature {
 /// What a client knows of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing was answered yet.
+    /// The put is not answered yet.
     Asked,
     Local,
     Protected,
-    /// It was to be removed, and nothing was answered yet.
+    /// The delete is not answered yet.
     Removing,
 }
 
-/// What happened, so that a test can say that something did.
+/// Events by kind, so that a test can assert that they occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) local: u32,
@@ -45,17 +45,17 @@ pub(super) struct Counts {
     pub(super) spins: u32,
     pub(super) restarts: u32,
     pub(super) bad: u32,
-    /// Segments that were found to be beyond their parity.
+    /// Segments that turned out to have more bad blocks than parity.
     pub(super) broken: u32,
-    /// Questions of members for blocks of others.
+    /// Requests to members for their blocks.
     pub(super) asked: u32,
-    /// Blocks that a change is of and that were spoilt before it was folded.
+    /// Old blocks that were damaged before their change was applied.
     pub(super) old_bad: u32,
-    /// Changes of which the group could not tell the bytes at first.
+    /// Changes whose bytes the group could not supply at first.
     pub(super) changes_lost: u32,
     pub(super) rebuilt: u32,
     pub(super) dropped: u32,
     pub(super) seats_lost: u32,
-    /// Most disks that turned at a time.
+    /// Most disks that were spinning at a time.
     pub(super) peak: usize,
 }

@@ -1,4 +1,4 @@
-//! Which tome is chosen for an object.
+//! Choice of a tome for an object.
 
 use fulgurite_units::{Duration, Instant, Kin};
 use proptest::prelude::*;

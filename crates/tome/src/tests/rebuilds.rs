@@ -1,4 +1,4 @@
-//! Regions made anew over messages, for seats whose tomes were lost.
+//! Regions rebuilt over messages, for the member slots of lost tomes.
 
 use fulgurite_units::{Controller as _, Duration};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// A set with a few free regions, and three tokens.
 const LARGE: Nature = Nature { tomes: 61, ..Nature::CALM };
 
-/// How a seat of a group could move, to a tome that has a free region.
+/// Returns a move of a member slot to a tome that has a free region.
 fn planned(world: &World, group: &Group, member: usize) -> Move {
     let mut free = Vec::new();
     for (number, node) in (0..).zip(&world.nodes) {
@@ -38,12 +38,13 @@ fn at(id: RegionId) -> usize {
     id.tome.get() as usize
 }
 
-/// A world in which every data member of its first group has objects, all of them protected.
+/// Returns a world in which every data member of its first group has objects, all of them
+/// protected.
 fn filled(nature: Nature) -> (World, Group) {
     filled_with(nature, 12)
 }
 
-/// The same with so many objects of each.
+/// The same with this many objects of each.
 fn filled_with(nature: Nature, objects: usize) -> (World, Group) {
     let mut world = lived(nature, 7, 10);
     let group = world.groups.iter().next().unwrap().clone();
@@ -66,14 +67,14 @@ fn root(world: &World, id: RegionId) -> fulgurite_codes::Signature {
     world.nodes[at(id)].awake.region(id.index).unwrap().tree().root()
 }
 
-/// Goes on until something is so, in steps in which a disk does no two things.
+/// Runs until a condition holds, in steps so short that a disk does one thing in each.
 fn until<T>(world: &mut World, is: impl Fn(&World) -> Option<T>) -> T {
     for _ in 0..100_000 {
         if let Some(found) = is(world) {
             return found;
         }
         world.pass(Duration::from_millis(20));
-        // So short a time has no timer go off by itself.
+        // No timer fires by itself in so short a step.
         for tome in 0..world.nodes.len() {
             let deadline = world.nodes[tome].tome.as_ref().and_then(Tome::deadline);
             if deadline.is_some_and(|at| at <= world.now) {
@@ -84,7 +85,7 @@ fn until<T>(world: &mut World, is: impl Fn(&World) -> Option<T>) -> T {
     panic!("it does not come to that");
 }
 
-/// All members are members of the group as it is after a move.
+/// Whether all members have the group as it is after a move, and are members.
 fn has_moved(world: &World, group: &Group, planned: &Move) -> bool {
     let after = group.after(planned).unwrap();
     after.seats().iter().all(|seat| {
@@ -111,11 +112,11 @@ fn a_region_is_made_anew_by_two_disks_at_a_time_each_place_read_once_less_than_w
         assert_eq!(node.reads - before.1, 2 * places, "and n - 1 reads");
         assert_eq!(world.counts.peak, 2, "the target and one source");
         assert!(has_moved(&world, &group, &moved));
-        // The set goes on with it: what is written now has its parity there.
+        // The set continues with it: new writes get their parity there.
         world.put(at(group.seats()[0]));
         (0..2).for_each(|_| world.pass(HOUR));
         assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
-        // The tome that had the seat comes back, and is told that it has it no more.
+        // The tome that had the member slot comes back and learns that it lost it.
         world.nodes[at(moved.from)].restart_at = Some(world.now);
         world.pass(HOUR);
         assert_eq!(world.counts.seats_lost, 1);
@@ -135,13 +136,14 @@ fn with_one_token_disks_take_turns_for_many_segments_at_a_time() {
     (0..4).for_each(|_| world.pass(HOUR));
     assert!(has_moved(&world, &group, &moved));
     let (spins, asked) = (world.counts.spins - before.spins, world.counts.asked - before.asked);
-    // Three sources tell all segments; each turns once for them, and the target once for each.
+    // Three sources send all segments; each spins once for them, and the target once for each
+    // source.
     assert_eq!(asked, 3 * segments);
     assert!(spins <= 2 * 3 + 2, "{spins} spin-ups for {asked} segments");
     assert_eq!(root(&world, moved.to), root(&world, moved.from));
 }
 
-/// How long a rebuild takes in a set with one token, from source to source.
+/// Returns how long a rebuild takes in a set with one token, from source to source.
 fn rebuilt_within(tokens_known: bool) -> Duration {
     let (mut world, group) = filled(Nature { tomes: 16, tokens_known, ..Nature::CALM });
     let begun = world.now;
@@ -157,7 +159,8 @@ fn rebuilt_within(tokens_known: bool) -> Duration {
 fn with_one_token_nobody_waits_for_the_source_before_to_put_its_disk_down() {
     let (paused, at_once) = (rebuilt_within(false), rebuilt_within(true));
     let pauses = Duration::from_nanos(3 * (IDLE + STOP_WITHIN).as_nanos());
-    // Behind each of three sources it waited for nothing, but for what the source itself took.
+    // After each of three sources it skipped the pause, except for the time that the source itself
+    // took.
     let shorter = paused.as_nanos().saturating_sub(at_once.as_nanos());
     assert!(shorter * 2 >= pauses.as_nanos(), "{paused:?} with pauses, {at_once:?} without");
 }
@@ -189,7 +192,7 @@ fn a_tome_that_was_only_off_line_keeps_its_seat_and_gets_what_it_missed() {
         assert!(world.nodes[at(moved.to)].awake.region(moved.to.index).is_some());
         let frozen = world.nodes[at(group.seats()[2])].awake.region_of(group.id()).unwrap().1;
         assert_eq!(frozen.frozen(), Some(&moved), "the region is not written meanwhile");
-        // It is back before its seat has moved.
+        // It comes back before its member slot has moved.
         world.nodes[at(moved.from)].restart_at = Some(world.now);
         (0..4).for_each(|_| world.pass(HOUR));
         assert_eq!((world.counts.dropped, world.counts.rebuilt), (1, 0));
@@ -213,7 +216,7 @@ fn a_source_that_fails_and_a_target_that_crashes_midway_do_not_end_it() {
             let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
             region.building().map(|b| (b.plan.clone(), b.segment))
         };
-        // The first source is in the sum whole, or one segment of it.
+        // The first source is in the sum completely, or one segment of it.
         let is_there = |world: &World| match plan(world) {
             Some((Some(plan), segment)) => match folded {
                 0 => segment > 0,
@@ -294,7 +297,7 @@ fn a_region_that_was_made_anew_is_written_when_its_names_are_known() {
     assert!(!region(&world).0);
     assert_eq!(world.objects.len(), known);
     world.read_all();
-    // The one with the most room is chosen while nothing is on its way.
+    // The one with the most room is chosen while no delta is in flight.
     for _ in 0..60 {
         if region(&world).1 == before.1 {
             world.put(at(moved.to));
@@ -310,7 +313,7 @@ fn a_region_that_was_made_anew_is_written_when_its_names_are_known() {
 fn what_one_parity_had_of_a_lost_tome_the_others_have_before_it_is_made_anew() {
     let (mut world, group) = filled_with(LARGE, 2);
     let lost = at(group.seats()[0]);
-    // The second parity hears nothing while a change is written.
+    // The second parity is cut off while a change is written.
     let away = at(group.seats()[4]);
     world.nodes[away].cut_until = world.now + HOUR;
     (0..6).for_each(|_| world.put(lost));
@@ -360,7 +363,7 @@ proptest! {
         }
         world.calm();
         (0..12).for_each(|_| world.pass(HOUR));
-        // A crash may swallow the alarm, and not the seat.
+        // A crash may lose the alarm, but not the member slot.
         prop_assert!(has_moved(&world, &group, &moved));
         prop_assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
         if member < 3 {

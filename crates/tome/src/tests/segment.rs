@@ -1,4 +1,4 @@
-//! Segments lose blocks and get them back; parity signatures are the parity of signatures.
+//! Segments lose blocks and rebuild them; parity signatures are the parity of signatures.
 
 use fulgurite_codes::{Signature, signature};
 use fulgurite_units::{ErrorKind, Seed};
@@ -12,7 +12,7 @@ use crate::{Split, TomeError};
 
 const BYTES: usize = 512;
 
-/// All blocks of a segment, and their signatures.
+/// Returns all blocks of a segment, and their signatures.
 fn filled(split: Split, seed: u64) -> (SegmentCode, Vec<Vec<u8>>, Vec<Signature>) {
     let mut stream = Seed::new(seed).stream();
     let code = SegmentCode::new(split).unwrap();

@@ -1,4 +1,4 @@
-//! What a set of tomes promises, tried in the world.
+//! The guarantees of a set of tomes, tested in the simulated world.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::{Answer, Command, Event, Member, Offset, RegionId, Tome, TomeError, V
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A world in which clients and nature have done something for so many minutes.
+/// Returns a world in which clients and faults have been active for this many minutes.
 pub(super) fn lived(nature: Nature, seed: u64, minutes: u32) -> World {
     let mut world = World::new(nature, seed);
     for _ in 0..minutes {
@@ -29,8 +29,8 @@ pub(super) fn lived(nature: Nature, seed: u64, minutes: u32) -> World {
     world
 }
 
-/// Every object that was acknowledged is read from its own tome, and every one that was as
-/// protected is got back without any two tomes. How many were got back.
+/// Asserts that every acknowledged object reads back from its own tome, and that every protected
+/// one is recovered without any two tomes. Returns how many were recovered.
 pub(super) fn promises_hold(world: &World) -> u32 {
     for ((tome, name), (bytes, known)) in &world.objects {
         if matches!(known, Known::Local | Known::Protected) {
@@ -79,7 +79,7 @@ fn what_is_put_one_after_the_other_wakes_the_parities_of_one_group() {
     let tome = world.nodes[0].tome.as_ref().unwrap();
     let blocks = tome.awake().objects().flat_map(|(_, object)| &object.blocks);
     let regions: BTreeSet<_> = blocks.map(|(region, _)| *region).collect();
-    // Its disk and those of two parities, and not of two for each of its regions.
+    // Its own disk and those of two parities, not of two for each of its regions.
     assert_eq!((regions.len(), world.counts.spins), (1, 3), "{regions:?} {:?}", world.counts);
     let mut all: Vec<_> = tome.awake().regions().map(|(index, _)| index).collect();
     all.retain(|index| tome.awake().region(*index).is_some_and(|of| of.pending().is_some()));
@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// What a parity says to a change of the first data member of its group.
+/// Returns a parity's reply to a change of the first data member of its group.
 fn said_to(
     parity: &mut Tome,
     (group, member): (&Group, Member),
@@ -264,7 +264,7 @@ fn later_changes_that_are_kept_do_not_keep_an_older_one_out() {
     let of = (&group, Member::at(0));
     let window = u32::try_from(DELTA_WINDOW).unwrap();
     let first = Version::new(1);
-    // One was refused, or was lost on the way, and others were sent meanwhile.
+    // The first was refused or lost on the way, and others were sent meanwhile.
     for version in 2..2 + window {
         assert_eq!(said_to(parity, of, Version::new(version), first), [Status::Stored]);
     }

@@ -1,4 +1,4 @@
-//! One tome by itself: its disk, its token, its scrubs, and what it is told that is not so.
+//! One tome by itself: its disk, its token, its scrubs, and false messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(super) const REGION: RegionIndex = RegionIndex::new(0);
 const GROUP: GroupId = GroupId::new(9);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A tome whose disk does at once what it is told, and whose keeper gives what is asked for.
+/// A tome whose disk obeys at once, and whose token manager grants every request.
 pub(super) struct Desk {
     pub(super) tome: Tome,
     pub(super) awake: Awake,
@@ -37,7 +37,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Member number `own` of a group 3+2.
+    /// Returns member number `own` of a 3+2 group.
     pub(super) fn new(own: u32) -> Self {
         let block = ByteCount::new(256);
         let segment = split("4+2");
@@ -58,7 +58,7 @@ impl Desk {
         desk
     }
 
-    /// What the tome says to others about an event.
+    /// Handles an event, and returns what the tome sends to others.
     pub(super) fn tell(&mut self, event: Event) -> Vec<Command> {
         let (mut said, mut events) = (Vec::new(), vec![event]);
         while let Some(event) = events.pop() {
@@ -130,7 +130,7 @@ impl Desk {
         self.tell(Event::Get { request: RequestId(2), name: name.to_owned() })
     }
 
-    /// The first blocks of the region go bad.
+    /// Damages the first blocks of the region.
     fn spoil(&mut self, blocks: u32) {
         let region = self.awake.region(REGION).unwrap();
         for offset in (0..blocks).map(Offset::new) {
@@ -210,7 +210,7 @@ fn a_disk_that_nobody_reads_of_is_put_down_for_who_reads_of_another_one() {
     let wanted = FromKeeper::WantedToRead { token: TokenId(0), epoch: Epoch::new(1) };
     desk.tell(Event::Keeper(wanted));
     assert!(desk.turning, "it has its turn");
-    // There is more to do: parities have to be told.
+    // There is more to do: parities need their deltas.
     desk.pass(YIELD_AFTER);
     assert!(!desk.turning, "and not for longer");
 }
@@ -278,12 +278,12 @@ fn a_disk_is_not_put_down_while_deltas_are_unsent() {
         said.iter().filter(|c| matches!(c, Command::Tell { message: Message::Delta { .. }, .. }));
     assert_eq!(deltas.count(), 2, "one for each parity");
     desk.pass(Duration::from_secs(1));
-    // Nobody answers: they are asked instead, for which no disk turns.
+    // Without an answer they are queried, which needs no spin-up.
     desk.pass(RESEND);
     assert!(desk.turning);
     desk.pass(IDLE);
     assert!(!desk.turning);
-    // One has it, the other never heard of it: it is sent again.
+    // One has it, the other does not know it: it is sent again.
     assert_eq!(desk.status(0, 1, Status::Stored), []);
     let said = desk.status(1, 1, Status::Unknown);
     assert!(desk.turning && said.len() == 1, "{said:?}");
@@ -328,7 +328,7 @@ fn a_limited_scrub_looks_at_some_blocks_at_each_spin_up() {
     });
     assert!(!desk.turning);
     desk.spoil(1);
-    // A draw of 256 out of 180 blocks has the bad one three times out of four.
+    // 256 draws out of 180 blocks hit the bad one three times out of four.
     let mut healed = Vec::new();
     for number in 1..=6 {
         let (_, said) = desk.put(&"x".repeat(number), 1);
@@ -347,7 +347,7 @@ fn a_full_scrub_reads_everything_within_a_year_though_nobody_wants_anything() {
         let name = "o".repeat(number + 1);
         desk.put(&name, 8);
     }
-    // Parities have all of it, so only the scrub wakes the disk.
+    // Parities have all of it, so only the scrub spins the disk up.
     let versions = desk.awake.region(REGION).unwrap().latest().get();
     for (version, parity) in (1..=versions).flat_map(|v| [(v, 0), (v, 1)]) {
         desk.status(parity, version, Status::Folded);
@@ -371,7 +371,7 @@ fn a_full_scrub_reads_everything_within_a_year_though_nobody_wants_anything() {
 fn a_scrub_that_is_asked_for_reads_everything_once_over_as_many_leases_as_it_takes() {
     let mut desk = Desk::new(0);
     (0..10).for_each(|number| drop(desk.put(&"o".repeat(number + 1), 8)));
-    // The year's scrub is half round: what it has read by now is read again.
+    // The yearly scrub is halfway: what it has read so far is read again.
     desk.pass(Duration::from_secs(150 * 24 * 3600));
     (0..2).for_each(|_| drop(desk.pass(IDLE)));
     let begun = desk.awake.scrubbed().next;
@@ -379,7 +379,7 @@ fn a_scrub_that_is_asked_for_reads_everything_once_over_as_many_leases_as_it_tak
     desk.spoil(2);
     let written: BTreeSet<Spot> = desk.awake.region(REGION).unwrap().spots().collect();
     desk.reads.clear();
-    // Nothing can be read while somebody else has the token.
+    // Nothing can be read while another tome has the token.
     desk.grants = false;
     let mut said = desk.tell(Event::Scrub { request: RequestId(7) });
     said.extend(desk.tell(Event::Scrub { request: RequestId(8) }));
@@ -413,7 +413,7 @@ fn what_a_member_has_is_told_to_whoever_brings_another_one_back() {
     let [Answer::Held { member, held }] = answers(&said)[..] else { panic!("{said:?}") };
     assert_eq!((*member, held.len()), (Member::new(0), 3));
     assert_eq!((&held[0].block[..], &held[1].block[..]), (&bytes[..256], &bytes[256..512]));
-    // No parity has the change yet: its bytes come along.
+    // No parity has the change yet: its bytes are included.
     assert_eq!(held[0].changes.len(), 1);
     assert_eq!(held[0].changes[0].bytes, bytes[..256]);
     assert!(alarms(&said).contains(&Alarm::Healed { region: REGION, blocks: 1 }));
@@ -500,7 +500,8 @@ fn what_there_is_no_room_for_is_refused() {
     assert_eq!(refused(&said).kind(), ErrorKind::Unavailable);
 }
 
-/// Whom the tome asks for blocks, with the number of the question.
+/// Returns the tome that is asked for blocks, the number of the request, and whether its disk is to
+/// spin.
 fn asked(said: &[Command]) -> Option<(TomeId, u64, bool)> {
     for command in said {
         if let Command::Tell { to, message } = command
@@ -540,7 +541,7 @@ fn a_change_whose_old_block_went_bad_is_asked_for_and_told_when_nobody_has_it() 
     assert_eq!(order, [&[(3, false), (4, false)], &whole[..]].concat(), "awake stores first");
     let lost = Alarm::ChangeLost { region: REGION, version: Version::new(version) };
     assert_eq!(alarms(&said), [lost]);
-    // Later a parity is back that has it: no other disk turns, and it is not told twice.
+    // Later a parity that has it is back: no other disk spins, and the alarm is not repeated.
     let said = desk.pass(crate::limits::MEND_REST);
     let (from, round, _) = asked(&said).unwrap();
     let known = crate::message::Known {
@@ -559,7 +560,7 @@ fn a_change_whose_old_block_went_bad_is_asked_for_and_told_when_nobody_has_it() 
     assert!(sent, "{said:?}");
 }
 
-/// Two data members and the update of one were lost between the folds of two parities.
+/// Two data members were lost, and one had a change that only one of two parities had applied.
 #[test]
 fn an_update_that_half_the_parities_have_takes_no_other_block_along() {
     let group = split("3+2");

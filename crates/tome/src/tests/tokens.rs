@@ -1,4 +1,5 @@
-//! Tokens over a network that loses, doubles and delays, with tomes and a keeper that start anew.
+//! Tokens over a network that loses, duplicates and delays, with tomes and a token manager that
+//! restart.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,14 @@ enum Message {
     Down(FromKeeper),
 }
 
-/// A keeper, tomes that want to turn now and then, and what is between them.
+/// A token manager, tomes that want to spin now and then, and the network between them.
 struct World {
     now: Instant,
     keeper: Keeper,
     rows: BTreeMap<TokenId, Kept>,
     holders: Vec<Holder>,
     wants: Vec<Option<Need>>,
-    /// When each is to arrive, with whom it is about.
+    /// Messages by arrival time, with the tome that each concerns.
     wires: BTreeMap<(Instant, u64), (usize, Message)>,
     sent: u64,
     faults: u64,
@@ -32,7 +33,7 @@ struct World {
 }
 
 impl World {
-    /// Messages are lost, and doubled, `faults` times in a hundred.
+    /// Each message is lost, or duplicated, with a probability of `faults` in a hundred.
     fn new(tomes: u32, faults: u64, seed: u64) -> Self {
         let count = tomes as usize;
         Self {
@@ -87,7 +88,7 @@ impl World {
         }
     }
 
-    /// Lets a second pass.
+    /// Advances by a second.
     fn pass(&mut self) {
         self.now = self.now + Duration::from_secs(1);
         while let Some(first) = self.wires.first_entry().filter(|first| first.key().0 <= self.now) {
@@ -114,7 +115,7 @@ impl World {
         self.look();
     }
 
-    /// What has to hold at every moment.
+    /// Asserts what must hold at every moment.
     fn look(&mut self) {
         let mut turning = BTreeMap::new();
         for (tome, holder) in self.holders.iter().enumerate() {
@@ -181,7 +182,7 @@ fn a_token_whose_holder_is_silent_comes_back() {
     world.wants[0] = Some(need(10));
     (0..300).for_each(|_| world.pass());
     assert!(world.holders[0].held(world.now).is_some());
-    // It crashed: it asks for nothing, and answers nothing.
+    // It crashed: it sends no requests and no answers.
     (world.wants[0], world.holders[0]) = (None, Holder::new(77));
     world.wants[1] = Some(need(10));
     let mut waited = 0;
@@ -274,7 +275,7 @@ fn who_holds_a_token_is_told_at_once_that_somebody_waits_to_read() {
     let write = Need { read: false, ..need(1) };
     step(0, 0, ToKeeper::Ask { need: write, nonce: 5 });
     step(0, 0, ToKeeper::Claim { token, epoch, sent: Instant::ZERO });
-    // It wants to write, and a moment later somebody wants to read of it.
+    // It wants to write, and a moment later it has a reader.
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     let asks = holder.want(at(1), write).unwrap();
     assert_eq!(step(1, 1, asks).len(), 1);
@@ -296,7 +297,7 @@ proptest! {
             let tome = usize::try_from(world.stream.below(45)).unwrap();
             match world.stream.below(300) {
                 0 => {
-                    // The keeper starts anew with what it wrote down.
+                    // The token manager restarts with what it persisted.
                     world.keeper = Keeper::new(world.now, 45, &world.rows);
                 }
                 1..5 => world.holders[tome] = Holder::new(world.stream.next_u64()),
@@ -309,7 +310,7 @@ proptest! {
                 world.keep(Event::Timer);
             }
         }
-        // Everybody gets one when the network mends.
+        // Every tome gets a token once the network is reliable again.
         world.faults = 0;
         world.wants = vec![None; 45];
         world.wants[7] = Some(need(1));

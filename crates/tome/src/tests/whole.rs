@@ -1,4 +1,4 @@
-//! Objects that are gathered: all of it and all of it right, or nothing.
+//! Assembled objects: complete and verified, or nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::whole::Wanted;
 
 const BLOCK: usize = 256;
 
-/// Three blocks on a disk, the last of which is of the object in part, and what they have to be.
+/// Returns three blocks on a disk, the last of them padded, and the object expected from them.
 fn object() -> (BTreeMap<Spot, Vec<u8>>, Vec<Spot>, Wanted, Vec<u8>) {
     let mut stream = Seed::new(5).stream();
     let mut blocks: Vec<Vec<u8>> = (0..3).map(|_| block(BLOCK, &mut stream)).collect();

@@ -1,5 +1,5 @@
-//! A set of tomes in a world that loses, doubles and delays, crashes and goes bad, held against a
-//! map of what clients were told.
+//! A set of tomes in a world that loses, duplicates and delays messages, crashes tomes and damages
+//! blocks, compared with a map of what clients were acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,28 +18,28 @@ use crate::{
     TomeError, TomeId,
 };
 
-/// The request of every check.
+/// The request id of every check.
 pub(super) const CHECK: RequestId = RequestId(u64::MAX);
 
-/// A tome, its disk and what was committed.
+/// A tome, its disk and its committed rows.
 pub(super) struct Node {
     pub(super) tome: Option<Tome>,
     pub(super) awake: Awake,
     pub(super) disk: BTreeMap<Spot, Vec<u8>>,
-    /// The token under which the disk turns.
+    /// The token under which the disk is spinning.
     pub(super) turning: Option<TokenId>,
-    /// Which start of the tome this is: what its disk answers is for one.
+    /// Number of starts of the tome: its disk's answers belong to one of them.
     life: u64,
-    /// Until when nothing reaches it.
+    /// It is cut off from the network until then.
     pub(super) cut_until: Instant,
     pub(super) restart_at: Option<Instant>,
-    /// Blocks written, and of those that were before them the ones that were read for it.
+    /// Blocks written, and the blocks replaced by them that were read first.
     pub(super) writes: usize,
     pub(super) reads: usize,
     reading: BTreeSet<Spot>,
-    /// When each spot was last read or written.
+    /// When each physical block was last read or written.
     pub(super) looked: BTreeMap<Spot, Instant>,
-    /// Times that its disk was woken, and those when nobody had asked and nothing was under way.
+    /// Spin-ups of its disk, and those without any request or in-flight delta.
     pub(super) wakes: usize,
     pub(super) own_wakes: usize,
 }
@@ -64,14 +64,14 @@ pub(super) struct World {
     sequence: u64,
     pub(super) objects: BTreeMap<(usize, String), (Vec<u8>, Known)>,
     requests: BTreeMap<RequestId, (usize, String)>,
-    /// Those that nothing was answered to.
+    /// Requests without an answer.
     unanswered: BTreeMap<RequestId, usize>,
     pub(super) stream: RandomStream,
-    /// What was asked of other members, by tome, start and number.
+    /// Requests to other members, by tome, start and number.
     questions: BTreeSet<(usize, u64, u64)>,
-    /// What checks of groups found.
+    /// Results of group checks.
     pub(super) checks: Vec<Answer>,
-    /// Whether groups are not as tomes made them.
+    /// Whether a metadata store was tampered with.
     is_tampered: bool,
     pub(super) counts: Counts,
 }
@@ -151,14 +151,14 @@ impl World {
         self.counts.restarts += 1;
     }
 
-    /// Stops a tome where it is; its disk stops with it.
+    /// Crashes a tome; its disk stops with it.
     pub(super) fn crash(&mut self, tome: usize) {
         let wait = Duration::from_secs(self.stream.below(300));
         let node = &mut self.nodes[tome];
         (node.tome, node.turning) = (None, None);
         node.restart_at = Some(self.now + wait);
         self.counts.crashes += 1;
-        // Clients do not know what became of what they asked for.
+        // Clients do not know the outcome of their requests.
         let asked: Vec<RequestId> =
             self.requests.iter().filter(|(_, (of, _))| *of == tome).map(|(id, _)| *id).collect();
         asked.iter().for_each(|id| {
@@ -166,7 +166,7 @@ impl World {
         });
     }
 
-    /// A tome's awake store is changed behind its back, and it starts anew.
+    /// Changes a tome's metadata store behind its back and restarts it.
     pub(super) fn tamper(&mut self, tome: usize, row: &crate::awake::Row) {
         self.is_tampered = true;
         self.crash(tome);
@@ -209,7 +209,7 @@ impl World {
             }
             Command::SpinUp { token, epoch } => {
                 let before = self.fence.admit(token, epoch, from).expect("a lease that is one");
-                // Whoever turned under this token has stopped: its lease was over.
+                // The previous holder of this token has stopped: its lease was over.
                 let turns = before.and_then(|before| self.nodes[before.get() as usize].turning);
                 assert_ne!(turns, Some(token), "two turn under one token");
                 let is_own = !self.is_wanted(index);
@@ -259,7 +259,7 @@ impl World {
             }
             Command::Answer { request, answer } => self.answered(index, request, answer),
             Command::Alarm(Alarm::Healed { blocks, .. }) => self.counts.healed += blocks,
-            // The group could not tell it yet, and is asked again.
+            // The group could not supply it yet, and is asked again.
             Command::Alarm(Alarm::ChangeLost { .. }) => self.counts.changes_lost += 1,
             Command::Alarm(Alarm::Rebuilt { .. }) => self.counts.rebuilt += 1,
             Command::Alarm(Alarm::RebuildDropped { .. }) => self.counts.dropped += 1,
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    /// A block is written anew: whether what lay there was read for it.
+    /// A block is rewritten: counts whether its previous content was read for it.
     fn count_read(&mut self, tome: usize, row: &crate::awake::Row) {
         let node = &mut self.nodes[tome];
         if let crate::awake::Row::Block { region, offset, .. } = row {
@@ -300,7 +300,7 @@ impl World {
         }
     }
 
-    /// Whether a tome's disk is to turn for anybody, or for changes that are under way.
+    /// Whether a tome's disk is needed for a request or for in-flight deltas.
     fn is_wanted(&self, index: usize) -> bool {
         let mut regions = self.nodes[index].awake.regions();
         let is_under_way = |region: &crate::awake::Region| {
@@ -311,7 +311,7 @@ impl World {
             || regions.any(|(_, region)| is_under_way(region))
     }
 
-    /// Bytes that not every parity has.
+    /// Bytes that some parity lacks.
     pub(super) fn unprotected(&self) -> u64 {
         let tomes = self.nodes.iter().filter_map(|node| node.tome.as_ref());
         tomes.map(|tome| tome.unprotected().bytes.get()).sum()
@@ -352,9 +352,9 @@ impl World {
             Answer::Refused(TomeError::Full { .. } | TomeError::Backlog { .. }) => {
                 self.objects.remove(&key);
             }
-            // It was removed while somebody wanted to read it.
+            // It was removed while a client was reading it.
             Answer::Refused(TomeError::NoObject { .. }) => assert_eq!(*known, Known::Removing),
-            // It lies in a segment of which too much is bad, until the group has brought it back.
+            // Too much of its segment is bad, until the group has recovered it.
             Answer::Refused(TomeError::SegmentLost { .. }) if self.counts.broken > 0 => {
                 if *known == Known::Asked {
                     self.objects.remove(&key);
@@ -364,7 +364,7 @@ impl World {
         }
     }
 
-    /// Goes on until so much time has passed.
+    /// Runs until this much time has passed.
     pub(super) fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         loop {
@@ -373,7 +373,7 @@ impl World {
                     Some(tome) => tome.deadline(),
                     None => node.restart_at,
                 };
-                // A timer that is due goes off, and not before something could have passed.
+                // A due timer fires, but not before some time could have passed.
                 Some((deadline?.max(self.now + Duration::from_millis(100)), tome))
             });
             let timer = deadlines.min();
@@ -443,7 +443,7 @@ impl World {
         }
     }
 
-    /// What holds after every step.
+    /// Asserts what holds after every step.
     fn look(&mut self, index: usize) {
         let turning: Vec<TokenId> = self.nodes.iter().filter_map(|node| node.turning).collect();
         let distinct: BTreeSet<TokenId> = turning.iter().copied().collect();
@@ -460,7 +460,7 @@ impl World {
         }
     }
 
-    /// Whether a region has its seat and knows of the last move in its group.
+    /// Whether a region has its member slot and knows of the last move in its group.
     fn is_current(&self, region: &crate::awake::Region) -> bool {
         let group = region.group();
         let knows = |node: &Node| {
@@ -473,7 +473,7 @@ impl World {
         is_seated && !self.nodes.iter().any(knows)
     }
 
-    /// A tome stops and does not start again until it is told to.
+    /// Stops a tome for good; a test may restart it.
     pub(super) fn kill(&mut self, tome: usize) {
         self.crash(tome);
         self.nodes[tome].restart_at = None;
@@ -483,7 +483,7 @@ impl World {
         self.nodes[seat.tome.get() as usize].awake.region(seat.index)
     }
 
-    /// The roots of a group, compared.
+    /// Compares the roots of a group.
     pub(super) fn check(&self, group: &Group) -> Descent {
         let zeros = || Report {
             epoch: crate::Epoch::default(),
@@ -497,7 +497,7 @@ impl World {
             group.seats().iter().map(|seat| Some(self.region(seat)?.report())).collect();
         let reports = match reports.iter().all(Option::is_some) {
             true => reports.into_iter().flatten().collect(),
-            // The set is being made.
+            // The set is still being made.
             false => {
                 let folded = vec![crate::consistency::Folded::default(); 3];
                 let parity = Report { side: crate::consistency::Side::Parity(folded), ..zeros() };
@@ -515,7 +515,7 @@ impl World {
         usize::try_from(self.stream.below(bound as u64)).unwrap()
     }
 
-    /// A client does something, or nature does.
+    /// Lets a client or a fault act.
     pub(super) fn stir(&mut self) {
         let tome = self.below(self.nodes.len());
         let awake = self.nodes[tome].tome.is_some();
@@ -563,8 +563,8 @@ impl World {
         self.step(tome, Event::Put { request, name, bytes, avoided: BTreeSet::new() });
     }
 
-    /// A region that was made anew is told its objects, as a set would: those of the lost tome
-    /// whose blocks are there. Says how many were not.
+    /// Gives a rebuilt region its objects, as a set would: those of the lost tome whose blocks are
+    /// there. Returns how many were not.
     pub(super) fn adopt(&mut self, moved: &crate::group::Move) -> usize {
         let (from, to) = (moved.from.tome.get() as usize, moved.to.tome.get() as usize);
         let of_region = |object: &crate::awake::Object| {
@@ -614,7 +614,7 @@ impl World {
         }
     }
 
-    /// Clients read everything.
+    /// Reads all objects.
     pub(super) fn read_all(&mut self) {
         let all: Vec<(usize, String)> = self.objects.keys().cloned().collect();
         for (tome, name) in all {
@@ -622,7 +622,7 @@ impl World {
         }
     }
 
-    /// What the tomes that are left have of an offset of a group.
+    /// Returns what the surviving tomes know of an offset of a group.
     fn holdings(
         &self,
         group: &Group,
@@ -639,14 +639,14 @@ impl World {
             .collect()
     }
 
-    /// An object of a tome that is gone, out of its groups.
+    /// Recovers an object of a lost tome from its groups.
     pub(super) fn recover(
         &self,
         tome: usize,
         name: &str,
         gone: &BTreeSet<usize>,
     ) -> Result<Vec<u8>, TomeError> {
-        // Where its blocks were is known from any copy of its index; here, from its own.
+        // Any copy of its index tells where its blocks were; here, its own does.
         let awake = &self.nodes[tome].awake;
         let object = awake.object(name).unwrap();
         let mut bytes = Vec::new();
@@ -660,7 +660,7 @@ impl World {
         Ok(bytes)
     }
 
-    /// Everything is as quiet as can be.
+    /// Turns off all faults.
     pub(super) fn calm(&mut self) {
         self.nature = Nature { tomes: self.nature.tomes, ..Nature::CALM };
         for node in &mut self.nodes {

@@ -1,6 +1,6 @@
-//! A tome's side of its token: asked for, claimed, kept while it is used, given back.
+//! A tome's side of its token: it asks for it, claims it, renews it while in use, and releases it.
 //!
-//! It says when the disk may turn and when it has to have stopped. Not here: the disk.
+//! It decides when the disk may spin and when it must have stopped. Not here: the disk.
 
 use fulgurite_units::Instant;
 
@@ -8,32 +8,32 @@ use super::{FromKeeper, Need, ToKeeper, TokenId};
 use crate::Epoch;
 use crate::limits::{ASK_AGAIN, LEASE, RENEW_AFTER, STOP_WITHIN};
 
-/// What a tome knows of its token. Nothing of it outlives a start: a tome asks anew then.
+/// What a tome knows of its token. Volatile: after a restart a tome asks again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     state: State,
-    /// Of the latest time that a token was wanted.
+    /// Nonce of the latest request for a token.
     nonce: u64,
-    /// The lease that others wait for the end of.
+    /// The lease that others wait for.
     wanted: Option<Lease>,
-    /// The same of those that read.
+    /// The lease that others wait for in order to read.
     wanted_to_read: Option<Lease>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     None,
-    /// It was asked for, last at that time, and whether to read.
+    /// Requested, last at that time, and whether to read.
     Asked {
         at: Instant,
         reads: bool,
     },
-    /// One was offered, and claimed at that time.
+    /// Offered, and claimed at that time.
     Claimed {
         lease: Lease,
         at: Instant,
     },
-    /// It is held until then, and was last claimed at that time.
+    /// Held until then, and last claimed at that time.
     Held {
         lease: Lease,
         until: Instant,
@@ -52,20 +52,20 @@ impl Lease {
         ToKeeper::Claim { token: self.token, epoch: self.epoch, sent }
     }
 
-    /// Whether it is the same token's, and takes the place of another one.
+    /// Returns whether it is a later lease of the same token.
     fn follows(self, other: Self) -> bool {
         self.token == other.token && self.epoch > other.epoch
     }
 }
 
 impl Holder {
-    /// Has no token. `nonce` is drawn at random, anew at each start.
+    /// Returns a holder without a token. `nonce` is drawn at random at each start.
     #[must_use]
     pub const fn new(nonce: u64) -> Self {
         Self { state: State::None, nonce, wanted: None, wanted_to_read: None }
     }
 
-    /// The token under which the disk may turn now.
+    /// Returns the token under which the disk may spin now.
     #[must_use]
     pub fn held(&self, now: Instant) -> Option<(TokenId, Epoch)> {
         match self.state {
@@ -76,11 +76,11 @@ impl Holder {
         }
     }
 
-    /// What to tell the keeper now that the disk is needed, or is turning for something. Call it
-    /// again when time passed: what was lost is said again.
+    /// Returns the message for the token manager while the disk is needed or in use. Call it again
+    /// as time passes: lost messages are resent.
     pub fn want(&mut self, now: Instant, need: Need) -> Option<ToKeeper> {
         match self.state {
-            // That somebody reads by now is said at once.
+            // A first reader is reported at once.
             State::Asked { at, reads } if now.since(at) < ASK_AGAIN && (reads || !need.read) => {
                 None
             }
@@ -104,10 +104,10 @@ impl Holder {
         ToKeeper::Ask { need, nonce: self.nonce }
     }
 
-    /// Takes what the keeper said; what to tell it.
+    /// Handles a message of the token manager; returns the reply.
     pub fn told(&mut self, now: Instant, message: FromKeeper) -> Option<ToKeeper> {
         match message {
-            // What answers an earlier question may have been given back since.
+            // An answer to an earlier request may have been released since.
             FromKeeper::Offer { token, epoch, nonce } if nonce == self.nonce => {
                 self.offered(now, Lease { token, epoch })
             }
@@ -117,7 +117,7 @@ impl Holder {
                 None
             }
             FromKeeper::Stale { token, epoch } => {
-                // If it was not renewed, what is left of the lease is left.
+                // If only the renewal was refused, the rest of the lease remains valid.
                 if matches!(self.state, State::Claimed { lease, .. }
                     if lease == (Lease { token, epoch }))
                 {
@@ -143,7 +143,7 @@ impl Holder {
         matches!(self.state, State::Held { lease, .. } if self.wanted == Some(lease))
     }
 
-    /// Whether others wait to read for the token that it holds.
+    /// Whether others wait for the token that it holds in order to read.
     #[must_use]
     pub fn is_wanted_to_read(&self) -> bool {
         matches!(self.state, State::Held { lease, .. } if self.wanted_to_read == Some(lease))
@@ -152,7 +152,7 @@ impl Holder {
     fn offered(&mut self, now: Instant, offered: Lease) -> Option<ToKeeper> {
         self.state = match self.state {
             State::Asked { .. } => State::Claimed { lease: offered, at: now },
-            // The question came twice: it goes on under a later epoch.
+            // The request arrived twice: the lease continues under a later epoch.
             State::Claimed { lease, .. } if offered.follows(lease) => {
                 State::Claimed { lease: offered, at: now }
             }
@@ -176,7 +176,8 @@ impl Holder {
         }
     }
 
-    /// The disk stands still and is not wanted; what to tell the keeper.
+    /// Releases the token once the disk stands still and is not needed; returns the message for the
+    /// token manager.
     pub fn release(&mut self) -> Option<ToKeeper> {
         match std::mem::replace(&mut self.state, State::None) {
             State::Held { lease: Lease { token, epoch }, .. }
@@ -187,7 +188,7 @@ impl Holder {
         }
     }
 
-    /// When [`Self::want`] or [`Self::held`] says something else by itself.
+    /// Returns when [`Self::want`] or [`Self::held`] next changes its answer by itself.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         match self.state {

@@ -1,8 +1,8 @@
-//! Who has which token, and who gets the next.
+//! The token manager: which tome holds which token, and which gets the next.
 //!
-//! What it must not forget is which epoch each token is in, and who was given it: that is committed
-//! before an offer goes out. Who waits may be forgotten, for tomes ask again. After a start every
-//! token that was given counts as held for a whole lease.
+//! It must not forget the epoch of each token and the tome that it was granted to: that is
+//! committed before an offer is sent. The queue may be forgotten, for tomes ask again. After a
+//! restart every granted token counts as held for a full lease.
 
 use std::collections::BTreeMap;
 
@@ -13,44 +13,44 @@ use super::{FromKeeper, Need, ToKeeper, TokenId, kept, token_count};
 use crate::limits::{ASK_AGAIN, HOLD_MAX, OFFER, WAIT_FORGOTTEN};
 use crate::{Epoch, TomeId};
 
-/// What is known of one token after a start.
+/// Persistent state of one token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Of its last lease.
+    /// Epoch of its last lease.
     pub epoch: Epoch,
-    /// Who was given that; none if it came back.
+    /// Holder of that lease; `None` once released.
     pub holder: Option<TomeId>,
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A tome said something.
+    /// A message from a tome.
     Told {
-        /// Who.
+        /// The sender.
         tome: TomeId,
-        /// What.
+        /// The message.
         message: ToKeeper,
     },
     /// Time passed.
     Timer,
 }
 
-/// What shall be done, in this order: what is to be committed is safe before what follows is sent.
+/// Commands, executed in order: a commit is durable before later messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Write down what is known of a token.
+    /// Persist the state of a token.
     Commit {
-        /// Which.
+        /// The token.
         token: TokenId,
-        /// What.
+        /// Its state.
         kept: Kept,
     },
-    /// Tell a tome.
+    /// Send a message to a tome.
     Tell {
-        /// Whom.
+        /// The receiver.
         tome: TomeId,
-        /// What.
+        /// The message.
         message: FromKeeper,
     },
 }
@@ -64,31 +64,31 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 struct Lease {
     holder: TomeId,
-    /// Nobody else gets it before.
+    /// Not granted to another tome before then.
     until: Instant,
     /// Whether it is claimed, and not only offered.
     is_claimed: bool,
-    /// The question that its offer answers; none after a start.
+    /// Nonce of the request that its offer answers; `None` after a restart.
     nonce: Option<u64>,
-    /// Since when the holder has had the token, under whatever epoch.
+    /// Since when the holder has had the token, across epochs.
     since: Instant,
-    /// When it was told last that others wait.
+    /// When the holder was last told that others wait.
     told: Option<Instant>,
-    /// The same of those that wait to read.
+    /// When the holder was last told that others wait to read.
     told_of_reads: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// When it was asked for first.
+    /// Time of the first request.
     since: Instant,
-    /// When it was asked for last.
+    /// Time of the last request.
     heard: Instant,
     need: Need,
     nonce: u64,
 }
 
-/// Keeps the tokens of a set.
+/// The token manager of a set.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     now: Instant,
@@ -97,7 +97,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// The keeper of a set of so many tomes, with what it wrote down before.
+    /// Returns the token manager of a set of this many tomes, from its persisted state.
     #[must_use]
     pub fn new(now: Instant, tomes: u32, kept_before: &BTreeMap<TokenId, Kept>) -> Self {
         let slot = |number: u32| {
@@ -117,13 +117,13 @@ impl Keeper {
         Self { now, slots, waiting: BTreeMap::new() }
     }
 
-    /// Who holds or is offered a token.
+    /// Returns the tomes that hold or are offered a token.
     #[must_use]
     pub fn holders(&self) -> Vec<TomeId> {
         self.slots.iter().filter_map(|slot| slot.lease.map(|lease| lease.holder)).collect()
     }
 
-    /// Who waits.
+    /// Number of tomes that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -139,7 +139,7 @@ impl Keeper {
             (known.heard, known.need, known.nonce) = (now, need, nonce);
             return;
         };
-        // It does not know of its token: the offer was lost, or it began anew.
+        // It does not know of its token: the offer was lost, or it restarted.
         if !lease.is_claimed && lease.nonce == Some(nonce) {
             let epoch = self.slots[index].epoch;
             let message = FromKeeper::Offer { token: token(index), epoch, nonce };
@@ -171,12 +171,12 @@ impl Keeper {
         }
     }
 
-    /// Who has had a token for so long lets others have it.
+    /// Whether a tome has had its token too long while others wait.
     fn is_over(&self, since: Instant) -> bool {
         self.now.since(since) > HOLD_MAX && !self.waiting.is_empty()
     }
 
-    /// Gives free tokens to those who need them most.
+    /// Grants free tokens to the tomes with the highest score.
     fn give(&mut self, out: &mut Outbox<Command>) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
@@ -208,7 +208,7 @@ impl Keeper {
         }
     }
 
-    /// Tells those who hold tokens that somebody waits, so that none is held for nothing.
+    /// Notifies holders that another tome waits, so that no token is held idle.
     fn tell_wanted(&mut self, tome: TomeId, out: &mut Outbox<Command>) {
         let Some(reads) = self.waiting.get(&tome).map(|waiting| waiting.need.read) else { return };
         for (index, slot) in self.slots.iter_mut().enumerate() {
@@ -230,7 +230,7 @@ impl Keeper {
         }
     }
 
-    /// Offers a token under a new epoch to who had it, or has been chosen.
+    /// Offers a token under a new epoch to its previous holder or the next one chosen.
     fn offer(&mut self, index: usize, mut lease: Lease, out: &mut Outbox<Command>) {
         lease.is_claimed = false;
         lease.until = lease.until.max(self.now + OFFER);

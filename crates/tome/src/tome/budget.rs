@@ -1,12 +1,12 @@
-//! How often a disk is woken in a day, and what can wait when that is used up.
+//! The daily budget of a disk's spin-ups, and what can wait when it is used up.
 //!
-//! Each spin-up costs a disk some of its life. What somebody waits for is never put off: a request,
-//! blocks and seats that are rebuilt, a scrub that was asked for, a disk that failed and is
-//! probed. What can wait is put off until fewer wakes lie in the last day than the budget has, and
-//! never beyond a bound: deltas that are to be folded or sent for [`FOLD_WAIT_MAX`], the full scrub
-//! for [`SCRUB_WAIT_MAX`]. When the disk turns for anything, what waited is done with it.
+//! Each spin-up costs a disk some of its life. Urgent work is never deferred: requests, rebuilds of
+//! blocks and member slots, requested scrubs, and probes of a failed disk. The rest is deferred
+//! until the last day has fewer spin-ups than the budget, but never beyond a limit: deltas to apply
+//! or send for [`FOLD_WAIT_MAX`], the full scrub for [`SCRUB_WAIT_MAX`]. When the disk spins for
+//! anything, deferred work is done with it.
 //!
-//! Not here: what is needed ([`super::power`]), and the ledger of wakes, which is its driver's.
+//! Not here: what is needed ([`super::power`]), and the ledger of spin-ups, which the driver keeps.
 
 use std::collections::VecDeque;
 
@@ -17,36 +17,36 @@ use crate::limits::{FOLD_WAIT_MAX, SCRUB_WAIT_MAX};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// What a disk's wakes are held to.
+/// The budget of a disk's spin-ups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Budget {
-    /// Wakes of 24 hours; none has no bound.
+    /// Spin-ups in 24 hours; `None` is unlimited.
     per_day: Option<u32>,
-    /// The last of them, no more than a day may have.
+    /// The latest spin-ups, at most one day's budget.
     wakes: VecDeque<Instant>,
-    /// Since when deltas are put off.
+    /// Since when deltas are deferred.
     folds: Option<Instant>,
-    /// Since when the full scrub is.
+    /// Since when the full scrub is deferred.
     scrub: Option<Instant>,
-    /// Wakes beyond what a day may have.
+    /// Spin-ups beyond the budget.
     overdrawn: u64,
 }
 
-/// How a budget of spin-ups stands.
+/// The state of a spin-up budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spending {
-    /// Wakes that a day may have.
+    /// Spin-ups allowed in a day.
     pub per_day: u32,
-    /// Of those, how many are left now.
+    /// Spin-ups left now.
     pub left: u32,
-    /// How long the oldest of what is put off waits; none when nothing is.
+    /// How long the oldest deferred work has waited; `None` without any.
     pub put_off: Option<Duration>,
-    /// Wakes beyond it since the start: for requests, or for what was put off for long enough.
+    /// Spin-ups beyond the budget since the start: for requests, or for work deferred to its limit.
     pub overdrawn: u64,
 }
 
 impl Budget {
-    /// Wakes in the 24 hours before now, as far as they count.
+    /// Counts spin-ups in the 24 hours before now, up to the budget.
     fn day(&self, now: Instant) -> usize {
         self.wakes.iter().filter(|at| **at + DAY > now).count()
     }
@@ -55,7 +55,7 @@ impl Budget {
         self.per_day.is_none_or(|per_day| self.day(now) < per_day as usize)
     }
 
-    /// The disk is woken.
+    /// Records a spin-up.
     pub(super) fn woken(&mut self, now: Instant) {
         let Some(per_day) = self.per_day else { return };
         self.overdrawn += u64::from(!self.has_room(now));
@@ -66,14 +66,14 @@ impl Budget {
         (self.folds, self.scrub) = (None, None);
     }
 
-    /// Since when something is put off, and until when it may be.
+    /// Returns since when work is deferred, and until when it may be.
     fn waits(&self) -> impl Iterator<Item = (Instant, Instant)> {
         let folds = self.folds.map(|since| (since, since + FOLD_WAIT_MAX));
         let scrub = self.scrub.map(|since| (since, since + SCRUB_WAIT_MAX));
         folds.into_iter().chain(scrub)
     }
 
-    /// When what is put off may wake the disk.
+    /// Returns when deferred work may spin the disk up.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let until = self.waits().map(|(_, until)| until).min()?;
         let room = self.wakes.front().map(|oldest| *oldest + DAY);
@@ -82,11 +82,11 @@ impl Budget {
 }
 
 impl Tome {
-    /// Holds the wakes of its disk to so many in any 24 hours, as far as they can wait. `before`
-    /// are those of the last day, the oldest first.
+    /// Limits deferrable spin-ups to this many in any 24 hours. `before` are those of the last day,
+    /// oldest first.
     ///
     /// # Panics
-    /// When a day may have none.
+    /// When `per_day` is zero.
     pub fn keep_budget(&mut self, per_day: u32, before: impl IntoIterator<Item = Instant>) {
         assert!(per_day > 0, "a disk that may never turn is none");
         self.budget.per_day = Some(per_day);
@@ -98,7 +98,7 @@ impl Tome {
         }
     }
 
-    /// How its budget of spin-ups stands, if it has one.
+    /// The state of its spin-up budget, if it has one.
     #[must_use]
     pub fn spending(&self) -> Option<Spending> {
         let per_day = self.budget.per_day?;
@@ -112,7 +112,7 @@ impl Tome {
         })
     }
 
-    /// Whether what its disk is needed for wakes it now.
+    /// Returns whether pending work may spin the disk up now.
     pub(super) fn may_wake(&mut self) -> bool {
         let now = self.now;
         let is_made_anew = self.mends.pending() > 0

@@ -1,20 +1,19 @@
-//! A region made anew out of the others of its group, for a seat whose tome was lost.
+//! Rebuild of a region from the others of its group, for the member slot of a lost tome.
 //!
 //! ```text
 //! settle    all others frozen and quiet, or enough of them for an hour     Freeze, Ready
 //! stream    one source after the other, some segments at a time            HoldingsWanted
 //!           sum += factor * block; the commit that writes it is the checkpoint
 //! verify    roots of the sources against that of the sum                   Freeze, Ready
-//! seat      the region is a member, and says so                            Moved
+//! seat      the region is a member, and announces it                       Moved
 //! ```
 //!
-//! (Pergamum (FAST 2008), section 4.3.2.) The source and the target turn, and no other disk. Where
-//! one token is all there is they turn one after the other: so segments that came are gathered in
-//! memory, and written when all that were asked for are there. What comes twice is known by the
-//! number of the question, and a segment is added once since the checkpoint is in the same commit.
-//! A source that is lost before its first segment has those in the sum spin again with the
-//! difference of their factors; later the rebuild begins anew. Not here: what members do
-//! ([`super::seats`]).
+//! (Pergamum (FAST 2008), section 4.3.2.) Only the source and the target spin. With a single token
+//! they spin in turn: so received segments are buffered in memory, and written when all requested
+//! ones are there. Duplicates are recognized by their request number, and a segment is added once,
+//! since the checkpoint is in the same commit. When a source is lost before its first segment, the
+//! sources already in the sum spin again with the difference of their factors; later the rebuild
+//! restarts. Not here: what members do ([`super::seats`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,42 +35,42 @@ use crate::scaled::Scaled;
 use crate::standing::Building;
 use crate::{Member, Offset, RegionIndex, Result, TomeId, Version};
 
-/// What of a rebuild may be forgotten.
+/// Volatile state of a rebuild.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Builds {
-    /// When others were asked last, and since when what is waited for is.
+    /// When others were asked last, and since when the current step waits.
     asked: Option<Instant>,
     since: Option<Instant>,
-    /// Members that are quiet, with what they told.
+    /// Reports of members that are quiet.
     reports: BTreeMap<Member, Report>,
-    /// What those said last that are not, and everybody who answered.
+    /// Last reports of members that are not, and all members that answered.
     busy: BTreeMap<Member, Report>,
     heard: BTreeSet<Member>,
-    /// The source before has until then to put its disk down.
+    /// The previous source has until then to spin its disk down.
     pause: Option<Instant>,
-    /// Questions for segments that have no answer yet.
+    /// Segment requests without an answer.
     rounds: BTreeMap<u64, u32>,
-    /// Segments that came and are to be added, and since when the first of them waits.
+    /// Segments received and not yet added, and since when the first of them waits.
     pieces: BTreeMap<u32, Vec<Vec<u8>>>,
     gathering: Option<Instant>,
 }
 
 impl Builds {
-    /// Whether an answer is to a question of a rebuild.
+    /// Returns whether an answer belongs to a request of a rebuild.
     pub(super) fn asked(&self, round: u64) -> bool {
         self.rounds.contains_key(&round)
     }
 }
 
 impl Tome {
-    /// A region is to take a seat.
+    /// Starts to rebuild a region for a member slot.
     pub(super) fn rebuild(&mut self, planned: Move, group: &Group, out: &mut Outbox<Command>) {
         let region = planned.to.index;
         let known = self.awake.region(region).map(Region::group);
         if known
             .is_some_and(|known| known.id() == planned.group && known.seats().contains(&planned.to))
         {
-            // It is on its way, or done.
+            // Idempotent: it is in progress, or done.
             return;
         }
         let after = group.after(&planned).ok().filter(|_| planned.to.tome == self.awake.id());
@@ -93,13 +92,13 @@ impl Tome {
         self.awake.region_of(group.id()).is_some()
     }
 
-    /// The region that is made anew first.
+    /// Returns the region to rebuild first.
     fn build(&self) -> Option<(RegionIndex, &Region, &Building)> {
         self.awake.regions().find_map(|(index, region)| Some((index, region, region.building()?)))
     }
 
-    /// Whether the disk is needed: all segments that were asked for are there, or have been waited
-    /// for long enough.
+    /// Whether the disk is needed: all requested segments are there, or have been waited for long
+    /// enough.
     pub(super) fn has_piece(&self) -> bool {
         let is_long = |since| self.now.since(since) >= BUILD_GATHER;
         let is_next = |building: &Building| self.builds.pieces.contains_key(&building.segment);
@@ -107,7 +106,7 @@ impl Tome {
             && self.build().is_some_and(|(_, _, building)| is_next(building))
     }
 
-    /// The next segment of those that came.
+    /// Returns the task for the next of the received segments.
     pub(super) fn next_piece(&mut self) -> Option<Task> {
         let (region, _, building) = self.build()?;
         let (step, segment) = (building.plan.as_ref()?.next()?, building.segment);
@@ -116,7 +115,7 @@ impl Tome {
         Some(Task::Build { region, step, segment, blocks })
     }
 
-    /// Segments that are asked for at a time.
+    /// Returns how many segments are requested at a time.
     fn window(&self) -> u32 {
         let layout = self.awake.layout();
         let bytes = u64::from(layout.segment().data()) * layout.block_bytes();
@@ -124,7 +123,7 @@ impl Tome {
         u32::try_from(count).unwrap_or(u32::MAX).clamp(1, BUILD_WINDOW_MAX)
     }
 
-    /// Asks for what the rebuild needs next, while no client waits for the disk.
+    /// Requests what the rebuild needs next, while no client waits for the disk.
     pub(super) fn go_on_building(&mut self, out: &mut Outbox<Command>) {
         let Some((index, _, building)) = self.build() else { return };
         let works = self.job.as_ref().is_some_and(|job| matches!(job.task(), Task::Build { .. }));
@@ -160,8 +159,7 @@ impl Tome {
         Some(self.builds.pause.map_or(asks, |until| asks.max(until)))
     }
 
-    /// Asks for the segments ahead that nobody was asked for, and again for those that did not
-    /// come.
+    /// Requests the next segments within the window, and resends requests without an answer.
     fn ask_segments(
         &mut self,
         index: RegionIndex,
@@ -176,7 +174,7 @@ impl Tome {
         let end = self.awake.layout().parts().segments.min(building.segment + self.window());
         for segment in building.segment..end {
             let asked = self.builds.rounds.iter().find(|(_, of)| **of == segment);
-            // A question that is said again is the same one.
+            // A resent request keeps its number.
             let round = match asked {
                 Some((round, _)) if is_again => *round,
                 Some(_) => continue,
@@ -209,7 +207,7 @@ impl Tome {
         }
     }
 
-    /// A member is frozen, and perhaps quiet.
+    /// Handles `Ready`: a member is frozen, and perhaps quiet.
     pub(super) fn ready(
         &mut self,
         from: TomeId,
@@ -228,7 +226,7 @@ impl Tome {
             return;
         }
         if from == planned.from.tome {
-            // It was only off-line: it has its seat, and what it missed is sent to it.
+            // It was only offline: it keeps its member slot, and is sent what it missed.
             self.drop_build(index, out);
             return;
         }
@@ -247,7 +245,7 @@ impl Tome {
         self.settle_with_present(index, out);
     }
 
-    /// Others are lost, so that nobody waits for them.
+    /// Records which tomes are lost, so that nothing waits for them.
     pub(super) fn absent(&mut self, tomes: BTreeSet<TomeId>, out: &mut Outbox<Command>) {
         if tomes == self.absent {
             return;
@@ -261,7 +259,7 @@ impl Tome {
         }
     }
 
-    /// Goes on when all are quiet that are not lost.
+    /// Continues when all members are quiet that are not lost.
     fn settle_with_present(&mut self, index: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.awake.region(index) else { return };
         let (own, seats) = (region.member(), region.group().seats());
@@ -277,9 +275,9 @@ impl Tome {
         }
     }
 
-    /// A data member is never quiet while a parity that is lost as well lacks changes of it, and
-    /// the seat of that one moves later. All that others have of it is as it says: what is made is
-    /// compared with what they say then.
+    /// Accepts data members as quiet that wait only for silent parities. A data member is never
+    /// quiet while another lost parity lacks its changes, and that member slot moves later. All
+    /// other members have these changes already, and the result is verified against their reports.
     fn excuse_silent(&mut self, index: RegionIndex) {
         let Some(region) = self.awake.region(index) else { return };
         let (data, target) = (region.group().split().data() as usize, region.member());
@@ -299,7 +297,7 @@ impl Tome {
         self.builds.reports.extend(quiet);
     }
 
-    /// Enough members are quiet: sources are chosen, or what was made is compared with them.
+    /// Enough members are quiet: chooses sources, or verifies the result against them.
     fn settled(&mut self, index: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.awake.region(index) else { return };
         let (group, member, made) = (region.group(), region.member(), region.tree().root());
@@ -336,8 +334,8 @@ impl Tome {
         }
     }
 
-    /// A data member was lost while changes of it were on their way: parities that have them tell
-    /// those that have not, which are quiet again when they have folded them.
+    /// Has parities share the changes of a lost data member that were in flight: those that have
+    /// one send it to those that lack it, which are quiet again when they have applied it.
     fn have_shared(&mut self, index: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.awake.region(index) else { return };
         let Some(planned) = region.building().map(|building| building.planned) else { return };
@@ -353,7 +351,7 @@ impl Tome {
         self.builds.reports.retain(|member, _| !told.contains(member));
     }
 
-    /// What was made is right: the region has its seat.
+    /// Takes the member slot once the result is verified.
     fn seat(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
         self.commit(vec![Row::Seated { region }], out);
         self.builds = Builds::default();
@@ -367,7 +365,7 @@ impl Tome {
         self.tell_of_seats(out);
     }
 
-    /// Notes how far the rebuild is, with the blocks that belong to it.
+    /// Commits the progress of the rebuild with the blocks that belong to it.
     fn checkpoint(
         &mut self,
         region: RegionIndex,
@@ -380,13 +378,13 @@ impl Tome {
         (self.builds.asked, self.builds.since) = (None, None);
     }
 
-    /// The same where nothing that was asked for is wanted any more.
+    /// Commits a checkpoint and forgets all pending requests.
     fn turn(&mut self, region: RegionIndex, building: Building, out: &mut Outbox<Command>) {
         self.builds = Builds::default();
         self.checkpoint(region, building, Vec::new(), out);
     }
 
-    /// What was made so far is thrown away.
+    /// Discards what was rebuilt so far.
     fn begin_anew(
         &mut self,
         region: RegionIndex,
@@ -402,7 +400,7 @@ impl Tome {
         self.checkpoint(region, building, vec![Row::Cleared { region }], out);
     }
 
-    /// A source does not answer, or cannot read what is asked for.
+    /// Replans when a source does not answer or cannot read its blocks.
     fn source_lost(&mut self, region: RegionIndex, source: Member, out: &mut Outbox<Command>) {
         let known = self.awake.region(region).and_then(Region::building);
         let Some(mut building) = known.cloned() else { return };
@@ -423,7 +421,7 @@ impl Tome {
         }
     }
 
-    /// The tome that had the seat is back, or another one has it.
+    /// Drops the rebuild: the tome that had the member slot is back, or another one has it.
     pub(super) fn drop_build(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
         let Some(known) = self.awake.region(region) else { return };
         let Some(building) = known.building() else { return };
@@ -440,7 +438,7 @@ impl Tome {
         out.push(Command::Alarm(Alarm::RebuildDropped { region, group }));
     }
 
-    /// A source told a segment.
+    /// Handles a segment from a source.
     pub(super) fn came_of_build(
         &mut self,
         from: TomeId,
@@ -468,7 +466,7 @@ impl Tome {
         }
     }
 
-    /// A segment of a source is added to the sum, and noted, in one commit.
+    /// Adds a segment of a source to the sum and checkpoints it in one commit.
     pub(super) fn finish_build(
         &mut self,
         index: RegionIndex,
@@ -502,10 +500,10 @@ impl Tome {
         }
         let asked = self.builds.asked;
         self.checkpoint(index, building, staged.rows, out);
-        // What was asked for ahead is not late since this was added.
+        // Segments requested ahead are not late because this one was added.
         self.builds.asked = asked.filter(|_| !is_last);
-        // The source before has so long to put its disk down before the next is asked. Where there
-        // is one token, it had done so before this one turned.
+        // The previous source gets time to spin its disk down before the next is asked. With a
+        // single token it had done so before this one spun up.
         let pauses = is_last && !self.turns_alone;
         self.builds.pause = pauses.then(|| self.now + self.idle + STOP_WITHIN);
         for (region, spots) in &staged.left {
@@ -514,7 +512,7 @@ impl Tome {
         Ok(())
     }
 
-    /// A segment could not be added: of the sum itself too much is bad, or there is no room.
+    /// A segment could not be added: too much of the sum itself is bad, or there is no room.
     pub(super) fn failed_build(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
         if self.broken.keys().any(|(of, _)| *of == region) {
             self.begin_anew(region, None, out);
@@ -530,7 +528,7 @@ struct Share {
     to: Member,
 }
 
-/// All of them, of data members that tell nothing.
+/// Returns all such changes of data members without a report.
 fn lacking(group: &Group, reports: &BTreeMap<Member, Report>) -> Vec<Share> {
     let mut shares = Vec::new();
     for member in (0..group.split().data() as usize).map(Member::at) {
@@ -563,7 +561,8 @@ fn lacking(group: &Group, reports: &BTreeMap<Member, Report>) -> Vec<Share> {
     shares
 }
 
-/// The last version of each data member, if members that are quiet have the same of all others.
+/// Returns the last version of each data member, if the quiet members agree on the changes of all
+/// others.
 fn agreed(group: &Group, reports: &BTreeMap<Member, Report>) -> Option<Vec<Version>> {
     let split = group.split();
     let mut latest = Vec::new();

@@ -1,7 +1,8 @@
-//! A tome has its group checked: it asks the others for their roots, and for more if need be.
+//! Consistency check of a group by a tome: it asks the others for their roots, and for more if
+//! needed.
 //!
-//! One check at a time, and nothing of it outlives a start. No disk turns for it. Not here: how
-//! signatures are compared ([`crate::consistency`]), and what is done about findings.
+//! One check at a time, all of it volatile. It needs no spin-up. Not here: how signatures are
+//! compared ([`crate::consistency`]), and what is done about findings.
 
 use fulgurite_units::{Instant, Outbox};
 
@@ -12,14 +13,14 @@ use crate::message::Message;
 use crate::standing::Standing;
 use crate::{GroupId, Member, Result, TomeError, TomeId};
 
-/// A check that is under way.
+/// A check in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
     request: RequestId,
     group: GroupId,
     began: Instant,
     asked: Instant,
-    /// Of the latest question: answers to earlier ones are passed over.
+    /// Number of the latest request: answers to earlier ones are ignored.
     round: u64,
     tries: u32,
     stage: Stage,
@@ -32,7 +33,7 @@ enum Stage {
 }
 
 impl Tome {
-    /// Begins a check of a group that this tome is in.
+    /// Starts a check of a group that this tome is in.
     pub(super) fn check_group(
         &mut self,
         request: RequestId,
@@ -88,7 +89,7 @@ impl Tome {
         }
     }
 
-    /// What this tome answers to whoever checks.
+    /// Returns this tome's answer to a message of a check.
     pub(super) fn answer_to(&self, message: &Message) -> Option<Message> {
         let (_, region) = self.awake.region_of(message.group())?;
         let (group, member) = (region.group().id(), region.member());
@@ -116,7 +117,7 @@ impl Tome {
         }
     }
 
-    /// A member answered.
+    /// Handles an answer of a member.
     pub(super) fn came_of_check(
         &mut self,
         from: TomeId,
@@ -147,7 +148,7 @@ impl Tome {
         }
     }
 
-    /// Goes on when all have answered.
+    /// Continues when all have answered.
     fn compare(&mut self, out: &mut Outbox<Command>) -> Result<()> {
         let Some(check) = self.checking.as_mut() else { return Ok(()) };
         let Some((_, region)) = self.awake.region_of(check.group) else { return Ok(()) };
@@ -177,7 +178,7 @@ impl Tome {
         Ok(())
     }
 
-    /// A region moved meanwhile: begin anew, a few times.
+    /// Restarts the check when a region changed meanwhile, a few times at most.
     fn failed(&mut self, error: TomeError, out: &mut Outbox<Command>) {
         let Some(check) = self.checking.as_mut() else { return };
         check.tries += 1;
@@ -195,7 +196,7 @@ impl Tome {
         self.ask(out);
     }
 
-    /// Asks again who has not answered, and gives up in the end.
+    /// Asks silent members again, and gives up in the end.
     pub(super) fn go_on_checking(&mut self, out: &mut Outbox<Command>) {
         let Some(check) = &self.checking else { return };
         if self.now.since(check.began) >= CHECK_WITHIN {
@@ -203,7 +204,7 @@ impl Tome {
             out.push(Command::Answer { request: check.request, answer });
             self.checking = None;
         } else if self.now.since(check.asked) >= RESEND {
-            // Reports that came are kept: each says by itself what it was made from.
+            // Reports received are kept: each states by itself what went into its root.
             self.ask(out);
         }
     }

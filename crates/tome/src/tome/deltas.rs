@@ -1,17 +1,18 @@
-//! Changes on their way to parities, and those that came.
+//! Deltas in flight to parities, and deltas received.
 //!
 //! ```text
 //! data member                         parity member
-//!   Delta (disk turns) ------------->  committed to the awake store
+//!   Delta (disk spins) ------------->  committed to the metadata store
 //!   <----------------------- Stored    (the data member may sleep now)
-//!                                      folded when its own disk turns, in one commit
+//!                                      applied when its own disk spins, in one commit
 //!   <----------------------- Folded
 //!   Query, when unsure ------------->  Unknown, Stored or Folded
 //! ```
 //!
-//! So two disks need not turn at a time, and one token is enough for a set: a delta waits awake. A
-//! data member has at most [`DELTA_WINDOW`] versions of a region under way, which bounds what
-//! waits. An old block is free when every parity has folded its change. Not here: jobs.
+//! So two disks need not spin at a time, and one token is enough for a set: a delta waits in the
+//! metadata store. A data member has at most [`DELTA_WINDOW`] versions of a region in flight, which
+//! bounds what waits. An old block is free when every parity has applied its change. Not here:
+//! jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,21 +30,21 @@ use crate::pending::{Parities, Pending};
 use crate::standing::Standing;
 use crate::{Member, Offset, RegionIndex, Result, TomeError, TomeId, Version};
 
-/// A change for one parity.
+/// A change and one parity that lacks it.
 type Key = (RegionIndex, Version, u8);
 
 /// What is known of a change at a parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
-    /// The parity is to be asked, and was last at that time.
+    /// The parity is to be queried, and was last at that time.
     Ask { at: Option<Instant> },
-    /// The parity has not heard of it.
+    /// The parity does not have it.
     Send,
-    /// It was sent at that time, and nothing was heard.
+    /// It was sent at that time, without an answer yet.
     Sent { at: Instant },
-    /// The parity keeps it, and said so at that time.
+    /// The parity stores it, as it last reported at that time.
     Stored { at: Instant },
-    /// It cannot be computed any more.
+    /// It can no longer be computed.
     Lost,
 }
 
@@ -52,14 +53,13 @@ enum Sending {
 pub(super) struct Deltas(BTreeMap<Key, Sending>);
 
 impl Deltas {
-    /// After a start nothing is known of what parities have heard.
+    /// Returns the state after a start: what parities have is unknown.
     pub(super) fn of(awake: &Awake) -> Self {
         let ask = |key| (key, Sending::Ask { at: None });
         Self(awake.regions().flat_map(|(index, region)| keys(index, region)).map(ask).collect())
     }
 
-    /// Regions were written: what waits now has not been sent, and what was put together with it
-    /// will not be.
+    /// Updates after writes to regions: new changes are unsent, and merged ones are dropped.
     pub(super) fn written(&mut self, awake: &Awake, regions: impl Iterator<Item = RegionIndex>) {
         for index in regions {
             let Some(region) = awake.region(index) else { continue };
@@ -71,20 +71,20 @@ impl Deltas {
         }
     }
 
-    /// A seat of a region's group moved: who has it now is asked.
+    /// Queries the new holder after a member slot of a region's group moved.
     pub(super) fn regrouped(&mut self, awake: &Awake, index: RegionIndex) {
         self.0.retain(|(of, ..), _| *of != index);
         let Some(region) = awake.region(index) else { return };
         self.0.extend(keys(index, region).map(|key| (key, Sending::Ask { at: None })));
     }
 
-    /// Whether something is to be sent, or was and nothing was heard.
+    /// Whether something is to be sent, or is sent without an answer.
     pub(super) fn has_unsent(&self) -> bool {
         let unsent = |sending: &Sending| matches!(sending, Sending::Send | Sending::Sent { .. });
         self.in_window().any(|(_, sending)| unsent(sending))
     }
 
-    /// How many are to be sent.
+    /// Number of deltas to send.
     pub(super) fn to_send(&self) -> usize {
         self.in_window().filter(|(_, sending)| **sending == Sending::Send).count()
     }
@@ -95,13 +95,13 @@ impl Deltas {
         }
     }
 
-    /// Changes that cannot be computed.
+    /// Returns the changes that cannot be computed.
     pub(super) fn lost(&self) -> impl Iterator<Item = (RegionIndex, Version)> {
         let lost = self.in_window().filter(|(_, sending)| **sending == Sending::Lost);
         lost.map(|((region, version, _), _)| (*region, *version))
     }
 
-    /// What could not be computed is tried again: one change of a region, or all.
+    /// Retries what could not be computed: one change of a region, or all.
     pub(super) fn again(&mut self, region: RegionIndex, only: Option<Version>) {
         for ((of, version, _), sending) in &mut self.0 {
             let is_meant = *of == region && only.is_none_or(|only| only == *version);
@@ -121,7 +121,7 @@ impl Deltas {
         self.in_window().filter_map(due).min()
     }
 
-    /// Those of the oldest versions of each region.
+    /// Returns the changes of the oldest versions of each region.
     fn in_window(&self) -> impl Iterator<Item = (&Key, &Sending)> {
         let (mut of, mut versions) = (None, 0);
         self.0.iter().filter(move |((region, version, _), _)| {
@@ -137,7 +137,7 @@ impl Deltas {
     }
 }
 
-/// A region's changes, once for each parity that lacks them.
+/// Returns a region's changes, once for each parity that lacks them.
 fn keys(index: RegionIndex, region: &Region) -> impl Iterator<Item = Key> {
     let is_seated = *region.standing() != Standing::Left;
     let pending = region.pending().filter(|_| is_seated).into_iter().flat_map(|list| list.iter());
@@ -151,7 +151,7 @@ impl Tome {
         self.awake.region(region)?.pending()?.get(version).copied()
     }
 
-    /// What is to be sent next: everything to one parity before anything to the next.
+    /// Returns the next send: everything to one parity before anything to the next.
     pub(super) fn next_send(&self) -> Option<Task> {
         let to_send = self.deltas.in_window().filter(|(_, sending)| **sending == Sending::Send);
         let first = to_send.min_by_key(|((region, version, parity), _)| (parity, region, version));
@@ -162,7 +162,7 @@ impl Tome {
         })
     }
 
-    /// Asks parities what they have, where it is not known or was not heard for long.
+    /// Queries parities whose status is unknown or outdated.
     pub(super) fn ask_others(&mut self, out: &mut Outbox<Command>) {
         let now = self.now;
         let is_due = |sending: &Sending| match sending {
@@ -186,7 +186,7 @@ impl Tome {
         }
     }
 
-    /// A change is computed from what was read, and sent.
+    /// Computes a delta from the blocks read, and sends it.
     pub(super) fn finish_send(
         &mut self,
         (index, version, parity): Key,
@@ -217,7 +217,7 @@ impl Tome {
         self.deltas.0.insert((index, version, parity), Sending::Sent { at: self.now });
     }
 
-    /// Another tome said something.
+    /// Handles a message of another tome.
     pub(super) fn told(&mut self, from: TomeId, message: Message, out: &mut Outbox<Command>) {
         let group = message.group();
         let Some(message) = self.told_of_seats(from, message, out) else { return };
@@ -226,7 +226,7 @@ impl Tome {
             return;
         };
         if matches!(region.standing(), Standing::Building(_) | Standing::Left) {
-            // It does not answer for the seat; only what a rebuild asked for is for it.
+            // It does not act for the member slot; only answers to a rebuild's requests are for it.
             if let Message::Holdings { round, held, .. } = message
                 && self.builds.asked(round)
             {
@@ -286,7 +286,7 @@ impl Tome {
         }
     }
 
-    /// Whether a delta is what it says, and is of a data block.
+    /// Whether a delta is of a data block and matches its signature.
     fn fits(&self, change: &Change, bytes: &[u8]) -> bool {
         let layout = self.awake.layout();
         layout.in_segment(change.offset).is_ok()
@@ -295,7 +295,7 @@ impl Tome {
             && signature(bytes) == change.signature
     }
 
-    /// A data member says below which version every parity has everything.
+    /// Raises the floor, below which a data member reports that every parity has everything.
     fn raise(
         &mut self,
         region: RegionIndex,
@@ -305,7 +305,7 @@ impl Tome {
     ) {
         let known = self.awake.region(region).map(Region::role);
         let Some(Role::Parity { applied, .. }) = known else { return };
-        // What is not folded here cannot be folded everywhere.
+        // What this parity has not applied cannot be applied everywhere.
         let unfolded = self.awake.region(region).into_iter().flat_map(Region::stored);
         let first = unfolded
             .filter(|(of, _, stored)| *of == member && !stored.is_folded)
@@ -317,7 +317,7 @@ impl Tome {
         }
     }
 
-    /// Keeps a delta that came, if it is new.
+    /// Stores a delta that arrived, if it is new.
     fn store(
         &mut self,
         region: RegionIndex,
@@ -334,7 +334,7 @@ impl Tome {
             }
             return Ok(if known.is_folded { Status::Folded } else { Status::Stored });
         }
-        // Later ones are kept until this one is there, folded or not: they must not keep it out.
+        // Later deltas are kept until this one arrives, applied or not: they must not crowd it out.
         let older = of_member.iter().filter(|(_, version, _)| *version < change.version).count();
         let is_full = older >= DELTA_WINDOW || of_member.len() >= DELTAS_KEPT_MAX;
         match self.status_of(region, member, change.version) {
@@ -372,7 +372,7 @@ impl Tome {
         out.push(Command::Tell { to, message });
     }
 
-    /// A parity said how far it is with a change.
+    /// Handles the status of a change at a parity.
     fn heard(
         &mut self,
         region: RegionIndex,
@@ -401,7 +401,7 @@ impl Tome {
         self.commit(vec![Row::Confirmed { region, version, parity }], out);
         let Some(done) = before.filter(|_| self.pending(region, version).is_none()) else { return };
         self.mends.forget(region, version);
-        // The old block, and the new one if it was written again, are needed no more.
+        // The old block is no longer needed, nor the new one if it was rewritten.
         let latest = self.awake.region(region).and_then(|region| region.spot(done.offset));
         let left = done.old.into_iter().chain([done.new]).filter(|spot| Some(*spot) != latest);
         self.leave(region, &left.collect::<Vec<_>>());
@@ -416,8 +416,8 @@ impl Tome {
         });
     }
 
-    /// Lets parities forget what they keep for each other, when nothing is under way any more. If
-    /// they do not hear it, they will with the next delta.
+    /// Lets parities forget what they keep for each other, once nothing is in flight. If that
+    /// message is lost, the next delta repeats it.
     pub(super) fn settle(&self, region: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.awake.region(region) else { return };
         let Some(pending) = region.pending().filter(|pending| pending.is_empty()) else { return };
@@ -429,7 +429,7 @@ impl Tome {
         }
     }
 
-    /// Deltas that came and can be folded.
+    /// Returns the stored deltas that can be applied now.
     fn unfolded(&self) -> impl Iterator<Item = (RegionIndex, Member, Version, Offset)> {
         let layout = self.awake.layout();
         let all = self.awake.regions().flat_map(|(index, region)| {
@@ -447,13 +447,13 @@ impl Tome {
         })
     }
 
-    /// How many there are.
+    /// Number of deltas that can be applied now.
     pub(super) fn folds(&self) -> usize {
         self.unfolded().count()
     }
 
-    /// Deltas of one region that are folded together: by offset, for those of one offset change
-    /// one block, of whichever members they are; and no more than there is room to write.
+    /// Returns deltas of one region to apply together: by offset, for those of one offset change
+    /// the same block, whichever member they come from; and no more than there is room to write.
     pub(super) fn next_fold(&self) -> Option<Task> {
         let (region, ..) = self.unfolded().next()?;
         let own = self.unfolded().filter(|(of, ..)| *of == region);
@@ -483,7 +483,7 @@ impl Tome {
         own.map(|(_, _, stored)| (region, stored.change.offset)).collect()
     }
 
-    /// Deltas are added to parity, and noted as folded, in one commit.
+    /// Applies deltas to parity and records them as applied, in one commit.
     pub(super) fn finish_fold(
         &mut self,
         index: RegionIndex,
@@ -522,20 +522,20 @@ impl Tome {
     }
 }
 
-/// Asks a parity about a change of a region, and says what it may forget.
+/// Queries a parity about a change of a region, and sends it the floor.
 fn query(region: &Region, version: Version, floor: Version, parity: u8, out: &mut Outbox<Command>) {
     let (group, member) = (region.group().id(), region.member());
     let message = Message::Query { group, member, version, floor };
     out.push(Command::Tell { to: region.group().parity_tome(parity), message });
 }
 
-/// Whether a tome is the data member that it says.
+/// Whether a tome is the data member that it claims to be.
 fn is_from(region: &Region, member: Member, from: TomeId) -> bool {
     let is_data = u32::from(member.get()) < region.group().split().data();
     is_data && region.parity().is_some() && region.group().seats()[member.as_usize()].tome == from
 }
 
-/// Nodes of a region's tree, if not too many are asked for.
+/// Returns nodes of a region's tree, unless too many are requested.
 pub(super) fn nodes(region: &Region, level: u32, indexes: &[u32]) -> Option<Nodes> {
     let node = |index: &u32| {
         let found = region.tree().node(level as usize, *index as usize);

@@ -1,6 +1,6 @@
-//! Jobs: what is read for a task, looked at, healed, and then done.
+//! Jobs: the blocks of a task are read, verified and repaired; then the task is done.
 //!
-//! Not here: which deltas are to be sent and folded.
+//! Not here: which deltas to send and apply.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,16 +22,16 @@ use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeI
 /// A block of this tome.
 pub(super) type At = (RegionIndex, Offset);
 
-/// Who asked what a member has.
+/// Where the answer about a member's holdings goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
-    /// Another member, with a number for the answer.
+    /// Another member, with the number of its request.
     Tome(TomeId, u64),
-    /// Whoever brings back an object of a member that is lost.
+    /// A client that recovers an object of a lost member.
     Client(RequestId),
 }
 
-/// Something that takes a disk that turns.
+/// Work that needs a spinning disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Put {
@@ -44,31 +44,31 @@ pub(super) enum Task {
         request: RequestId,
         name: String,
     },
-    /// Deltas of one region that came are added to its blocks.
+    /// Apply stored deltas of one region to its blocks.
     Fold {
         region: RegionIndex,
         deltas: Vec<(Member, Version)>,
     },
-    /// A change goes to a parity.
+    /// Send a delta to a parity.
     Send {
         region: RegionIndex,
         version: Version,
         parity: u8,
     },
-    /// Somebody is told what this member has of some offsets.
+    /// Answer with what this member knows of some offsets.
     Hold {
         to: Asker,
         group: GroupId,
         offsets: Vec<Offset>,
     },
-    /// A segment of a source is added to a region that is made anew.
+    /// Add a segment of a source to a region that is being rebuilt.
     Build {
         region: RegionIndex,
         step: Step,
         segment: u32,
         blocks: Vec<Vec<u8>>,
     },
-    /// Blocks are read to see whether they can be; `next` is where a full scrub goes on then.
+    /// Scrub blocks; `next` is where a full scrub continues afterwards.
     Scrub {
         blocks: Vec<At>,
         next: Option<u64>,
@@ -76,12 +76,12 @@ pub(super) enum Task {
 }
 
 impl Task {
-    /// Whether it puts an object of this name.
+    /// Returns whether it puts an object of this name.
     pub(super) fn puts(&self, of: &str) -> bool {
         matches!(self, Self::Put { name, .. } if name == of)
     }
 
-    /// Whether somebody waits to read.
+    /// Whether a client waits to read.
     pub(super) const fn reads(&self) -> bool {
         matches!(self, Self::Get { .. } | Self::Hold { to: Asker::Client(_), .. })
     }
@@ -100,18 +100,18 @@ impl Task {
     }
 }
 
-/// A task that is being done.
+/// A task in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     id: u64,
     task: Task,
-    /// Blocks that an object is put into.
+    /// Blocks that an object is written to.
     places: Vec<At>,
-    /// Blocks that are read and compared.
+    /// Blocks to read and verify.
     wanted: BTreeSet<At>,
-    /// Spots that are read beside them, of which no signature is known by itself.
+    /// Additional physical blocks to read, which have no signature of their own.
     beside: Vec<Spot>,
-    /// Whether whole segments are read, since some of their blocks are bad.
+    /// Whether whole segments are read to repair bad blocks.
     heals: bool,
     loaded: BTreeMap<At, Vec<u8>>,
     loaded_beside: Vec<Option<Vec<u8>>>,
@@ -128,7 +128,7 @@ impl Job {
 }
 
 impl Tome {
-    /// What is done next: clients first, then what protects, then what looks.
+    /// Returns the next task: clients first, then protection, then scrubs.
     pub(super) fn next_task(&mut self) -> Option<Task> {
         self.next_of_client()
             .or_else(|| self.next_fold())
@@ -138,8 +138,8 @@ impl Tome {
             .or_else(|| self.next_scrub())
     }
 
-    /// Who reads goes before what is put, for which nobody waits as long; after so many in a row
-    /// whatever waited longest goes.
+    /// Returns the next client request: reads overtake puts, which are less urgent, but after a
+    /// limited number in a row the request that waited longest is next.
     fn next_of_client(&mut self) -> Option<Task> {
         let read = self.tasks.iter().position(|(_, task)| task.reads());
         let at = read.filter(|_| self.reads_ahead < READS_AHEAD_MAX).unwrap_or(0);
@@ -147,8 +147,8 @@ impl Tome {
         self.tasks.remove(at).map(|(_, task)| task)
     }
 
-    /// Begins a task: reads what it needs. Says whether it did; what is refused keeps no disk
-    /// turning.
+    /// Begins a task by reading what it needs. Returns whether it did; a task that fails at once
+    /// does not keep the disk spinning.
     pub(super) fn begin(&mut self, task: Task, out: &mut Outbox<Command>) -> bool {
         self.jobs += 1;
         let mut job = Job {
@@ -179,7 +179,7 @@ impl Tome {
         }
     }
 
-    /// What a job reads.
+    /// Plans the reads of a job.
     fn plan(&mut self, job: &mut Job) -> Result<()> {
         let layout = *self.awake.layout();
         match &job.task {
@@ -202,9 +202,9 @@ impl Tome {
                 let part = self.mends.part(*region, *version).map(|part| signature(part));
                 let pending = self.pending(*region, *version);
                 if part.is_some() && part == pending.map(|pending| pending.change) {
-                    // A parity knew the change, and nothing has to be read for it.
+                    // A parity knew the change, so nothing has to be read for it.
                 } else if let Some(pending) = self.pending(*region, *version) {
-                    // The new block is healed if need be, while it is the latest of its place.
+                    // The new block is repaired if needed, while it is the latest at its offset.
                     let at = (*region, pending.offset);
                     let latest = self.awake.region(*region).and_then(|r| r.spot(pending.offset));
                     if latest == Some(pending.new) || part.is_some() {
@@ -231,7 +231,7 @@ impl Tome {
         Ok(())
     }
 
-    /// Where the blocks of an object lie that somebody wants, and what they have to be.
+    /// Returns the physical blocks of an object to read, and what is expected of them.
     fn gathering(&self, job: &Job) -> Option<(Vec<Spot>, Wanted)> {
         let Task::Get { name, .. } = &job.task else { return None };
         let object = self.awake.object(name)?;
@@ -243,7 +243,7 @@ impl Tome {
         Some((spots, Wanted { signatures, block_bytes, bytes, digest }))
     }
 
-    /// An object came, or it has to be read block by block and healed.
+    /// Answers with the object, or else reads it block by block for repair.
     pub(super) fn gathered(&mut self, id: u64, whole: Option<Whole>, out: &mut Outbox<Command>) {
         let Some(job) = self.job.take_if(|job| job.id == id) else { return };
         let (Some(whole), Task::Get { request, name }) = (whole, &job.task) else {
@@ -257,7 +257,7 @@ impl Tome {
         out.push(Command::Answer { request, answer: Answer::Bytes(bytes) });
     }
 
-    /// Blocks, and the parity of their segments.
+    /// Returns blocks with the parity of their segments.
     pub(super) fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
         let layout = self.awake.layout();
         let mut wanted = BTreeSet::new();
@@ -281,7 +281,7 @@ impl Tome {
         }
     }
 
-    /// Blocks of a job that were ever written, and where they lie.
+    /// Returns the written blocks of a job with their physical blocks.
     fn mapped(&self, job: &Job) -> impl Iterator<Item = (At, Spot)> {
         job.wanted.iter().filter_map(|(region, offset)| {
             let spot = self.awake.region(*region)?.spot(*offset)?;
@@ -289,7 +289,7 @@ impl Tome {
         })
     }
 
-    /// What was to be read came.
+    /// Handles the blocks read for a job.
     pub(super) fn read(
         &mut self,
         id: u64,
@@ -327,7 +327,7 @@ impl Tome {
         }
     }
 
-    /// Has the whole segments of bad blocks read.
+    /// Extends a job to the whole segments of bad blocks.
     fn widen(&self, job: &mut Job, bad: &BTreeSet<At>) -> Result<()> {
         job.heals = true;
         for (region, offset) in bad {
@@ -338,8 +338,8 @@ impl Tome {
         Ok(())
     }
 
-    /// Makes bad blocks anew, and writes them elsewhere. A segment of which too much is bad is
-    /// told; the job goes on without it if it only looks.
+    /// Rebuilds bad blocks and writes them elsewhere. A segment with too many bad blocks raises an
+    /// alarm; a scrub job continues without it.
     fn heal(&mut self, job: &mut Job, bad: &BTreeSet<At>, out: &mut Outbox<Command>) -> Result<()> {
         let layout = *self.awake.layout();
         let mut segments = BTreeSet::new();
@@ -373,7 +373,7 @@ impl Tome {
                 }
                 Err(error) => {
                     let bad = unread.iter().map(|position| offsets[*position]);
-                    // When signatures do not belong together, none of them says what to get back.
+                    // When signatures form no codeword, none of them tells what to recover.
                     let is_lost = matches!(error, TomeError::SegmentLost { .. });
                     let bad = bad.filter(|_| is_lost).collect();
                     if self.broken.insert((region, segment), bad).is_none() {
@@ -414,7 +414,7 @@ impl Tome {
         Ok(())
     }
 
-    /// Everything is read and right.
+    /// Finishes a job whose blocks are read and verified.
     fn finish(&mut self, mut job: Job, out: &mut Outbox<Command>) {
         let done = match &job.task {
             Task::Put { .. } => self.finish_put(&mut job, out),
@@ -468,7 +468,7 @@ impl Tome {
         Err(TomeError::Digest { name: name.to_owned() })
     }
 
-    /// An object's blocks are written and its name is noted, in one commit.
+    /// Writes an object's blocks and records its name, in one commit.
     fn finish_put(&mut self, job: &mut Job, out: &mut Outbox<Command>) -> Result<()> {
         let Task::Put { request, name, bytes, .. } = &job.task else { return Ok(()) };
         let (request, name, block_len) = (*request, name.clone(), self.block_len());
@@ -510,7 +510,7 @@ impl Tome {
         Ok(())
     }
 
-    /// A job cannot be done; whoever waits for it is told.
+    /// Fails a job and reports the error to its client.
     fn fail(&mut self, job: Job, error: TomeError, out: &mut Outbox<Command>) {
         for (region, offset) in &job.places {
             if let Some(bits) = self.used.get_mut(region) {
@@ -527,13 +527,13 @@ impl Tome {
         } else if let Task::Build { region, .. } = job.task {
             self.failed_build(region, out);
         } else if let Task::Fold { .. } = job.task {
-            // There was no room; or a segment is lost, and its deltas are left out from now on.
+            // There was no room; or a segment is lost, and its deltas are skipped from now on.
             self.folds_rest = Some(self.now + RESEND);
         }
     }
 
-    /// Free data blocks for an object, all of one region, so that it moves with that when its tome
-    /// is lost.
+    /// Chooses free data blocks for an object, all in one region, so that it moves with that when
+    /// its tome is lost.
     fn choose(&mut self, count: usize, avoided: &BTreeSet<TomeId>) -> Result<Vec<At>> {
         let layout = *self.awake.layout();
         for region in self.regions_for(count, avoided)? {
@@ -553,9 +553,9 @@ impl Tome {
         Err(TomeError::Full { what: "objects" })
     }
 
-    /// Regions that have room for so many blocks of an object, of groups that have none of some
-    /// tomes: those first whose changes are on their way and that they can go with, so that the
-    /// parities of few groups have to turn; then the one with the most room.
+    /// Returns regions with room for this many blocks of an object, in groups without any avoided
+    /// tome. Regions with changes in flight that the object can join come first, so that the
+    /// parities of few groups have to spin; then the one with the most room.
     pub(super) fn regions_for(
         &self,
         count: usize,

@@ -1,19 +1,20 @@
-//! What is beyond a tome's own parity, got back out of its group: one source after the other.
+//! Repair from the group of what a tome's own parity cannot rebuild: one source after the other.
 //!
 //! ```text
 //! segment with more bad blocks than parity     change whose old or new block is bad
-//!        |                                       |  parities first: what they keep awake
+//!        |                                       |  parities first: their metadata stores
 //!        v                                       v
-//!   HoldingsWanted --> one member, whose disk turns in its turn --> Holdings
+//!   HoldingsWanted --> one member, once its disk spins --> Holdings
 //!        |   again for the next, until there are as many as the group has data
 //!        v
-//!   block out of the code, compared with its signature --> written when the disk turns
+//!   block recovered by the code, checked against its signature --> written when the disk spins
 //! ```
 //!
-//! Members answer at different times and may be written between: what then comes out has not the
-//! signature that was noted, and further members are asked, or all again later. Only as many blocks
-//! are asked for as the segment's parity lacks; the rest comes back out of the segment. Nothing of
-//! it outlives a start: what is bad is found again. Not here: the arithmetic ([`crate::alone`]).
+//! Members answer at different times and may be written between. The result then does not match the
+//! recorded signature, and further members are asked, or all again later. Only as many blocks are
+//! requested as the segment lacks parity for; the rest is rebuilt from the segment. All of it is
+//! volatile: what is bad is found again after a restart. Not here: the arithmetic
+//! ([`crate::alone`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -30,21 +31,21 @@ use crate::message::{Held, Message};
 use crate::standing::Standing;
 use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
 
-/// What is to be got back.
+/// What to recover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Segment(RegionIndex, u32),
     Change(RegionIndex, Version),
 }
 
-/// A member that is asked: for its blocks, or for what it keeps awake only.
+/// A member to ask: for its blocks, or only for what its metadata store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Source {
     member: Member,
     is_whole: bool,
 }
 
-/// The question that is under way.
+/// The request in progress.
 #[derive(Clone, Debug)]
 struct Ask {
     subject: Subject,
@@ -56,36 +57,36 @@ struct Ask {
     asked: Instant,
     left: VecDeque<Source>,
     whole: BTreeMap<Member, Vec<Held>>,
-    /// What those told that were asked for no blocks.
+    /// Answers of members that were not asked for blocks.
     beside: Vec<Held>,
 }
 
-/// When a subject is tried again, and how often it was.
+/// When to retry a subject, and how often it was tried.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tried {
     until: Instant,
     times: usize,
 }
 
-/// What is got back out of groups.
+/// State of the repairs from groups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mends {
     asking: Option<Ask>,
     tried: BTreeMap<Subject, Tried>,
-    /// Blocks of segments that were got back and are to be written.
+    /// Recovered blocks of segments, still to be written.
     found: BTreeMap<At, Vec<u8>>,
-    /// A change that a parity knew, or the block of it that was bad.
+    /// A change that a parity knew, or its bad block, recovered.
     parts: BTreeMap<(RegionIndex, Version), Vec<u8>>,
-    /// Segments that can be healed with what was found.
+    /// Segments that can be rebuilt with the recovered blocks.
     ready: BTreeSet<(RegionIndex, u32)>,
-    /// Changes of which somebody was told.
+    /// Changes that an alarm was raised for.
     told: BTreeSet<(RegionIndex, Version)>,
-    /// What other members asked this one for.
+    /// Requests of other members to this one.
     holds: VecDeque<Task>,
 }
 
 impl Mends {
-    /// What takes a disk that turns.
+    /// Number of tasks that need a spinning disk.
     pub(super) fn pending(&self) -> usize {
         self.holds.len() + self.ready.len()
     }
@@ -94,17 +95,17 @@ impl Mends {
         self.holds.pop_front()
     }
 
-    /// A block that was got back.
+    /// Returns a recovered block.
     pub(super) fn found(&self, at: At) -> Option<&Vec<u8>> {
         self.found.get(&at)
     }
 
-    /// What was got back for a change.
+    /// Returns what was recovered for a change.
     pub(super) fn part(&self, region: RegionIndex, version: Version) -> Option<&Vec<u8>> {
         self.parts.get(&(region, version))
     }
 
-    /// Every parity has a change.
+    /// Forgets a change that every parity has.
     pub(super) fn forget(&mut self, region: RegionIndex, version: Version) {
         self.parts.remove(&(region, version));
         self.told.remove(&(region, version));
@@ -124,7 +125,7 @@ impl Mends {
 }
 
 impl Tome {
-    /// Asks for what is to be got back, while no client waits for the disk.
+    /// Requests what is to be recovered, while no client waits for the disk.
     pub(super) fn go_on_mending(&mut self, out: &mut Outbox<Command>) {
         if !self.tasks.is_empty() {
             return;
@@ -137,7 +138,8 @@ impl Tome {
         }
     }
 
-    /// Segments before changes, for what cannot be read is worse than what is not protected.
+    /// Chooses what to recover: segments before changes, for an unreadable block is worse than an
+    /// unprotected one.
     fn subject(&self) -> Option<Subject> {
         let bad = self.broken.iter().filter(|(_, bad)| !bad.is_empty());
         let segments = bad.map(|((region, segment), _)| Subject::Segment(*region, *segment));
@@ -190,8 +192,8 @@ impl Tome {
         self.ask_source(out);
     }
 
-    /// Blocks that a segment needs from its group: as many as its own parity lacks, others at each
-    /// try.
+    /// Returns the blocks that a segment needs from its group: as many as it lacks parity for,
+    /// different ones at each try.
     fn lacking(&self, region: RegionIndex, segment: u32) -> Vec<Offset> {
         let Some(bad) = self.broken.get(&(region, segment)) else { return Vec::new() };
         let is_found = |offset: &&Offset| self.mends.found.contains_key(&(region, **offset));
@@ -209,7 +211,7 @@ impl Tome {
     fn ask_source(&mut self, out: &mut Outbox<Command>) {
         self.rounds += 1;
         let Some(ask) = self.mends.asking.as_mut() else { return };
-        // A question that is said again is the same one: who has it in hand does it once.
+        // A resent request keeps its number: a member that is working on it does it once.
         if ask.round == 0 {
             ask.round = self.rounds;
         }
@@ -239,7 +241,7 @@ impl Tome {
         }
     }
 
-    /// A member told what it has.
+    /// Handles a member's holdings.
     pub(super) fn came_of_mend(
         &mut self,
         from: TomeId,
@@ -275,7 +277,7 @@ impl Tome {
         }
     }
 
-    /// Whether what members told is enough.
+    /// Returns whether the answers are enough.
     fn weigh(&mut self) -> bool {
         let Some(ask) = self.mends.asking.clone() else { return true };
         let is_enough = match ask.subject {
@@ -327,7 +329,7 @@ impl Tome {
         let part = own.map(|change| change.bytes.clone());
         let part = part.or_else(|| {
             // The old block or the new one, or the latest without the change: parities may have
-            // folded a later one already.
+            // applied a later one already.
             recovered(ask, region, 0, &[old, old ^ pending.change, latest ^ pending.change])
         });
         let Some(part) = part else { return false };
@@ -337,7 +339,8 @@ impl Tome {
         true
     }
 
-    /// A segment that can be healed now is read whole; what other members asked for comes first.
+    /// Returns the next repair: requests of other members first, then reads of segments that can be
+    /// rebuilt.
     pub(super) fn next_mend(&mut self) -> Option<Task> {
         if let Some(hold) = self.mends.next_hold() {
             return Some(hold);
@@ -347,7 +350,7 @@ impl Tome {
         Some(Task::Scrub { blocks: offsets.map(|offset| (region, offset)).collect(), next: None })
     }
 
-    /// A segment is whole again.
+    /// Records that a segment is repaired.
     pub(super) fn mended(&mut self, region: RegionIndex, segment: u32) {
         if self.broken.remove(&(region, segment)).is_none() {
             return;
@@ -361,7 +364,7 @@ impl Tome {
         self.deltas.again(region, None);
     }
 
-    /// Another member asks what this one has of some offsets.
+    /// Handles another member's request for what this one knows of some offsets.
     pub(super) fn hold(
         &mut self,
         from: TomeId,
@@ -398,7 +401,8 @@ impl Tome {
         }
     }
 
-    /// Spots beside the latest blocks that a member's changes are computed from.
+    /// Returns the physical blocks, beside the latest blocks, from which a member's changes are
+    /// computed.
     pub(super) fn hold_spots(&self, group: GroupId, offsets: &[Offset]) -> Vec<Spot> {
         let Some((_, region)) = self.awake.region_of(group) else { return Vec::new() };
         let pending = region.pending().into_iter().flat_map(|list| list.iter());
@@ -406,7 +410,7 @@ impl Tome {
         here.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new])).collect()
     }
 
-    /// What this member has was read, and is told.
+    /// Answers with what was read.
     pub(super) fn finish_hold(
         &self,
         (to, group): (Asker, GroupId),
@@ -430,7 +434,7 @@ impl Tome {
         }
         let mut read = |spot| spots.get(&spot).cloned().flatten();
         let all = offsets.iter().map(|o| alone::holding(&self.awake, group, *o, &mut read));
-        // A block that is ahead of the parities by a change whose bytes are lost is no help.
+        // A block that is ahead of the parities by a change whose bytes are lost is of no use.
         let waiting = |offset: Offset| {
             let list = region.pending().into_iter().flat_map(|list| list.iter());
             list.filter(|(_, pending)| pending.offset == offset).count()
@@ -456,7 +460,7 @@ impl Tome {
         });
     }
 
-    /// A client asks what this member has of some offsets.
+    /// Queues a client's request for what this member knows of some offsets.
     pub(super) fn hold_for(
         &mut self,
         request: RequestId,
@@ -476,8 +480,8 @@ impl Tome {
     }
 }
 
-/// The block of an ask at a position of its offsets, if what members told makes one with one of
-/// these signatures.
+/// Returns the block at a position of a request's offsets, if the answers yield one that matches
+/// one of these signatures.
 fn recovered(ask: &Ask, region: &Region, at: usize, noted: &[Signature]) -> Option<Vec<u8>> {
     let whole = ask.whole.iter();
     let mut holdings: Vec<Holding> =
@@ -495,7 +499,7 @@ fn recovered(ask: &Ask, region: &Region, at: usize, noted: &[Signature]) -> Opti
     noted.contains(&signature(&made)).then_some(made)
 }
 
-/// What a member knows of an offset while its disk sleeps.
+/// Returns what the metadata store has of an offset.
 fn kept_awake(region: &Region, offset: Offset) -> Held {
     let here = region.known().filter(|(_, _, stored)| stored.change.offset == offset);
     let changes = here.map(|(member, version, stored)| crate::message::Known {
@@ -506,7 +510,7 @@ fn kept_awake(region: &Region, offset: Offset) -> Held {
     Held { block: Vec::new(), changes: changes.collect(), folded: Vec::new() }
 }
 
-/// The bytes of a change: out of the blocks that were read, or of what was got back for it.
+/// Returns the bytes of a change, from the blocks read or from what was recovered for it.
 pub(super) fn change_bytes(
     noted: Signature,
     parts: &[Option<Vec<u8>>],

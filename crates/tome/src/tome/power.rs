@@ -1,6 +1,6 @@
-//! When the disk turns: its token, what it is needed for, and when it may rest.
+//! When the disk spins: its token, what it is needed for, and when it spins down.
 //!
-//! Not here: what is done while it turns.
+//! Not here: what is done while it spins.
 
 use fulgurite_units::{Duration, Instant, Outbox};
 
@@ -8,7 +8,7 @@ use super::{Command, Tome, tell_keeper};
 use crate::limits::{IDLE_WANTED, YIELD_AFTER, YIELD_AFTER_MAX};
 use crate::token::{Need, ToKeeper};
 
-/// What the disk does.
+/// The power state of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Still,
@@ -17,23 +17,24 @@ pub(super) enum Phase {
     Sinking,
 }
 
-/// How long the disk has done nothing.
+/// Idle times of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rest {
-    /// Since when it stands still; none if it never turned.
+    /// Since when it stands still; `None` if it never spun.
     pub(super) still: Option<Instant>,
-    /// Since when it turns for nothing.
+    /// Since when it has been idle while spinning.
     pub(super) idle: Option<Instant>,
     /// Since when it waits for a token.
     waits: Option<Instant>,
-    /// Until when it turns though somebody waits to read of another one.
+    /// End of its turn, while another tome waits to read.
     turn_ends: Option<Instant>,
-    /// It is put down for one who does, and gives its token back.
+    /// It spins down for such a tome, and releases its token.
     yields: bool,
 }
 
 impl Tome {
-    /// The disk did as it was told; an answer to an order that is none any more is none.
+    /// Handles the disk's report of a new power state; one that answers no pending command is
+    /// ignored.
     pub(super) fn came<T>(&mut self, from: Phase, to: Phase) -> Option<T> {
         if self.phase == from {
             self.phase = to;
@@ -54,13 +55,13 @@ impl Tome {
         None
     }
 
-    /// What to tell the keeper of tokens when the tome does nothing any more and its disk stands
-    /// still: nobody has to wait for the end of its lease.
+    /// Releases the token when the tome is stopping and its disk stands still, so that no other
+    /// tome waits for the lease to expire. Returns the message for the token manager.
     pub fn lets_go(&mut self) -> Option<ToKeeper> {
         self.holder.release()
     }
 
-    /// Goes on with whatever can be gone on with.
+    /// Continues with everything that can proceed.
     pub(super) fn advance(&mut self, out: &mut Outbox<Command>) {
         self.ask_others(out);
         self.go_on_checking(out);
@@ -96,11 +97,11 @@ impl Tome {
         }
     }
 
-    /// Whether it is put down for somebody who waits to read of another disk.
+    /// Returns whether to spin down for a tome that waits to read.
     fn yields(&self) -> bool {
         let is_over = self.rest.turn_ends.is_none_or(|until| self.now >= until);
         let reads = || self.tasks.iter().any(|(_, task)| task.reads());
-        // What is rebuilt counts more.
+        // A rebuild has priority.
         self.holder.is_wanted_to_read() && is_over && !reads() && !self.has_piece()
     }
 
@@ -129,7 +130,7 @@ impl Tome {
         }
         let idle = *self.rest.idle.get_or_insert(self.now);
         if self.deltas.has_unsent() {
-            // What was sent and not heard of is sent again from here.
+            // Messages without an answer are resent while the disk spins.
             tell_keeper(self.holder.want(self.now, Need::default()), out);
         } else if self.now.since(idle) >= self.patience() {
             self.sink(out);
@@ -141,17 +142,17 @@ impl Tome {
         out.push(Command::SpinDown);
     }
 
-    /// When a disk that turns for nothing is put down.
+    /// Returns when an idle disk spins down.
     pub(super) fn idle_ends(&self) -> Option<Instant> {
         self.rest.idle.filter(|_| self.phase == Phase::Turning).map(|since| since + self.patience())
     }
 
-    /// How long a disk turns for nothing: less when others wait for its token.
+    /// Returns the idle timeout: shorter when others wait for its token.
     fn patience(&self) -> Duration {
         if self.holder.is_wanted() { self.idle.min(IDLE_WANTED) } else { self.idle }
     }
 
-    /// What the disk is needed for, if it is.
+    /// Returns why the disk is needed, if it is.
     fn need(&self) -> Option<Need> {
         let folds = self.folds();
         let sends = self.deltas.to_send();

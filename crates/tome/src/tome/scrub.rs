@@ -1,10 +1,10 @@
-//! Reading to see whether it can be read: a little at each spin-up, everything within a year.
+//! Scrubs: some blocks are read at each spin-up, and everything within a year.
 //!
-//! (Pergamum (FAST 2008), section 4.3.2.) A limited scrub reads some blocks drawn at random each
-//! time the disk turns. The full scrub goes on from where it was while the disk turns anyway, as
-//! much as is due by then; when it is a good part behind, the disk is woken for it. Somebody may
-//! want all of it read now: then the full scrub goes on at once, as fast as the disk reads, once
-//! round. Not here: what SMART says of the disk, which its driver knows.
+//! (Pergamum (FAST 2008), section 4.3.2.) A limited scrub reads some random blocks at each spin-up.
+//! The full scrub continues whenever the disk spins anyway, as far as is due by then; when it is
+//! well behind, it spins the disk up. When a client requests a scrub, the full scrub continues at
+//! once and at full speed, once around the disk. Not here: the disk's SMART data, which its driver
+//! reads.
 
 use fulgurite_units::{Duration, Instant, Outbox, RandomStream};
 
@@ -16,17 +16,17 @@ use crate::limits::{
 };
 use crate::{Offset, RegionIndex, TomeError};
 
-/// What is to be looked at.
+/// The state of both scrubs.
 #[derive(Clone, Debug)]
 pub(super) struct Scrub {
     stream: RandomStream,
-    /// Blocks of the limited scrub that are left.
+    /// Blocks left of the limited scrub.
     limited: usize,
     /// When this pass of the full scrub began.
     began: Instant,
-    /// Places that are to be read now, as somebody asked for.
+    /// Places left of a requested scrub.
     wanted: u64,
-    /// Who asked.
+    /// The requests for it.
     askers: Vec<RequestId>,
 }
 
@@ -37,24 +37,25 @@ impl Scrub {
         Self { stream, limited: 0, began, wanted: 0, askers: Vec::new() }
     }
 
-    /// The disk turns.
+    /// Starts a limited scrub after a spin-up.
     pub(super) fn begin(&mut self) {
         self.limited = LIMITED_SCRUB;
     }
 
-    /// Blocks that should have been read by now in this pass.
+    /// Returns the block that this pass should have reached by now.
     fn due(&self, now: Instant, next: u64, blocks: u64) -> u64 {
         let spent = u128::from(now.since(self.began).as_nanos());
         let due = u128::from(blocks) * spent / u128::from(FULL_SCRUB.as_nanos());
         u64::try_from(due).unwrap_or(u64::MAX).max(next + self.wanted).min(blocks)
     }
 
-    /// Whether the disk is to be woken.
+    /// Whether to spin the disk up.
     pub(super) fn is_late(&self, now: Instant, scrubbed: Scrubbed, blocks: u64) -> bool {
         self.wanted > 0 || self.due(now, scrubbed.next, blocks) >= late(scrubbed.next, blocks)
     }
 
-    /// When it becomes late, if nothing wakes the disk before; where it is, it is looked at again.
+    /// Returns when it becomes late, if nothing spins the disk up before; when it is late already,
+    /// the time to check again.
     pub(super) fn deadline(&self, now: Instant, next: u64, blocks: u64) -> Instant {
         let period = u128::from(FULL_SCRUB.as_nanos());
         let spent = (period * u128::from(late(next, blocks))).div_ceil(u128::from(blocks.max(1)));
@@ -63,7 +64,7 @@ impl Scrub {
         if at > now { at } else { again }
     }
 
-    /// The blocks before `next` are read.
+    /// Records that the blocks before `next` are read.
     fn reached(&mut self, now: Instant, before: Scrubbed, next: u64, blocks: u64) -> Scrubbed {
         if next < blocks {
             return Scrubbed { next, spent: now.since(self.began), ..before };
@@ -73,14 +74,14 @@ impl Scrub {
     }
 }
 
-/// Blocks that are due when the disk is woken for them, of a pass that is so far.
+/// Returns the block that must be due before the disk is spun up, for a pass at `next`.
 fn late(next: u64, blocks: u64) -> u64 {
     (next + (blocks / SCRUB_LATE).max(1)).min(blocks)
 }
 
 impl Tome {
-    /// Has all that was written read, once round. What is asked for while it goes on is read from
-    /// there on.
+    /// Has everything written read, once around the disk. A request during a requested scrub is
+    /// counted from there on.
     pub(super) fn scrub_all(&mut self, request: RequestId, out: &mut Outbox<Command>) {
         if self.scrub.askers.len() >= SCRUB_ASKERS_MAX {
             let answer = Answer::Refused(TomeError::Backlog { what: "scrubs" });
@@ -97,13 +98,13 @@ impl Tome {
         self.scrub.began
     }
 
-    /// Places that are left of what somebody wants read now.
+    /// Number of places left of a requested scrub.
     #[must_use]
     pub const fn to_scrub(&self) -> u64 {
         self.scrub.wanted
     }
 
-    /// The blocks before a place are read.
+    /// Records that the blocks before a place are read.
     pub(super) fn scrubbed_to(&mut self, next: u64, out: &mut Outbox<Command>) {
         let before = self.awake.scrubbed();
         let scrubbed = self.scrub.reached(self.now, before, next, self.blocks());
@@ -119,12 +120,12 @@ impl Tome {
         }
     }
 
-    /// Blocks of the disk.
+    /// Number of blocks of the disk.
     pub(super) const fn blocks(&self) -> u64 {
         self.awake.layout().blocks()
     }
 
-    /// The next blocks to look at, if any are due.
+    /// Returns the next blocks to scrub, if any are due.
     pub(super) fn next_scrub(&mut self) -> Option<Task> {
         if self.scrub.limited > 0 {
             let count = self.scrub.limited.min(SCRUB_BATCH);
@@ -149,7 +150,8 @@ impl Tome {
         Some(Task::Scrub { blocks, next: Some(until) })
     }
 
-    /// The block at a place of the disk, if it was ever written and its segment is not given up.
+    /// Returns the block at a place of the disk, if it was ever written and its segment is not
+    /// known to be lost.
     fn to_look_at(&self, place: u64) -> Option<At> {
         let layout = self.awake.layout();
         let blocks = u64::from(layout.region_blocks());

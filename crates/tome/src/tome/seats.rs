@@ -1,16 +1,16 @@
-//! A seat of a group moves: what members do about it.
+//! What members do while a member slot of their group moves.
 //!
 //! ```text
 //! target                       member
 //!   Freeze ------------------->  committed; its region is not written from now on
-//!   Share -------------------->  to a parity: what it has of a lost member, another one lacks
-//!   <-------------------- Ready  again from time to time, and quiet when nothing is under way
-//!   Moved -------------------->  committed; it is written again, or has lost its seat
-//!   <------------------ Learned  until then it is told again, be it away ever so long
+//!   Share -------------------->  to a parity: send a lost member's change to one that lacks it
+//!   <-------------------- Ready  repeated from time to time; quiet when nothing is in flight
+//!   Moved -------------------->  committed; it is written again, or has lost its member slot
+//!   <------------------ Learned  until then Moved is repeated, however long it is away
 //! ```
 //!
-//! The tome that had the seat is asked as well: if it answers, it was only off-line, and the move
-//! is dropped. Not here: what the target does ([`super::build`]).
+//! The tome that had the member slot is asked as well: if it answers, it was only offline, and the
+//! move is dropped. Not here: what the target does ([`super::build`]).
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use crate::standing::Standing;
 use crate::{GroupId, Member, RegionId, RegionIndex, Result, TomeError, TomeId, Version};
 
 impl Tome {
-    /// Another tome said something about a seat.
+    /// Handles a message about a member slot; returns any other message.
     pub(super) fn told_of_seats(
         &mut self,
         from: TomeId,
@@ -72,7 +72,7 @@ impl Tome {
         let (group, own) = (region.group(), RegionId { tome: self.awake.id(), index });
         let is_valid = planned.to.tome == from && group.after(&planned).is_ok();
         if !is_valid || !matches!(region.standing(), Standing::Member | Standing::Frozen(_)) {
-            // It may be a late one, of a move that was done.
+            // It may be a late message of a move that was done.
             let is_known = group.seats().contains(&planned.to);
             if !is_known && group.epoch().get() > 0 {
                 out.push(Command::Tell { to: from, message: Message::Moved(group.clone()) });
@@ -95,7 +95,7 @@ impl Tome {
         out.push(Command::Tell { to: planned.to.tome, message });
     }
 
-    /// Whether nothing is under way but what the lost member alone lacks.
+    /// Whether nothing is in flight except what only the lost member lacks.
     fn is_quiet(&self, index: RegionIndex, region: &Region, planned: &Move) -> bool {
         let works = self.job.as_ref().is_some_and(|job| job.writes(index));
         let data = region.group().split().data();
@@ -109,7 +109,7 @@ impl Tome {
         quiet && !works
     }
 
-    /// Another parity lacks a change of a lost data member that is kept here.
+    /// Sends a stored change of a lost data member to another parity that lacks it.
     fn share(
         &self,
         from: TomeId,
@@ -126,15 +126,15 @@ impl Tome {
         let mut stored = region.known();
         if let Some((.., stored)) = stored.find(|(of, v, _)| (*of, *v) == (member, version)) {
             let (change, bytes) = (stored.change, stored.bytes.clone());
-            // Only who made a change knows what may be forgotten.
+            // Only the member that made a change knows what may be forgotten.
             let floor = Version::NONE;
             let message = Message::Delta { group: group.id(), member, change, floor, bytes };
             out.push(Command::Tell { to: group.parity_tome(parity), message });
         }
     }
 
-    /// Whether a change comes from another parity, for a data member that was lost: only while the
-    /// region is frozen for a move, when nobody else writes either.
+    /// Whether a change of a lost data member comes from another parity: only while the region is
+    /// frozen for a move, when nothing else is written either.
     pub(super) fn is_shared(region: &Region, member: Member, from: TomeId) -> bool {
         let data = region.group().split().data();
         let is_parity = region.group().seats().iter().skip(data as usize).any(|s| s.tome == from);
@@ -153,7 +153,7 @@ impl Tome {
         let Some((index, region)) = self.awake.region_of(group.id()) else { return };
         let (id, epoch) = (group.id(), group.epoch());
         let is_member = |tome| group.seats().iter().any(|seat| seat.tome == tome);
-        // Seats that are too few, or of one tome twice, are no group.
+        // A group with too few members, or with one tome twice, is invalid.
         let is_whole = Group::new(id, group.split(), group.seats().to_vec()).is_ok();
         let fits = is_whole && group.split() == region.group().split();
         if !is_member(from) || !fits {
@@ -163,7 +163,7 @@ impl Tome {
         let own = RegionId { tome: self.awake.id(), index };
         let is_own = group.member(own) == Some(region.member());
         if region.building().is_some() && !is_own {
-            // Another one has the seat that this one was made for.
+            // Another region has the member slot that this one was rebuilt for.
             self.drop_build(index, out);
         } else if epoch > region.group().epoch() && region.building().is_none() {
             self.commit(vec![Row::Regroup { region: index, group }], out);
@@ -175,7 +175,7 @@ impl Tome {
         out.push(Command::Tell { to: from, message: Message::Learned { group: id, epoch } });
     }
 
-    /// A tome that is in no seat says something: perhaps it has lost it and does not know.
+    /// Answers a tome that is not in the group: perhaps it lost its member slot and does not know.
     pub(super) fn stranger(&self, from: TomeId, group: GroupId, out: &mut Outbox<Command>) {
         let known = self.awake.region_of(group).map(|(_, region)| region.group());
         match known.filter(|group| group.epoch().get() > 0) {
@@ -186,7 +186,7 @@ impl Tome {
         }
     }
 
-    /// Says again what others may not have heard.
+    /// Repeats what others may not have received.
     pub(super) fn tell_of_seats(&mut self, out: &mut Outbox<Command>) {
         let waits: Vec<RegionIndex> = self.restless().collect();
         if waits.is_empty() || self.seats_told.is_some_and(|at| self.now.since(at) < POLL) {
@@ -216,15 +216,15 @@ impl Tome {
         Some(self.seats_told.map_or(self.now, |at| at + POLL))
     }
 
-    /// Whether a region takes new blocks: it has its seat, and its parities know it.
+    /// Whether a region accepts new blocks: it has its member slot, and its parities know it.
     pub(super) fn is_open(region: &Region) -> bool {
         let seats = region.group().seats();
         let is_told = |tome| !seats.iter().any(|seat| seat.tome == tome);
         region.is_member() && !region.is_rebuilt() && region.untold().all(is_told)
     }
 
-    /// The objects of a region that was made anew, as its set knows them: they are here from now
-    /// on, and what none of them has may be written.
+    /// Adopts the objects of a rebuilt region, as the set knows them; blocks of no object are free
+    /// afterwards.
     pub(super) fn adopt(
         &mut self,
         request: RequestId,
@@ -247,7 +247,8 @@ impl Tome {
                 }
                 let places: BTreeSet<usize> =
                     object.blocks.iter().map(|(_, offset)| offset.as_usize()).collect();
-                // Of two that have a block or a name, one was removed, and its set does not know.
+                // Of two objects with the same block or name, one was removed, and the set does not
+                // know.
                 let is_taken = places.iter().any(|place| used.has(*place));
                 if is_taken || self.awake.object(&name).is_some() {
                     continue;
@@ -265,7 +266,7 @@ impl Tome {
 }
 
 impl super::jobs::Job {
-    /// Whether it is about to write to a region.
+    /// Returns whether it is about to write to a region.
     fn writes(&self, region: RegionIndex) -> bool {
         match self.task() {
             Task::Put { .. } => self.places().iter().any(|(of, _)| *of == region),

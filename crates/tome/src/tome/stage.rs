@@ -1,6 +1,6 @@
-//! Writing changes: each block to a spot that nothing lies in, the parity of its segment with it.
+//! Writes changes: each block to a free physical block, with the parity of its segment.
 //!
-//! What is staged counts when its rows are committed, and not before. Not here: what changes.
+//! What is staged counts only once its rows are committed. Not here: what changes.
 
 use std::collections::BTreeMap;
 
@@ -22,21 +22,21 @@ pub(super) struct Written {
     pub(super) change: Signature,
 }
 
-/// Blocks that were written and are to be committed.
+/// Blocks that are written and not yet committed.
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     pub(super) rows: Vec<Row>,
     pub(super) data: Vec<(At, Written)>,
-    /// Spots that nothing lies in then, unless a change is still computed from them.
+    /// Physical blocks that become free, unless a change is still computed from them.
     pub(super) left: BTreeMap<RegionIndex, Vec<Spot>>,
 }
 
-/// What is added to data blocks, by region and offset.
+/// Changes to data blocks, by region and offset.
 pub(super) type Changes = BTreeMap<RegionIndex, BTreeMap<Offset, Vec<u8>>>;
 
 impl Tome {
-    /// Writes blocks with their changes, and the parity of their segments; `loaded` has what lay
-    /// there. Nothing is written when there is no room for all.
+    /// Writes changed blocks and the parity of their segments; `loaded` has their previous content.
+    /// Nothing is written when there is no room for all.
     pub(super) fn stage(
         &mut self,
         changes: &Changes,
@@ -83,7 +83,7 @@ impl Tome {
         Ok(staged)
     }
 
-    /// A version for each write to these regions, in order.
+    /// Returns a version for each write to these regions, in order.
     fn versions(
         &self,
         regions: impl Iterator<Item = RegionIndex>,
@@ -99,13 +99,13 @@ impl Tome {
         Ok(versions.into_iter())
     }
 
-    /// Whether so many blocks can be written.
+    /// Checks that this many blocks can be written.
     pub(super) fn room_for(&self, blocks: usize) -> Result<()> {
         let fits = self.spots.free() >= blocks;
         if fits { Ok(()) } else { Err(TomeError::Backlog { what: "blocks that are written anew" }) }
     }
 
-    /// Writes a block where nothing lies.
+    /// Writes to a free physical block.
     pub(super) fn write(&mut self, bytes: Vec<u8>, out: &mut Outbox<Command>) -> Result<Spot> {
         let place = self.spots.take_first(|_| true).and_then(|place| u32::try_from(place).ok());
         let full = TomeError::Backlog { what: "blocks that are written anew" };
@@ -114,7 +114,7 @@ impl Tome {
         Ok(spot)
     }
 
-    /// Spots that no block lies in any more are free, unless a change is computed from them.
+    /// Frees physical blocks that no block uses any more, unless a change is computed from them.
     pub(super) fn leave(&mut self, region: RegionIndex, spots: &[Spot]) {
         for spot in spots {
             let pending = self.awake.region(region).and_then(|region| region.pending());

@@ -1,4 +1,4 @@
-//! What needs no socket: the file, the messages, errors and names.
+//! Tests without sockets: the file, the messages, errors and names.
 
 use std::path::Path;
 
@@ -110,14 +110,14 @@ fn errors_come_back_as_they_were() {
         assert_eq!(found.kind(), given.kind());
         assert!(found.to_string().ends_with(&given.to_string()), "{found}");
     }
-    // Nothing is known where no tome has answered; that it was busy is that it did nothing.
+    // Without an answer of a tome the outcome is unknown; a busy tome did nothing.
     let unknown = error(tome, &tonic::Status::unavailable("the connection broke"));
     assert!(matches!(unknown, TomesError::Unanswered { .. }));
     assert!(matches!(error(tome, &status(&TomesError::Busy { tome })), TomesError::Away { .. }));
     assert!(matches!(error(tome, &status(&TomesError::Stopped)), TomesError::Unanswered { .. }));
 }
 
-/// The file that others build their side of, against what is written here.
+/// Compares the published proto file with the messages defined here.
 #[test]
 fn the_proto_file_is_what_is_spoken() {
     let text = include_str!("../../proto/tome.proto");

@@ -1,4 +1,4 @@
-//! Who is not answered, and what is not believed.
+//! Peers that get no answer, and messages that are rejected.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::{Name, Tls};
 
 const FIRST: TomeId = TomeId::new(0);
 
-/// The world, one tome of it served, and its address.
+/// Returns a world with one tome served, and its address.
 pub(super) async fn one() -> (World, String) {
     let mut world = World::new(6, 2).await;
     let tome = TomeId::new(2);
@@ -38,13 +38,13 @@ fn learned(group: u32) -> Message {
     Message::Learned { group: GroupId::new(group), epoch: Epoch::new(0) }
 }
 
-/// Whether a tome answers to whoever has this.
+/// Returns the answer of a tome to this identity, or the error if it does not answer.
 pub(super) async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
     let name = Name::Tome(TomeId::new(2));
     let channel = dial(address, name, tls).await.map_err(|error| error.to_string())?;
     match Client::new(channel).status().await {
         Ok(_) => Ok(Code::Ok),
-        // A tome that answers gives a code of its own.
+        // A tome that answers sends a code of its own.
         Err(status) if status.code() == Code::Unknown => Err(status.message().to_owned()),
         Err(status) => Ok(status.code()),
     }
@@ -53,7 +53,7 @@ pub(super) async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
 #[tokio::test]
 async fn whoever_is_of_another_authority_or_set_is_not_answered() {
     let (world, address) = one().await;
-    // No set began a session: that is an answer, to whoever may ask.
+    // No set began a session: that is an answer, for permitted peers.
     assert_eq!(answers(&address, &world.tls(Name::Keeper)).await, Ok(Code::Unavailable));
     let of_tome = world.tls(Name::Tome(TomeId::new(3)));
     assert_eq!(answers(&address, &of_tome).await, Ok(Code::PermissionDenied));
@@ -68,7 +68,7 @@ async fn whoever_is_of_another_authority_or_set_is_not_answered() {
     let refused = answers(&address, &theirs).await;
     assert!(refused.is_err(), "the tome does not believe it: {refused:?}");
 
-    // Of the same authority, with the name of another set.
+    // From the same authority, with the name of another set.
     let set = TomeSetId::from_random(draw());
     let files = world.authority.issue(vec![Name::Keeper.in_set(set)]);
     let wrong = Tls::read(&files, world.set, Name::Keeper).unwrap_err();
@@ -76,7 +76,7 @@ async fn whoever_is_of_another_authority_or_set_is_not_answered() {
     let forced = Tls::unchecked(&files, world.set).unwrap();
     let refused = answers(&address, &forced).await;
     assert!(refused.is_err(), "{refused:?}");
-    // With two names of the set, as if it were both.
+    // With two names of the set, to act as both.
     let files = world.authority.issue(vec![name, Name::Tome(FIRST).in_set(world.set)]);
     let forced = Tls::unchecked(&files, world.set).unwrap();
     let refused = answers(&address, &forced).await;
@@ -100,7 +100,7 @@ async fn whoever_shows_no_certificate_is_not_answered() {
     let name = Name::Tome(TomeId::new(2)).in_set(world.set);
     let socket = TcpStream::connect(&address).await.unwrap();
     let connected = connector.connect(ServerName::try_from(name).unwrap(), socket).await;
-    // In TLS 1.3 who connects is done before it is told that it is refused.
+    // In TLS 1.3 the client finishes its handshake before it learns that it was rejected.
     let mut answer = Vec::new();
     if let Ok(mut stream) = connected {
         let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
@@ -108,7 +108,7 @@ async fn whoever_shows_no_certificate_is_not_answered() {
         assert!(read.is_err(), "told by an alert");
     }
     assert_eq!(answer, b"");
-    // Nor who speaks no TLS at all.
+    // Nor is a client without TLS answered.
     let mut plain = TcpStream::connect(&address).await.unwrap();
     plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let _ = plain.read_to_end(&mut answer).await;
@@ -176,7 +176,8 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
         vec![first.clone(), FromSet { letter, ..FromSet::default() }]
     };
     let mut client = Client::new(dial(&address, Name::Tome(tome), &tls).await.unwrap());
-    // One that claims to be from a tome that is elsewhere ends the session; one from here does not.
+    // A message that claims to be from a remote tome ends the session; one from a local tome does
+    // not.
     let session = tokio_stream::iter(says(4));
     let mut heard = client.session(session).await.unwrap();
     let greeting = heard.message().await.unwrap().unwrap();
@@ -190,7 +191,7 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
     let mut heard = client.session(session).await.unwrap();
     let later = heard.message().await.unwrap().unwrap();
     assert!(later.session > greeting.session);
-    // A put of the session before is refused, and nothing is put.
+    // A put of the previous session is refused, and nothing is put.
     let part = |session| {
         let name = "late".to_owned();
         PutPart { session, name, length: 1, ..PutPart::default() }
@@ -199,7 +200,7 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
     let late = client.put(tokio_stream::iter(parts)).await.unwrap_err();
     let late = crate::failure::error(tome, &late);
     assert!(late.to_string().contains("its set came again"), "{late}");
-    // Nobody but the set puts.
+    // Only the set may put.
     let tls = world.tls(Name::Tome(TomeId::new(3)));
     let mut other = Client::new(dial(&address, Name::Tome(tome), &tls).await.unwrap());
     let put = other.put(tokio_stream::iter(vec![part(later.session)])).await.unwrap_err();
@@ -224,10 +225,10 @@ async fn what_does_not_fit_is_lost_and_counted_and_nobody_waits() {
     for number in 0..all {
         post.tell(own, to, learned(u32::try_from(number).unwrap()));
     }
-    // One may be on its way already.
+    // One may be in flight already.
     let kept = all - post.lost();
     assert!((ROUTE_MAX as u64..=ROUTE_MAX as u64 + 1).contains(&kept), "{kept}");
-    // To a set that is not there.
+    // To a set that is not connected.
     post.tell(own, TomeId::new(0), learned(0));
     assert_eq!(post.lost(), all - kept + 1);
 }

@@ -1,4 +1,4 @@
-//! Sets over sockets: what is put is kept, whoever stops or is cut off meanwhile.
+//! Sets over sockets: what is put persists, whichever process stops or is cut off meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ async fn objects_are_put_protected_read_and_deleted_over_sockets() {
     let stopped = set.get(&name(1)).await.unwrap_err();
     assert_eq!(stopped.kind(), ErrorKind::Unavailable, "{stopped}");
     drop(set);
-    // Names are those that the tomes say.
+    // Names come from the tomes.
     let set = TomeSet::open(world.options()).unwrap();
     world.wait(world.answer(&set)).await;
     assert_eq!(set.list().len(), lengths.len());
@@ -61,7 +61,7 @@ async fn tomes_of_the_set_s_own_process_and_others_are_one_set() {
         let read = world.wait(set.get(&name)).await.unwrap();
         assert_eq!(read, noise(&name, 4 * BLOCK));
     }
-    // Made is one wake; more is for objects, or for what others put.
+    // Creation takes one spin-up; more are for objects, or for deltas of others.
     let status = world.wait(set.status()).await;
     let woken = |tome: &TomeStatus| tome.wakes >= 2;
     assert!(status.tomes[..3].iter().any(woken), "here");
@@ -91,8 +91,8 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
     let before = world.keep(&set, "before", noise("before", 3 * BLOCK)).await;
     let other = TomeId::new((before.get() + 1) % 6);
     world.stop(before).await;
-    // It is asked in vain, and what others put is not protected without it, if it is
-    // in their groups: of six tomes in groups of five a group has all but one.
+    // Requests to it fail, and puts of others stay unprotected if it is in their group: of six
+    // tomes in groups of five, a group has all but one.
     let away = async {
         while set.status().await.tomes[before.get() as usize].away.is_none() {
             tokio::task::yield_now().await;
@@ -100,7 +100,7 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
     };
     world.wait(away).await;
     assert!(!set.status().await.is_well());
-    // The others have it as well.
+    // The other members have it as well.
     assert_eq!(world.wait(set.get("before")).await.unwrap(), noise("before", 3 * BLOCK));
     assert_eq!(set.status().await.around.lost, 1);
     let tome = world.wait(set.put("meanwhile", noise("meanwhile", 4 * BLOCK))).await.unwrap();
@@ -149,7 +149,7 @@ async fn a_tome_elsewhere_whose_storage_failed_for_a_moment_goes_on_by_itself() 
     }
 }
 
-/// Waits until all tomes answer but these.
+/// Waits until all tomes answer except these.
 async fn answer_but(set: &TomeSet, away: &[TomeId]) {
     let is_so = |status: &TomeStatus| status.away.is_some() == away.contains(&status.tome);
     while !set.status().await.tomes.iter().all(is_so) {
@@ -233,7 +233,7 @@ async fn a_partition_heals() {
     let world = World::served().await;
     let set = world.init().await;
     let tome = world.wait(set.put("cut", noise("cut", 5 * BLOCK))).await.unwrap();
-    // Everybody else is cut off from all: nothing can be protected.
+    // All others are cut off: nothing can be protected.
     let others: Vec<_> = world.proxies.iter().filter(|(of, _)| **of != tome).collect();
     others.iter().for_each(|(_, proxy)| proxy.cut());
     let alone = async {
@@ -265,7 +265,7 @@ async fn a_put_that_lost_its_connection_keeps_its_name_until_its_tome_tells() {
     let set = world.init().await;
     {
         let mut put = std::pin::pin!(set.put("cut", noise("cut", 2 * BLOCK)));
-        // It waits for a disk, for no time passes.
+        // It waits for a disk, since the clock stands still.
         let begun = async {
             tokio::select! {
                 done = &mut put => panic!("{done:?}"),
@@ -290,7 +290,7 @@ async fn a_put_that_lost_its_connection_keeps_its_name_until_its_tome_tells() {
     assert_eq!(world.wait(there).await, noise("cut", 2 * BLOCK), "it went on");
 }
 
-/// Returns when a tome has taken a put.
+/// Returns when a tome has received a put.
 async fn begun(world: &World) {
     loop {
         for server in world.servers.values() {
@@ -312,7 +312,7 @@ async fn a_tome_that_lost_what_was_awake_is_not_made_again() {
     std::fs::remove_dir_all(world.directory(tome)).unwrap();
     drop(set);
     world.serve(tome).await;
-    // Made again by its set, it is not: it was made.
+    // Creating the set again does not create it again: it was created before.
     let set = TomeSet::init(world.options()).unwrap();
     let told = async {
         loop {

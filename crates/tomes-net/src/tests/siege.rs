@@ -1,4 +1,4 @@
-//! A thousand strangers at a tome: sessions that stand go on, and new ones begin.
+//! A thousand unauthenticated clients at a tome: existing sessions continue, and new ones begin.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn a_thousand_strangers_shut_out_no_peer() {
     let mut standing = Client::new(channel);
     let _strangers = besiege(address.parse().unwrap(), HELLO).await;
     for _ in 0..6 {
-        // No set began a session: a client that is let in gets this answer.
+        // No set began a session: a client that is authenticated gets this answer.
         let said = standing.status().await.unwrap_err();
         assert_eq!(said.code(), Code::Unavailable, "a session that stands: {said}");
         assert!(said.message().contains("no set has begun"), "{said}");

@@ -1,4 +1,4 @@
-//! A set whose tomes are served on sockets of this machine, each behind a proxy that can cut.
+//! A set whose tomes are served on local sockets, each behind a proxy that can cut connections.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,18 +24,18 @@ use tokio::sync::watch;
 
 use crate::{Name, RemoteOptions, RemoteTome, Rests, ServerOptions, Tls, TlsFiles, TomeServer};
 
-/// What a block has.
+/// Bytes of a block.
 pub(super) const BLOCK: usize = 512;
-/// How far the hands are turned at a time, a millisecond or so. Were it more, a lease would be over
-/// before a slow machine has carried what it was for.
+/// Clock step, about every millisecond. With a larger one a lease would expire before a slow
+/// machine has used it.
 const STEP: Duration = Duration::from_millis(500);
-/// Turns of the hands that anything may take.
+/// Most clock steps that an operation may take.
 const TURNS_MAX: u32 = 100_000;
 
 pub(super) const RESTS: Rests =
     Rests { min: std::time::Duration::from_millis(1), max: std::time::Duration::from_millis(50) };
 
-/// An authority of certificates.
+/// A certificate authority.
 pub(super) struct Authority {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -54,7 +54,7 @@ impl Authority {
         Self { folder: folder.to_owned(), issuer, made: AtomicU64::new(0) }
     }
 
-    /// A certificate with these names.
+    /// Issues a certificate with these names.
     pub(super) fn issue(&self, names: Vec<String>) -> TlsFiles {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let key = KeyPair::generate().unwrap();
@@ -67,7 +67,7 @@ impl Authority {
     }
 }
 
-/// What stands before a tome, and can cut.
+/// A proxy before a tome that can cut connections.
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
     target: Arc<Mutex<Option<SocketAddr>>>,
@@ -100,7 +100,7 @@ impl Proxy {
         Self { address, target, is_cut }
     }
 
-    /// Connections go on to there from now on.
+    /// Forwards connections to this address from now on.
     pub(super) fn aim(&self, target: SocketAddr) {
         *self.target.lock().unwrap() = Some(target);
     }
@@ -114,7 +114,7 @@ impl Proxy {
     }
 }
 
-/// Says everything twice.
+/// Sends every message twice.
 #[derive(Debug)]
 struct Doubling(Arc<dyn Network>);
 
@@ -134,14 +134,14 @@ impl Network for Doubling {
     }
 }
 
-/// A set, and where its tomes are.
+/// A set, and its tomes' addresses.
 pub(super) struct World {
     pub(super) folder: TempDir,
     pub(super) set: TomeSetId,
     pub(super) authority: Authority,
     pub(super) disks: Arc<Simulated>,
     pub(super) clock: ManualClock,
-    /// What fails of tomes that are served.
+    /// Faults of served tomes.
     pub(super) injected: Injected,
     tomes: u32,
     /// Tomes below this number are in the process of the set.
@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// Makes the file of the set for one process of it, with all tomes at these addresses.
+    /// Writes the set's file for one of its processes, with all tomes at these addresses.
     pub(super) fn file(&self, name: Name, addresses: &BTreeMap<TomeId, SocketAddr>) -> PathBuf {
         let files = self.authority.issue(vec![name.in_set(self.set)]);
         let (certificate, key) = (files.certificate.display(), files.key.display());
@@ -196,7 +196,7 @@ impl World {
         path
     }
 
-    /// Six tomes in processes of their own, all served.
+    /// Returns a world of six tomes, each served in a process of its own.
     pub(super) async fn served() -> Self {
         let mut world = Self::new(6, 0).await;
         world.serve_all().await;
@@ -296,7 +296,7 @@ impl World {
         }
     }
 
-    /// The set, made, once all of its tomes answer.
+    /// Creates the set, and returns it once all of its tomes answer.
     pub(super) async fn init(&self) -> TomeSet {
         let set = TomeSet::init(self.options()).unwrap();
         self.wait(self.answer(&set)).await;
@@ -310,7 +310,7 @@ impl World {
         assert_eq!(set.status().await.tomes.len(), self.tomes as usize);
     }
 
-    /// What comes of something, while time passes.
+    /// Runs a future while time passes.
     pub(super) async fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         for _ in 0..TURNS_MAX {
@@ -323,7 +323,7 @@ impl World {
         panic!("it does not end");
     }
 
-    /// Puts an object and has it protected, over whatever is asked again.
+    /// Puts an object and waits until it is protected.
     pub(super) async fn keep(&self, set: &TomeSet, name: &str, bytes: Vec<u8>) -> TomeId {
         let tome = self.wait(set.put(name, bytes)).await.unwrap();
         self.wait(set.protected(name)).await.unwrap();
@@ -331,7 +331,7 @@ impl World {
     }
 }
 
-/// Bytes that nobody else draws.
+/// Returns bytes that no other call draws.
 pub(super) fn draw() -> [u8; 16] {
     static DRAWN: AtomicU64 = AtomicU64::new(1);
     let number = u64::from(std::process::id()) << 32 | DRAWN.fetch_add(1, Ordering::Relaxed);
@@ -340,7 +340,7 @@ pub(super) fn draw() -> [u8; 16] {
     bytes
 }
 
-/// Bytes that look random and repeat for a name.
+/// Returns bytes that look random and are the same for a name.
 pub(super) fn noise(name: &str, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Seed::new(name.bytes().map(u64::from).sum()).stream().fill(&mut bytes);

@@ -1,5 +1,5 @@
-//! Who turns the hands of a set's clock: somebody who looks whether anything goes on, and lets time
-//! pass when nothing does. So no lease ends while a slow machine works, and no rest is waited for.
+//! Advances a set's manual clock whenever the process is idle. So no lease expires while a slow
+//! machine works, and no backoff is waited for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,25 +9,25 @@ use fulgurite_units::{Duration, ManualClock};
 
 use super::measure::{process_s, thread_s};
 
-/// How far the hands are turned at first, and at most while nothing comes of it: less than half of
-/// a lease. Each time they are turned by half as much more.
+/// First step of the clock, and the largest one while nothing happens: less than half of a lease.
+/// Each step is half as large again as the one before.
 const STEP: Duration = Duration::from_secs(1);
 const STEP_MAX: Duration = Duration::from_secs(120);
-/// How often it is looked.
+/// Poll interval.
 const LOOK: std::time::Duration = std::time::Duration::from_micros(300);
-/// What this process may have of the processor between two looks and do nothing, in seconds.
+/// CPU time in seconds that this process may use between two polls and still count as idle.
 const NOTHING: f64 = 5e-5;
-/// Looks, one after the other, at which nothing went on.
+/// Idle polls in a row that count as quiet.
 const QUIET_LOOKS: u32 = 3;
 
-/// A thread that turns the hands until it is dropped.
+/// A thread that advances the clock until it is dropped.
 pub(crate) struct Hands {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Hands {
-    /// Begins to turn them.
+    /// Starts the thread.
     pub(crate) fn turn(clock: &ManualClock) -> Self {
         let ends = Arc::<AtomicBool>::default();
         let (clock, ended) = (clock.clone(), Arc::clone(&ends));
@@ -51,8 +51,8 @@ impl Drop for Hands {
     }
 }
 
-/// Returns when no other thread of this process has run for some looks and none waits for the disk,
-/// or when `ends` says so. Says whether it was so from the beginning.
+/// Returns when no other thread of this process has run for some polls and none waits for the disk,
+/// or when `ends` says so. Returns whether that was so from the beginning.
 pub(crate) fn wait_until_quiet(ends: impl Fn() -> bool) -> bool {
     let others = || process_s() - thread_s();
     let (mut before, mut quiet, mut looks) = (others(), 0, 0);
@@ -62,15 +62,15 @@ pub(crate) fn wait_until_quiet(ends: impl Fn() -> bool) -> bool {
         quiet = if now - before < NOTHING && !waits_for_disk() { quiet + 1 } else { 0 };
         (before, looks) = (now, looks + 1);
     }
-    // The first look has what came of the hands themselves: each tome looked at the clock.
+    // The first poll sees the work that the clock step itself caused: each tome checks the clock.
     looks <= QUIET_LOOKS + 1
 }
 
-/// Whether some thread of this process does.
+/// Returns whether some thread of this process waits for the disk.
 fn waits_for_disk() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     threads.filter_map(Result::ok).any(|thread| {
-        // One that has ended waits for nothing.
+        // A thread that has ended waits for nothing.
         let text = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         let state = text.rsplit(") ").next().and_then(|rest| rest.chars().next());
         state == Some('D')

@@ -1,17 +1,17 @@
-//! How fast a live set of tomes is beside plain files: one measurement a run, printed as JSON, a
-//! line each.
+//! Speed of a live set of tomes beside plain files: one measurement per run, printed as JSON, one
+//! object per line.
 //!
 //! ```text
-//! tome_speed written FOLDER MIB ROUNDS   objects put and protected, beside plain files, in turn
-//! tome_speed rests FOLDER MIB            the same once, by a clock that goes by itself
-//! tome_speed read FOLDER MIB ROUNDS      objects got, beside plain files, in turn
-//! tome_speed rows FOLDER PUTS            puts of a block, beside a row that is synced, in turn
+//! tome_speed written FOLDER MIB ROUNDS   put and protect objects, alternating with plain files
+//! tome_speed rests FOLDER MIB            the same once, on the real clock
+//! tome_speed read FOLDER MIB ROUNDS      get objects, alternating with plain files
+//! tome_speed rows FOLDER PUTS            puts of one block, alternating with one synced row
 //! ```
 //!
 //! `cargo xtask bench tomes` runs them all. There are 16 tomes in groups 13+3, in one process and
-//! on one disk; their own disks are simulated and take no time. Waits of the protocol, as of a disk
-//! that turns two seconds for nothing before it gives its token away, are not waited for: the hands
-//! of the set's clock are turned whenever nobody does anything (`hands`).
+//! on one disk; their own disks are simulated and take no time. Waits of the protocol are skipped,
+//! such as the two seconds that a disk idles before it gives its token away: the set's clock is
+//! advanced whenever the process is idle (`hands`).
 
 #![expect(
     clippy::unwrap_used,

@@ -1,23 +1,23 @@
-//! Time of this process, and bytes that it had the system write and read.
+//! Time of this process, and bytes that the kernel wrote and read for it.
 
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What something took.
+/// Cost of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    /// Seconds by the clock.
+    /// Wall-clock seconds.
     pub(crate) wall: f64,
-    /// Seconds of the processor, on all threads.
+    /// CPU seconds on all threads.
     pub(crate) processor: f64,
-    /// Bytes that were sent to the disk, or are to be.
+    /// Bytes written to the disk, or still to be.
     pub(crate) written: u64,
-    /// Bytes that were got from it.
+    /// Bytes read from the disk.
     pub(crate) read: u64,
 }
 
-/// What `act` takes.
+/// Measures the cost of `act`.
 pub(crate) fn taken(act: impl FnOnce()) -> Taken {
     let [read, written] = moved();
     let (wall, processor) = (Instant::now(), process_s());
@@ -32,12 +32,12 @@ pub(crate) fn taken(act: impl FnOnce()) -> Taken {
     }
 }
 
-/// Seconds of the processor that this thread had.
+/// Returns CPU seconds of this thread.
 pub(crate) fn thread_s() -> f64 {
     seconds(ClockId::ThreadCPUTime)
 }
 
-/// Seconds of the processor that all threads had.
+/// Returns CPU seconds of all threads.
 pub(crate) fn process_s() -> f64 {
     seconds(ClockId::ProcessCPUTime)
 }
@@ -46,7 +46,7 @@ fn seconds(clock: ClockId) -> f64 {
     std::time::Duration::try_from(clock_gettime(clock)).unwrap().as_secs_f64()
 }
 
-/// Bytes that this process had read from disks and written to them.
+/// Returns the bytes that this process had read from disks and written to them.
 fn moved() -> [u64; 2] {
     let text = std::fs::read_to_string("/proc/self/io").unwrap();
     ["read_bytes: ", "write_bytes: "].map(|name| {
@@ -55,7 +55,7 @@ fn moved() -> [u64; 2] {
     })
 }
 
-/// The middle one, or that above the middle.
+/// Returns the median, or the value above the middle.
 pub(crate) fn median(mut runs: Vec<f64>) -> f64 {
     runs.sort_by(f64::total_cmp);
     runs[runs.len() / 2]

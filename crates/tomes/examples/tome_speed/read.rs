@@ -1,5 +1,5 @@
-//! Objects got from a tome whose disk turns and has looked at as many blocks as it does after each
-//! spin-up, and as many bytes of plain files, in turn.
+//! Gets objects from a tome whose disk spins and has finished the limited scrub after its spin-up,
+//! and as many bytes from plain files, alternating.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::measure::{Taken, taken};
 use super::plain;
 use super::shelf::{OBJECT, Shelf};
 
-/// What may stay in memory of files that are to be read cold.
+/// Largest percentage of the files that may stay in the page cache before a cold read.
 const WARM_PERCENT_MAX: usize = 2;
 
-/// A line a round. Who is first changes by rounds.
+/// Prints a line per round. The order alternates from round to round.
 pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     let shelf = Shelf::new(folder);
     let names = fill(&shelf, mib);
@@ -19,7 +19,7 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     let hands = Hands::turn(&shelf.clock);
     assert_eq!(get(&shelf, &names[..1]), OBJECT, "it turns");
     drop(hands);
-    // From here on no time passes, so the disk turns on.
+    // From here on the clock stands still, so the disk keeps spinning.
     wait_until_quiet(|| false);
     let turning = shelf.set.powers().into_iter().filter(|(_, power)| power.turns());
     let of_names = shelf.set.tome_of(&names[0]).unwrap();
@@ -52,13 +52,13 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     plain::paths(folder).for_each(|path| std::fs::remove_file(path).unwrap());
 }
 
-/// Objects that all lie on one tome, and are protected; says their names.
+/// Puts objects that are all on one tome, and protects them; returns their names.
 fn fill(shelf: &Shelf, mib: usize) -> Vec<String> {
     let count = (mib << 20) / OBJECT;
     let names: Vec<String> = (0..count).map(|number| format!("object {number}")).collect();
     let mut tome = None;
     for (number, name) in names.iter().enumerate() {
-        // A disk that turns is taken before others, and while no time passes it turns.
+        // A spinning disk is preferred, and it keeps spinning while the clock stands still.
         let at = shelf.wait(shelf.put(name, &shelf.object(number, OBJECT)));
         assert_eq!(*tome.get_or_insert(at), at, "all on one");
     }
@@ -67,7 +67,7 @@ fn fill(shelf: &Shelf, mib: usize) -> Vec<String> {
     names
 }
 
-/// Gets objects one after the other; says their bytes.
+/// Gets objects one after the other; returns the number of bytes.
 fn get(shelf: &Shelf, names: &[String]) -> usize {
     names.iter().map(|name| shelf.wait(shelf.set.get(name)).unwrap().len()).sum()
 }

@@ -1,6 +1,6 @@
-//! Puts of a block to a tome whose disk turns, one after the other and each when nothing else goes
-//! on, and in turn with each a row that is synced, as the set keeps where an object lies (its store
-//! of pieces: the same store, with the same committer, and a row as long).
+//! Puts of one block to a tome whose disk spins, each when everything else is idle, alternating
+//! with one synced row. The row is like the one in which the set records the location of an object
+//! (its piece store: the same store, the same committer and as long a row).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const ROWS: Space = Space::new("rows");
 /// Bytes of the row of an object of one block.
 const ROW_BYTES: usize = 48;
 
-/// Microseconds of a put and of a row, half of all within, and 9 of 10.
+/// Prints the median and the 90th percentile of a put and of a row, in microseconds.
 pub(crate) fn print(folder: &Path, puts: usize) {
     let shelf = Shelf::new(folder);
     let path = folder.join("rows");

@@ -1,5 +1,5 @@
-//! A set of 16 tomes on as many directories of one disk, whose own disks are simulated and take no
-//! time, and objects for it.
+//! A set of 16 tomes in directories of one disk, whose own disks are simulated and take no time,
+//! and objects for it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,31 +15,31 @@ use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet, TomesError};
 use fulgurite_units::{ByteCount, Clock, Instant, ManualClock, Ratio, Seed, UnixTime};
 
 const TOMES: u32 = 16;
-/// Bytes of a block, and of an object: the largest that there is.
+/// Bytes of a block, and of an object: the largest one possible.
 pub(crate) const BLOCK: usize = 128 << 10;
 pub(crate) const OBJECT: usize = 64 * BLOCK;
-/// A client that was refused asks again after so long.
+/// Retry interval of a client that was refused.
 const AGAIN: std::time::Duration = std::time::Duration::from_millis(1);
-/// The time of day that the hands begin at.
+/// Start time of the manual clock.
 const BEGIN: UnixTime = UnixTime::from_millis(1_700_000_000_000);
 
 pub(crate) struct Shelf {
     folder: PathBuf,
     pub(crate) set: TomeSet,
     runtime: tokio::runtime::Runtime,
-    /// Turned by whoever measures, if this clock is the set's.
+    /// Advanced by the measurement, if it is the set's clock.
     pub(crate) clock: ManualClock,
     noise: Vec<u8>,
 }
 
 impl Shelf {
-    /// A new set in a folder where none is, whose clock stands until its hands are turned.
+    /// Returns a new set in an empty folder, whose clock stands still until it is advanced.
     pub(crate) fn new(folder: &Path) -> Self {
         let clock = ManualClock::at(BEGIN);
         Self::of(folder, clock.clock(), clock)
     }
 
-    /// The same, by the clock of this machine.
+    /// The same with the clock of this machine.
     pub(crate) fn going(folder: &Path) -> Self {
         let begin = std::time::Instant::now();
         let wall = || {
@@ -60,22 +60,22 @@ impl Shelf {
         Self { folder, set, runtime, clock: hands, noise }
     }
 
-    /// Bytes that nothing can make smaller.
+    /// Incompressible bytes.
     pub(crate) fn noise(&self) -> &[u8] {
         &self.noise
     }
 
-    /// The bytes of an object; no two are alike.
+    /// Returns the bytes of an object; all are different.
     pub(crate) fn object(&self, number: usize, bytes: usize) -> Vec<u8> {
         self.noise[number % (1 << 20)..][..bytes].to_vec()
     }
 
-    /// Waits for something.
+    /// Runs a future to its end.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
 
-    /// Puts an object; says which tome has it.
+    /// Puts an object; returns its tome.
     pub(crate) async fn put(&self, name: &str, bytes: &[u8]) -> TomeId {
         asked(|| self.set.put(name, bytes.to_vec())).await
     }
@@ -85,7 +85,7 @@ impl Shelf {
         asked(|| self.set.protected(name)).await;
     }
 
-    /// Puts objects, all at once, and waits until they are protected; calls back when the last one
+    /// Puts objects concurrently and waits until they are protected; calls back when the last one
     /// was acknowledged.
     pub(crate) fn put_all(&self, objects: &[(String, Vec<u8>)], local: impl FnOnce()) {
         self.wait(async {
@@ -95,7 +95,7 @@ impl Shelf {
         });
     }
 
-    /// All files with blocks.
+    /// Returns all files with blocks.
     pub(crate) fn blocks(&self) -> Vec<PathBuf> {
         let disks = (0..TOMES).map(|tome| disk(&self.folder, tome));
         disks
@@ -113,8 +113,8 @@ impl Drop for Shelf {
     }
 }
 
-/// What comes of something that is asked for again while too much waits at a tome: it refuses a
-/// client when others sent it more than its inbox holds.
+/// Retries a request while its tome is busy: a tome refuses clients when messages of others fill
+/// its inbox.
 async fn asked<T, F: Future<Output = fulgurite_tomes::Result<T>>>(ask: impl Fn() -> F) -> T {
     loop {
         match ask().await {
@@ -124,7 +124,7 @@ async fn asked<T, F: Future<Output = fulgurite_tomes::Result<T>>>(ask: impl Fn()
     }
 }
 
-/// Waits for all.
+/// Waits for all futures.
 async fn join_all<T>(all: impl Iterator<Item = impl Future<Output = T>>) {
     let mut all: Vec<_> = all.map(Box::pin).collect();
     std::future::poll_fn(|context| {
@@ -138,7 +138,7 @@ fn disk(folder: &Path, tome: u32) -> PathBuf {
     folder.join(format!("disk-{tome}"))
 }
 
-/// Disks of 16 regions of 256 blocks.
+/// Returns disks of 16 regions of 256 blocks.
 fn layout() -> Layout {
     let (block, segment) = (ByteCount::new(BLOCK as u64), "62+2".parse().unwrap());
     Layout::new(Parts { block, segment, segments: 4, regions: 16, spares: 512 }).unwrap()

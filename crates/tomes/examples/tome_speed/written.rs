@@ -1,5 +1,5 @@
-//! Objects put into a set and protected by their groups, and as many bytes as that wrote in plain
-//! files, in turn.
+//! Puts objects into a set and has them protected, and writes as many bytes as that wrote to plain
+//! files, alternating.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -10,11 +10,11 @@ use super::measure::{Taken, taken};
 use super::plain;
 use super::shelf::{OBJECT, Shelf};
 
-/// Bytes that plain files have before it is known how many the set writes, of one put.
+/// Write amplification assumed for the plain files until that of the set is known.
 const FIRST_GUESS: u64 = 8;
 
-/// A line a round: seconds until all were acknowledged and protected, bytes that were written, and
-/// seconds of plain files with as many. Who is first changes by rounds.
+/// Prints a line per round: seconds until all objects were acknowledged and protected, bytes
+/// written, and seconds for plain files with as many. The order alternates from round to round.
 pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     let shelf = Shelf::new(folder);
     let mut written = FIRST_GUESS * (mib << 20) as u64;
@@ -26,7 +26,7 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
             (bytes, took)
         };
         let put = || {
-            // What others left to be written is not to be waited for by what comes.
+            // Leftover dirty pages must not delay the measurement.
             rustix::fs::sync();
             let _hands = Hands::turn(&shelf.clock);
             put(&shelf, round, mib)
@@ -50,7 +50,7 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     }
 }
 
-/// One round by a clock that goes by itself.
+/// Prints one round on the real clock.
 pub(crate) fn print_rests(folder: &Path, mib: usize) {
     let shelf = Shelf::going(folder);
     rustix::fs::sync();
@@ -66,7 +66,7 @@ fn line(local: f64, ours: Taken) -> String {
     )
 }
 
-/// Seconds until the last was acknowledged, and what it took until all were protected.
+/// Returns seconds until the last object was acknowledged, and the cost until all were protected.
 fn put(shelf: &Shelf, round: usize, mib: usize) -> (f64, Taken) {
     let count = (mib << 20) / OBJECT;
     let object = |number| {

@@ -1,13 +1,12 @@
-//! An awake store that is made again: beside the place of the one that was lost, and put there when
-//! it is whole.
+//! Rebuilds a lost metadata store: beside the old one, and put in its place when it is complete.
 //!
 //! ```text
-//! awake.made     rows, some thousands in a commit; whose it is comes last
-//! awake    -->   awake.lost-1, -2, ...   what was there is kept
+//! awake.made     rows, some thousands per commit; its owner comes last
+//! awake    -->   awake.lost-1, -2, ...   the previous store is kept
 //! awake.made --> awake
 //! ```
 //!
-//! Cut short anywhere, it is begun anew. Not here: what it is made of ([`crate::regain`]).
+//! If interrupted, it starts over. Not here: where its content comes from ([`crate::regain`]).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,14 +29,14 @@ use crate::rows::{
 use crate::starts::StartRow;
 use crate::{Result, TomesError};
 
-/// What is made, until it is whole.
+/// The store while it is being made.
 const MADE: &str = "awake.made";
-/// What was there before, with a number.
+/// The previous store, with a number.
 const LOST: &str = "awake.lost";
 
 impl AwakeStore {
-    /// Makes the store of a tome again in its folder, as one that knows of a start. What is in its
-    /// place is put aside and kept.
+    /// Rebuilds the store of a tome in its folder, with the number of a start. The previous store
+    /// is set aside and kept.
     ///
     /// # Errors
     /// [`TomesError::InUse`] when another process has it, and when it cannot be made.
@@ -85,7 +84,7 @@ fn open(folder: &Path) -> std::io::Result<File> {
     File::options().read(true).open(folder)
 }
 
-/// Rows that are kept some thousands at a time.
+/// Writes rows in batches of some thousands.
 struct Filling {
     store: FjallStore,
     batch: Batch,
@@ -122,7 +121,7 @@ fn fill(path: &Path, identity: &TomeIdentity, regained: &Regained, start: StartR
             to.put(FLOORS, member_key(*index, *member).finish(), &FloorRow(*floor))?;
         }
         for (member, change) in folded {
-            // Its bytes were lost: others that have it tell them.
+            // The bytes were lost: other parities that have them can supply them.
             let row =
                 DeltaRow { change: *change, is_folded: true, bytes: DeltaBytes::Here(Vec::new()) };
             to.put(DELTAS, delta_key(*index, *member, change.version), &row)?;

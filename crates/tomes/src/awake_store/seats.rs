@@ -1,4 +1,5 @@
-//! Rows about seats that move: how a region stands is one row, and what it throws away is removed.
+//! Rows about member slots that move: the membership of a region is one row, and rows of what it
+//! discards are removed.
 //!
 //! Not here: what the rows mean ([`Stood`]).
 
@@ -17,7 +18,7 @@ use crate::rows::{
 };
 
 impl Changes<'_> {
-    /// A row about the seat of a region.
+    /// Applies a row about the membership of a region.
     pub(super) fn stand(&mut self, region: RegionIndex, row: &Row) -> Result<()> {
         let key = region_key(region).finish();
         if matches!(row, Row::Dropped { .. }) {
@@ -37,7 +38,7 @@ impl Changes<'_> {
         let none = || damaged(self.tome, format!("region {region} is in no group"));
         let mut stood = stood.ok_or_else(none)?;
         if matches!(row, Row::Cleared { .. }) {
-            // Versions are never given twice, those of what is thrown away neither.
+            // Versions are never reused, not even those of discarded blocks.
             stood.latest = stood.latest.max(self.last_version(region)?);
             self.remove_all(BLOCKS, region)?;
         }
@@ -54,7 +55,7 @@ impl Changes<'_> {
         self.put(STANDINGS, key, &StandingRow::of(&stood))
     }
 
-    /// The keys of a region's rows in a space, kept and about to be.
+    /// Returns the keys of a region's rows in a space, stored and staged.
     fn keys(&self, space: Space, region: RegionIndex) -> Result<Vec<Vec<u8>>> {
         let range = KeyRange::prefix(&region_key(region).finish());
         let kept = self.store.range(space, &range, Direction::Ascending, usize::MAX)?;

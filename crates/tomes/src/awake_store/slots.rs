@@ -1,16 +1,16 @@
-//! Bytes of deltas that came, in a file of their own beside the store: each is written once.
+//! Bytes of received deltas, in a file of their own beside the store: each is written once.
 //!
 //! ```text
 //! deltas    slot 0 | slot 1 | ...      a block each, and nothing between them
-//! row       which slot, and the signature that the bytes have
+//! row       its slot, and the signature of the bytes
 //! ```
 //!
-//! In the store they would be in its journal, again when they are folded, and in its tables. A slot
-//! is synced before the row that names it is kept, and is written over only when no row that is on
-//! stable storage names it. So of a commit that was cut short there are bytes that nobody names.
-//! The file is as long as there ever were deltas under way since the start, which has a bound
-//! ([`fulgurite_tome::limits::DELTA_WINDOW`]); a start cuts off what is behind the last of them.
-//! Not here: rows.
+//! In the store they would be written to its journal, again when they are applied, and to its
+//! tables. A slot is synced before the row that refers to it is committed, and is reused only when
+//! no durable row refers to it. So an interrupted commit leaves only orphaned bytes. The file is as
+//! long as the most deltas that were in flight since the start, which is bounded
+//! ([`fulgurite_tome::limits::DELTA_WINDOW`]); a start truncates it behind the last one. Not here:
+//! rows.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::{Result, TomesError};
 /// The file, beside the folder of the store.
 const DELTAS: &str = "deltas";
 
-/// Where the bytes of a delta are, counted from zero.
+/// Position of a delta's bytes, counted from zero.
 pub(crate) type Slot = u32;
 
 /// The file of deltas of one tome.
@@ -31,19 +31,19 @@ pub(crate) type Slot = u32;
 pub(super) struct Slots {
     folder: PathBuf,
     block_bytes: u64,
-    /// Made when the first delta comes.
+    /// Created when the first delta arrives.
     file: Option<File>,
-    /// Below `end`.
+    /// Free slots below `end`.
     free: BTreeSet<Slot>,
     end: Slot,
     is_unsynced: bool,
 }
 
 impl Slots {
-    /// The file in a folder, of which rows name these slots.
+    /// Opens the file in a folder; `named` are the slots that rows refer to.
     ///
     /// # Errors
-    /// When it cannot be opened; says what is missing of those slots.
+    /// When it cannot be opened; returns what is missing of those slots.
     pub(super) fn open(
         folder: &Path,
         block_bytes: u64,
@@ -71,7 +71,7 @@ impl Slots {
         Ok(Ok(Self { folder, block_bytes, file, free, end, is_unsynced: false }))
     }
 
-    /// Writes bytes to a slot that is free, which it takes.
+    /// Writes bytes to a free slot and takes it.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -86,10 +86,10 @@ impl Slots {
         Ok(slot)
     }
 
-    /// Has what was written on stable storage.
+    /// Syncs what was written (fsync).
     ///
     /// # Errors
-    /// When that was not said. It is not asked again: that would say nothing.
+    /// When the sync fails. It is not retried: a second one proves nothing.
     pub(super) fn sync(&mut self) -> Result<()> {
         let is_unsynced = std::mem::take(&mut self.is_unsynced);
         match self.file.as_ref().filter(|_| is_unsynced) {
@@ -98,12 +98,12 @@ impl Slots {
         }
     }
 
-    /// Writes a block to a slot that is free, and has it on stable storage.
+    /// Writes a block to a free slot and syncs it.
     ///
     /// # Errors
-    /// When that cannot be done.
+    /// When either fails.
     pub(super) fn probe(&mut self) -> Result<()> {
-        // Zeros may take no room.
+        // A file system may store zeros without allocating space.
         let bytes = vec![0x5a; usize::try_from(self.block_bytes).unwrap_or(usize::MAX)];
         let slot = self.write(&bytes)?;
         self.sync()?;
@@ -111,15 +111,15 @@ impl Slots {
         Ok(())
     }
 
-    /// Whether something was written and is not synced.
+    /// Whether there are unsynced writes.
     pub(super) const fn is_unsynced(&self) -> bool {
         self.is_unsynced
     }
 
-    /// What lies in a slot.
+    /// Returns the bytes of a slot.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When they cannot be read.
     pub(super) fn read(&self, slot: Slot) -> Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(self.block_bytes).unwrap_or(usize::MAX)];
         let missing = || std::io::Error::from(ErrorKind::NotFound);
@@ -129,7 +129,7 @@ impl Slots {
         Ok(bytes)
     }
 
-    /// No row names these any more.
+    /// Frees slots that no row refers to any more.
     pub(super) fn give_back(&mut self, slots: impl IntoIterator<Item = Slot>) {
         for slot in slots {
             assert!(slot < self.end && self.free.insert(slot), "slot {slot} was taken");
@@ -144,7 +144,8 @@ impl Slots {
         self.folder.join(DELTAS)
     }
 
-    /// The file; its name is on stable storage before anything in it is needed.
+    /// Returns the file, created if needed; its directory entry is synced before its content is
+    /// needed.
     fn made(&mut self) -> Result<&File> {
         if self.file.is_none() {
             let path = self.path();

@@ -1,7 +1,7 @@
-//! What turns a tome's disk: each stage on a thread of its own, since a real disk answers when it
-//! is ready, and its tome goes on answering others meanwhile.
+//! Disk worker: it runs each stage of a spin-up or spin-down on a thread of its own, since a real
+//! disk answers when it is ready, and its tome must answer others meanwhile.
 //!
-//! Not here: which stage comes when.
+//! Not here: the order of the stages.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -11,7 +11,7 @@ use fulgurite_units::Duration;
 
 use super::Letter;
 
-/// A step of a disk on its way up or down.
+/// A step of spinning a disk up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     SpinUp,
@@ -20,18 +20,18 @@ pub(crate) enum Stage {
     SpinDown,
 }
 
-/// A stage is over.
+/// The end of a stage.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(super) stage: Stage,
-    /// What is still to be waited, of a simulated disk.
+    /// Remaining wait, for a simulated disk.
     pub(super) after: fulgurite_disks::Result<Duration>,
 }
 
-/// Begins a stage; its end is a letter.
+/// Starts a stage; its end arrives as a message.
 ///
 /// # Errors
-/// When there can be no thread.
+/// When no thread can be started.
 pub(super) fn begin(
     stage: Stage,
     place: PlaceId,
@@ -46,7 +46,7 @@ pub(super) fn begin(
             Stage::Unmount => backend.unmount(place),
             Stage::SpinDown => backend.spin_down(place),
         };
-        // Its tome may be gone.
+        // The tome may be gone.
         let _ = inbox.send(Letter::Stage(Ended { stage, after }));
     })?;
     Ok(())

@@ -1,9 +1,9 @@
-//! Rows that are to be kept, and what is to be said when they are: what several messages lead to
-//! is kept in one commit, with one sync.
+//! Group commit: rows and the messages that depend on them are held, so that several events share
+//! one commit and one sync.
 //!
-//! A parity is told of 64 blocks one after the other, and its data member is told as often that
-//! they are there; a commit for each would be most of what a put waits for. Nothing is said before
-//! its rows are kept, and what is said stays in order. Not here: when what is held is kept.
+//! A parity receives 64 blocks one after the other, and acknowledges each to its data member; a
+//! commit for each would dominate the latency of a put. Nothing is sent before its rows are
+//! committed, and messages stay in order. Not here: when held rows are committed.
 
 use fulgurite_tome::Command;
 use fulgurite_tome::awake::Row;
@@ -11,7 +11,7 @@ use fulgurite_tome::message::Message;
 
 use crate::limits::{HELD_BYTES_MAX, HELD_COMMANDS_MAX};
 
-/// What waits for a commit.
+/// Rows and messages that wait for a commit.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     rows: Vec<Row>,
@@ -20,24 +20,24 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Whether no row waits, and so nothing is to be said later.
+    /// Whether no row waits, and so messages need not wait.
     pub(super) const fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Whether it is to be kept before more comes.
+    /// Whether to commit before accepting more.
     pub(super) const fn is_full(&self) -> bool {
         let count = self.rows.len() + self.said.len();
         count >= HELD_COMMANDS_MAX || self.bytes >= HELD_BYTES_MAX.get()
     }
 
-    /// Rows are to be kept.
+    /// Adds rows to the next commit.
     pub(super) fn keep(&mut self, rows: Vec<Row>) {
         self.bytes += rows.iter().map(bytes_of).sum::<u64>();
         self.rows.extend(rows);
     }
 
-    /// Something is to be said when the rows are kept that wait.
+    /// Adds a message to send after the next commit.
     pub(super) fn say(&mut self, command: Command) {
         assert!(!self.is_empty(), "what waits for nothing is said at once");
         if let Command::Tell { message, .. } = &command {
@@ -46,14 +46,14 @@ impl Held {
         self.said.push(command);
     }
 
-    /// What waits: rows, and what is said when they are kept. From then on nothing does.
+    /// Takes what waits: rows, and the messages that depend on them.
     pub(super) fn take(&mut self) -> (Vec<Row>, Vec<Command>) {
         let Self { rows, said, .. } = std::mem::take(self);
         (rows, said)
     }
 }
 
-/// Bytes that a message has of blocks.
+/// Returns the bytes of blocks in a message.
 fn bytes_told(message: &Message) -> u64 {
     match message {
         Message::Delta { bytes, .. } => bytes.len() as u64,
@@ -79,7 +79,7 @@ fn bytes_told(message: &Message) -> u64 {
     }
 }
 
-/// Bytes that a row has of blocks.
+/// Returns the bytes of blocks in a row.
 fn bytes_of(row: &Row) -> u64 {
     if let Row::Stored { bytes, .. } = row { bytes.len() as u64 } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! The thread of a tome: letters to events, commands to deeds.
+//! The thread of a tome: it turns messages into events, and carries out commands.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -27,43 +27,43 @@ use crate::piece_store::Placed;
 use crate::watch::Happening;
 use crate::{Result, TomesError};
 
-/// How long it sleeps when nothing is to come.
+/// Longest sleep when nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// What the thread owns.
+/// State of the thread.
 pub(super) struct Loop {
     pub(super) parts: Parts,
     pub(super) tome: Tome,
     inbox: SyncSender<Letter>,
-    /// The time of day at the start, as nanoseconds since 1970, and what had passed then.
+    /// Wall-clock time at the start, in nanoseconds since 1970, and the monotonic time then.
     start: (Instant, Instant),
-    /// Open while the disk turns.
+    /// Open while the disk spins.
     disk: Option<Disk>,
     pub(super) held: Held,
-    /// What is done when time has passed.
+    /// Next step of the disk, and when it is due.
     pub(super) alarm: Option<(Instant, Due)>,
     pub(super) tries: u32,
-    /// The core is told that time passed no sooner.
+    /// The core gets no timer event before then.
     pub(super) timer_from: Instant,
     next_request: u64,
     waiting: BTreeMap<RequestId, Waiter>,
-    /// Who waits for an object to be protected.
+    /// Requests that wait for an object to be protected.
     protecting: BTreeMap<String, Vec<Reply<()>>>,
-    /// Why it is given up, if it is.
+    /// Why the tome is given up, if it is.
     pub(super) failure: Option<Failure>,
     pub(super) failures: Failures,
-    /// The same, for whoever chooses a tome.
+    /// The same, for the choice of a tome.
     pub(super) health: watch::Sender<Health>,
-    /// What went wrong, and of a segment that is beyond its parity which: it may be whole again.
+    /// Alarms, with the segment that has more bad blocks than parity, if any: it may be repaired.
     alarms: VecDeque<(String, Option<(RegionIndex, u32)>)>,
     pub(super) healed: u64,
     pub(super) told: Told,
     is_stopping: bool,
-    /// Its disk did not say that it stopped.
+    /// The disk may still spin: it did not confirm that it stopped.
     pub(super) may_turn: bool,
 }
 
-/// What comes next of a disk.
+/// The next step of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Begin(Stage),
@@ -72,7 +72,7 @@ pub(super) enum Due {
     Down,
 }
 
-/// Who waits for the answer to a request.
+/// Recipient of the answer to a request.
 enum Waiter {
     Put { name: String, done: Done<Option<Placed>>, held: OwnedSemaphorePermit },
     Get { is_own: bool, reply: Reply<Vec<u8>> },
@@ -89,7 +89,7 @@ impl Loop {
         inbox: SyncSender<Letter>,
         health: watch::Sender<Health>,
     ) -> Result<Self> {
-        // The core has it from here on, and nobody else: it is 24 bytes a block.
+        // The core owns the state from here on: at 24 bytes a block, a second copy is too large.
         let nothing = Awake::new(parts.identity.tome, parts.identity.layout);
         let (awake, clock) = (std::mem::replace(&mut parts.awake, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
@@ -119,7 +119,7 @@ impl Loop {
 
     pub(super) fn run(mut self, letters: &Receiver<Letter>) {
         self.begin_still();
-        // What it has to do of itself is found by asking it.
+        // A timer event starts what it has to do on its own.
         self.step(Event::Timer);
         self.settle();
         while !(self.is_stopping && self.is_still()) {
@@ -128,7 +128,7 @@ impl Loop {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            // What waits already shares a commit, if there is one.
+            // Messages that already wait share a commit.
             for letter in letters.try_iter().take(LETTERS_SHARED_MAX) {
                 self.take(letter);
             }
@@ -154,12 +154,12 @@ impl Loop {
         !self.power().turns()
     }
 
-    /// On the axis of the core: since 1970.
+    /// Returns the time on the core's axis: since 1970.
     pub(super) fn now(&self) -> Instant {
         self.start.0 + self.parts.clock.passed().since(self.start.1)
     }
 
-    /// The next letter, or none when something is due before one comes.
+    /// Receives the next message; times out when something is due before one arrives.
     fn next(&self, letters: &Receiver<Letter>) -> Result<Letter, RecvTimeoutError> {
         let now = self.now();
         let core = self.tome.deadline().map(|at| at.max(self.timer_from));
@@ -169,7 +169,7 @@ impl Loop {
         let until = due.unwrap_or(now + IDLE);
         match self.parts.clock.sleep_until(self.start.1 + until.since(self.start.0)) {
             Some(time) => letters.recv_timeout(time.into()),
-            // Nobody but whoever turns the hands lets time pass, and says so.
+            // With a manual clock time passes only when it is advanced, which arrives as a message.
             None if due.is_some_and(|due| due <= now) => Err(RecvTimeoutError::Timeout),
             None => letters.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
@@ -180,7 +180,7 @@ impl Loop {
             Letter::Told { from, message } => self.step(Event::Told { from, message }),
             Letter::Keeper(message) => self.step(Event::Keeper(message)),
             Letter::Ask(ask) => {
-                // Clients are told what is kept.
+                // Clients only see committed state.
                 self.settle();
                 self.asked(ask);
                 self.settle();
@@ -225,7 +225,7 @@ impl Loop {
             Err(_) if self.is_probing() && may_wait(&ask) => None,
             answerable => answerable.err(),
         };
-        // Who asked may have gone.
+        // The requester may be gone.
         if let Ask::Status(reply) = ask {
             let _ = reply.send(self.status());
         } else if let Ask::Wakes(reply) = ask {
@@ -293,7 +293,7 @@ impl Loop {
         }
     }
 
-    /// Tells the core, does what it says, and what comes of that.
+    /// Passes an event to the core, and carries out its commands and the events that follow.
     pub(super) fn step(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -309,8 +309,8 @@ impl Loop {
         }
     }
 
-    /// Does what is to be done, in order. What has to be on stable storage before anybody hears of
-    /// it is held, with what is to be said.
+    /// Carries out commands in order. Rows that must be durable before anything depends on them are
+    /// held, with the messages that follow.
     fn carry_out(
         &mut self,
         mut commands: VecDeque<Command>,
@@ -319,7 +319,7 @@ impl Loop {
         while let Some(command) = commands.pop_front() {
             match command {
                 Command::Write { spot, bytes } => {
-                    // Only by what was kept nothing needed lies there any more.
+                    // Only after that commit is the physical block free.
                     self.keep()?;
                     let label = label_of(spot, &commands);
                     let (tome, fail) = (self.id(), &self.parts.fail);
@@ -349,7 +349,7 @@ impl Loop {
                     self.put_down();
                 }
                 Command::Answer { request, answer } => {
-                    // No client waits for what comes behind.
+                    // The client must not wait for what follows.
                     self.keep()?;
                     self.answer(request, answer);
                 }
@@ -368,7 +368,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Has what is held on stable storage, or gives the tome up.
+    /// Commits what is held, or gives the tome up.
     pub(super) fn settle(&mut self) {
         if !self.is_live() {
             return;
@@ -378,12 +378,11 @@ impl Loop {
         }
     }
 
-    /// Has blocks that were written and what is held on stable storage, and says what waited for
-    /// that.
+    /// Syncs written blocks, commits held rows, and sends the messages that waited for that.
     fn keep(&mut self) -> Result<()> {
         if self.held.is_empty() {
-            // Blocks that are written one after the other share a sync: no two lie in one spot,
-            // and nothing names them yet.
+            // Consecutive block writes share a sync: no two share a physical block, and no row
+            // refers to them yet.
             return Ok(());
         }
         self.sync()?;
@@ -432,14 +431,14 @@ impl Loop {
     }
 
     fn answer(&mut self, request: RequestId, answer: Answer) {
-        // That it is protected is told to who asks for it, whenever it was put.
+        // Protection is reported by `Ask::Protected`, whenever the object was put.
         if answer == Answer::Protected {
             return;
         }
         self.parts.fail.pass("tomes-answering");
         let Some(waiter) = self.waiting.remove(&request) else { return };
         let wrong = || TomesError::Invalid { what: "another answer than was asked for".to_owned() };
-        // Who asked may have gone.
+        // The requester may be gone.
         match (waiter, answer) {
             (waiter, Answer::Refused(error)) => waiter.refuse(error.into()),
             (Waiter::Put { name, done, held }, Answer::Local) => {
@@ -467,7 +466,7 @@ impl Loop {
         }
     }
 
-    /// Tells those who wait for objects that are protected now, or gone.
+    /// Answers requests for objects that are now protected, or gone.
     fn look_for_protected(&mut self) {
         let awake = self.tome.awake();
         for (name, replies) in std::mem::take(&mut self.protecting) {
@@ -524,7 +523,7 @@ impl Loop {
         self.alarms.push_back((text, lost));
     }
 
-    /// What is wrong beside failures of its storage.
+    /// Returns alarms that are not storage failures.
     pub(super) fn alarms(&self) -> Vec<String> {
         let is_so = |lost: &Option<(RegionIndex, u32)>| {
             lost.is_none_or(|(region, segment)| self.tome.is_broken(region, segment))
@@ -547,14 +546,14 @@ impl Loop {
         Ok(())
     }
 
-    /// What the disk is woken for: who waited first, else what came from others, else a scrub.
+    /// Returns the cause of a spin-up: the request that waited longest, else deltas, else a scrub.
     fn cause(&self) -> Cause {
         let of = |(request, waiter): (&RequestId, &Waiter)| match waiter {
             Waiter::Put { .. } | Waiter::Adopt { .. } => Some(Cause::Write(request.0)),
             Waiter::Get { is_own: true, .. } => Some(Cause::Verify(request.0)),
             Waiter::Get { .. } | Waiter::Hold(_) => Some(Cause::Request(request.0)),
             Waiter::Delete(_) => Some(Cause::Delete(request.0)),
-            // Others may want more of it meanwhile.
+            // Another request or deltas may be the cause.
             Waiter::Scrub(_) | Waiter::Check(_) => None,
         };
         let mut regions = self.tome.awake().regions();
@@ -568,7 +567,7 @@ impl Loop {
 
     fn begin(&mut self, stage: Stage) {
         if let Err(error) = begin(stage, self.place(), &self.parts.backend, &self.inbox) {
-            // As a disk that does not answer.
+            // Handled like a disk that does not answer.
             let place = self.place();
             let reason = error_chain(&error);
             let after = Err(fulgurite_disks::DisksError::SpinUp { place, reason });
@@ -576,7 +575,7 @@ impl Loop {
         }
     }
 
-    /// A stage of the disk is over.
+    /// Handles the end of a disk stage.
     fn ended(&mut self, ended: Ended) {
         let Ended { stage, after } = ended;
         self.may_turn |= stage == Stage::SpinDown && after.is_err();
@@ -594,7 +593,7 @@ impl Loop {
         self.alarm = Some((self.now() + wait, next));
     }
 
-    /// The disk does not turn up: it is told to again, so many times.
+    /// The disk did not spin up: retries a limited number of times.
     fn not_up(&mut self, why: &str) {
         tracing::warn!(tome = %self.id(), "{why}");
         self.stand();
@@ -606,7 +605,7 @@ impl Loop {
         self.give_up_for(why.to_owned(), true);
     }
 
-    /// The disk is up: it is looked at, and then used.
+    /// The disk is up: verifies its identity, probes it if needed, and hands it to the core.
     fn up(&mut self) {
         let opened = self.enter().and_then(|disk| self.probe(&disk).map(|()| disk));
         match opened {
@@ -627,7 +626,7 @@ impl Loop {
         Disk::open(self.parts.guard.enter(self.place())?, &self.parts.identity)
     }
 
-    /// Has the disk put down, if it is up. One on its way up is put down when it is there.
+    /// Spins the disk down, if it is up. During a spin-up that follows when it is up.
     pub(super) fn put_down(&mut self) {
         self.disk = None;
         if self.power() != Power::Active {
@@ -639,7 +638,7 @@ impl Loop {
         }
     }
 
-    /// A disk that turns before anybody let it, since the process before was killed, is put down.
+    /// Spins down a disk that still spins because the previous process was killed.
     fn begin_still(&mut self) {
         let (place, backend) = (self.place(), &self.parts.backend);
         if !backend.observe(place).is_ok_and(|observed| observed == Observed::Turning) {
@@ -657,7 +656,7 @@ impl Loop {
         self.step(Event::Down);
     }
 
-    /// The disk stands still.
+    /// Records that the disk stands still.
     fn stand(&mut self) {
         if self.power() != Power::Standby
             && let Err(error) = self.turn(Power::Standby, None)
@@ -670,7 +669,8 @@ impl Loop {
         }
     }
 
-    /// The disk does not turn again: who waits for the token does not wait for its lease to end.
+    /// Releases the token of a disk that will not spin again, so that no tome waits for the lease
+    /// to expire.
     pub(super) fn give_token_back(&mut self) {
         let message = if self.may_turn { None } else { self.tome.lets_go() };
         if let Some(message) = message {
@@ -705,7 +705,7 @@ impl Loop {
 
 impl Waiter {
     fn refuse(self, error: TomesError) {
-        // Who asked may have gone.
+        // The requester may be gone.
         match self {
             Self::Put { done, .. } => done.tell(Err(error)),
             Self::Delete(done) => done.tell(Err(error)),
@@ -718,16 +718,16 @@ impl Waiter {
     }
 }
 
-/// Whether something may be asked of a tome whose disk is probed: what needs none, and what was
-/// sent before it failed and waits for it. Whoever reads is told to read of its group.
+/// Whether a request may wait while the disk is probed: those that need no disk, and those sent
+/// before the failure. Readers are told to read from the group.
 const fn may_wait(ask: &Ask) -> bool {
     matches!(ask, Ask::Look { .. } | Ask::Seat { .. } | Ask::Put { .. } | Ask::Delete { .. })
 }
 
-/// When its disk was woken in the last day, on the core's axis.
+/// Returns the disk's spin-ups of the last day, on the core's axis.
 pub(super) fn wakes_of(parts: &Parts) -> Vec<Instant> {
     let totals = parts.ledger.ledger().of(PlaceId::new(parts.identity.tome.get()));
-    // Of an hour its end is known: so the day is none too short.
+    // Only the end of each hour is known, so the day is never too short.
     let hours = totals.into_iter().flat_map(Totals::hours);
     let at = |end: UnixTime| Instant::from_nanos(end.as_millis().saturating_mul(1_000_000));
     hours.flat_map(|(end, count)| std::iter::repeat_n(at(end), count as usize)).collect()
@@ -738,7 +738,7 @@ fn open(disk: &mut Option<Disk>, tome: TomeId) -> Result<&mut Disk> {
     disk.as_mut().ok_or(TomesError::GivenUp { tome, why })
 }
 
-/// What is written to a spot, by the commit that follows.
+/// Returns the label of a physical block, from the commit that follows.
 fn label_of(spot: Spot, after: &VecDeque<Command>) -> Label {
     for command in after {
         let Command::Commit(rows) = command else { continue };

@@ -1,18 +1,18 @@
-//! A tome that failed is reopened, as at a start, when its storage may work again.
+//! Recovery of a failed tome: it is reopened, as at a start, when its storage may work again.
 //!
 //! ```text
-//! given up --rest--> store reopened, written, read --> what it keeps awake failed: usable
+//! given up --backoff--> store reopened, written, read --> metadata storage failed: usable
 //!   ^ ^                   | |
-//!   | '-- fails ----------' '--> its disk failed: it turns, a file is written and read --> usable
-//!   '-- fails: the rest doubles -----------------'
+//!   | '-- fails ----------' '--> disk failed: spin up, write and read a file --> usable
+//!   '-- fails: the backoff doubles --------------'
 //! ```
 //!
-//! After a sync that failed nobody knows which writes before it are on stable storage, and a second
-//! sync says nothing. So every file is closed, and nothing that was in memory counts: the tome is
-//! what its store says when that is reopened. Nothing else was acknowledged. Blocks and deltas
-//! that no row names are written over, from descriptors that saw no failure.
+//! After a failed fsync it is unknown which earlier writes are durable, and a second one proves
+//! nothing. So every file is closed and everything in memory is discarded: the tome is what its
+//! store contains when reopened. Nothing else was acknowledged. Blocks and deltas that no row
+//! refers to are overwritten, through descriptors that saw no failure.
 //!
-//! Not here: what a set makes of a tome that is back ([`Rejoin`]).
+//! Not here: how a set takes the tome back ([`Rejoin`]).
 
 use fulgurite_disks::Observed;
 use fulgurite_tome::awake::Awake;
@@ -29,32 +29,32 @@ use crate::limits::{PROBE_REST_MAX, REOPEN_REST, REOPEN_REST_MAX};
 use crate::watch::Happening;
 use crate::{Result, TomesError};
 
-/// What a set does before a tome that was given up is asked for anything again.
+/// What a set does before a failed tome gets requests again.
 pub(crate) trait Rejoin: Send + Sync + std::fmt::Debug {
-    /// Has the tome know what came about meanwhile, and the set what it has.
+    /// Brings the tome up to date, and the set's record of its objects.
     ///
     /// # Errors
-    /// When that cannot be read or kept; then it is tried again later.
+    /// When that cannot be read or persisted; then it is retried later.
     fn rejoin(&self, store: &AwakeStore, awake: Awake) -> Result<Rejoined>;
 }
 
-/// Whether a tome works.
+/// Health of a tome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// It does what it is asked for.
+    /// It serves requests.
     Well,
-    /// What it keeps awake works again, and its disk is to turn.
+    /// Its metadata store works again, and its disk is to be probed.
     Probed,
-    /// It does nothing.
+    /// It serves nothing.
     GivenUp,
 }
 
-/// What becomes of a tome that is reopened.
+/// The outcome of reopening a tome.
 #[derive(Debug)]
 pub(crate) enum Rejoined {
-    /// It has what this says.
+    /// It rejoins with this state.
     Member(Awake),
-    /// It has no seat any more, and is not opened.
+    /// It has no member slot any more, and is not opened.
     Out(String),
 }
 
@@ -69,19 +69,19 @@ pub(super) struct Failure {
 enum Next {
     /// Nothing, until the next start.
     Nothing,
-    /// It is reopened at this time.
+    /// Reopen at this time.
     Reopen(Instant),
-    /// It was opened; its disk is to turn.
+    /// Reopened; its disk is to spin up for a probe.
     Probe,
 }
 
-/// How often it failed, and whether its disk did.
+/// Number of failures, and whether the disk failed.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// Without a time between them in which all was well.
+    /// Failures without a long healthy time in between.
     count: u32,
     is_disk: bool,
-    /// Since when all is well again.
+    /// Since when it is healthy again.
     well: Option<Instant>,
     /// How often it was reopened.
     reopened: u64,
@@ -93,7 +93,7 @@ impl Failure {
         &self.why
     }
 
-    /// The same, with what comes next.
+    /// Returns the reason, with what comes next.
     pub(super) fn told(&self) -> String {
         let Self { why, next } = self;
         match next {
@@ -105,14 +105,14 @@ impl Failure {
 }
 
 impl Failures {
-    /// How long is rested before the next try.
+    /// Returns the backoff before the next try.
     fn rest(&self) -> Duration {
         let max = if self.is_disk { PROBE_REST_MAX } else { REOPEN_REST_MAX };
         let doubled = REOPEN_REST.as_nanos().saturating_mul(1 << self.count.min(16));
         Duration::from_nanos(doubled).min(max)
     }
 
-    /// One more.
+    /// Records a failure.
     fn note(&mut self, now: Instant, is_disk: bool) {
         let is_long = |well: Instant| now.since(well) >= PROBE_REST_MAX;
         if self.well.take().is_some_and(is_long) {
@@ -122,7 +122,7 @@ impl Failures {
     }
 }
 
-/// The core with what a tome keeps awake.
+/// Returns a core with this state.
 pub(super) fn core(parts: &Parts, now: Instant, awake: Awake, seed: Seed) -> Result<Tome> {
     let tome = Tome::new(now, awake, seed)?.idle_for(parts.idle);
     let mut tome = match parts.tokens {
@@ -135,7 +135,7 @@ pub(super) fn core(parts: &Parts, now: Instant, awake: Awake, seed: Seed) -> Res
     Ok(tome)
 }
 
-/// Whether an error is that of a disk, and not of what is kept awake.
+/// Whether an error comes from the disk, not from the metadata store.
 const fn is_of_disk(error: &TomesError) -> bool {
     !matches!(
         error,
@@ -147,12 +147,12 @@ const fn is_of_disk(error: &TomesError) -> bool {
 }
 
 impl Loop {
-    /// Whether the core goes on.
+    /// Whether the core is running.
     pub(super) fn is_live(&self) -> bool {
         self.failure.as_ref().is_none_or(|failure| matches!(failure.next, Next::Probe))
     }
 
-    /// Whether its disk turns only to see whether it works.
+    /// Whether its disk spins only for a probe.
     pub(super) fn is_probing(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| matches!(failure.next, Next::Probe))
     }
@@ -169,7 +169,7 @@ impl Loop {
         self.give_up_for(error_chain(error), is_of_disk(error));
     }
 
-    /// Nothing is done any more until it is reopened. Of what failed at once the first is reported.
+    /// Gives the tome up until it is reopened. Of simultaneous failures the first is reported.
     pub(super) fn give_up_for(&mut self, why: String, is_disk: bool) {
         let why = match &self.failure {
             Some(Failure { next: Next::Nothing, .. }) => return self.refuse(),
@@ -183,7 +183,7 @@ impl Loop {
         self.fail(Failure { why, next });
     }
 
-    /// It is taken out for good.
+    /// Retires it for good.
     pub(super) fn retire(&mut self) {
         self.fail(Failure { why: RETIRED.to_owned(), next: Next::Nothing });
     }
@@ -200,7 +200,7 @@ impl Loop {
         self.refuse();
     }
 
-    /// Nobody waits for it, and its disk is put down.
+    /// Fails all waiting requests and spins the disk down.
     fn refuse(&mut self) {
         self.held = Held::default();
         let (tome, why) = (self.id(), self.failure.as_ref().map_or("", Failure::why).to_owned());
@@ -212,7 +212,7 @@ impl Loop {
         }
     }
 
-    /// Reopens it, if it can be.
+    /// Reopens it, if possible.
     pub(super) fn reopen(&mut self) {
         match self.reopened() {
             Ok(Some(why)) => return self.fail(Failure { why, next: Next::Nothing }),
@@ -234,10 +234,10 @@ impl Loop {
         self.settle();
     }
 
-    /// Has the core start over with what the store says; tells why not, if it never will.
+    /// Restarts the core with the state in the store; returns the reason if it never will.
     ///
     /// # Errors
-    /// When that cannot be opened, written or read yet.
+    /// When the store cannot be opened, written or read yet.
     fn reopened(&mut self) -> Result<Option<String>> {
         let (tome, place) = (self.id(), self.place());
         if self.parts.backend.observe(place).is_ok_and(|seen| seen == Observed::Turning) {
@@ -246,7 +246,7 @@ impl Loop {
         self.parts.injected.pass(tome, Failing::Commit)?;
         self.parts.store.reopen(&self.parts.identity)?;
         let layout = self.parts.identity.layout;
-        // The core of before goes first: two of them take twice the memory.
+        // The previous core is dropped first: two of them take twice the memory.
         self.tome = core(&self.parts, self.now(), Awake::new(tome, layout), self.parts.seed)?;
         let awake = self.parts.store.load(&self.parts.identity)?;
         let awake = match self.parts.rejoin.rejoin(&self.parts.store, awake)? {
@@ -261,10 +261,10 @@ impl Loop {
         Ok(None)
     }
 
-    /// Its disk turns: it is well if that can be written.
+    /// Tests the spinning disk with a write; then the tome is healthy.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When that fails.
     pub(super) fn probe(&mut self, disk: &Disk) -> Result<()> {
         if !self.is_probing() {
             return Ok(());
@@ -277,7 +277,7 @@ impl Loop {
         Ok(())
     }
 
-    /// It does again what it is asked for.
+    /// Resumes service.
     fn is_well(&mut self) {
         let tome = self.id();
         self.failure = None;

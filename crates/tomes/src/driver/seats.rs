@@ -1,6 +1,6 @@
-//! What a set asks of a tome while seats of its groups move.
+//! Requests of a set to a tome while member slots of its groups move.
 //!
-//! Not here: what the core does about it, and which seats move (`crate::set::moving`).
+//! Not here: how the core handles them, and which member slots move (`crate::set::moving`).
 
 use fulgurite_tome::awake::{Awake, Object, Region};
 use fulgurite_tome::consistency::Finding;
@@ -13,30 +13,30 @@ use super::looping::Loop;
 use crate::piece_store::Placed;
 use crate::{Result, TomesError};
 
-/// How a region stands in a group.
+/// Membership of a region in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Seated {
-    /// It is in none, or in another one.
+    /// It is in no group, or in another one.
     Not,
-    /// It is being made anew, and so much of it is done.
+    /// It is being rebuilt, with this progress.
     Building(Ratio),
     /// It is a member.
     Member,
-    /// It was one.
+    /// It was a member.
     Left,
 }
 
-/// What came of a comparison of a group.
+/// Result of a group check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
-    /// Blocks that are not as its code word says.
+    /// Blocks that are no codeword.
     pub findings: Vec<Finding>,
-    /// Signatures that members told for it.
+    /// Signatures exchanged for it.
     pub exchanged: u64,
 }
 
-/// Data blocks of a tome that objects have or can have: of regions that are members, and of which
-/// it is known what they have.
+/// Returns the data blocks of a tome that objects can use: in regions that are members and whose
+/// objects are known.
 pub(crate) fn data_blocks(awake: &Awake) -> u64 {
     let is_open = |region: &Region| match region.standing() {
         Standing::Member | Standing::Frozen(_) => !region.is_rebuilt(),
@@ -52,7 +52,7 @@ impl Loop {
         awake.object(name).map(|object| Placed::of(awake, object))
     }
 
-    /// Whether it went on, and was not given up.
+    /// Returns an error if the tome is given up.
     pub(super) fn answerable(&self) -> Result<()> {
         match &self.failure {
             Some(failure) => {
@@ -73,7 +73,7 @@ impl Loop {
         }
     }
 
-    /// Those of some objects that are whole in this tome, and the names of all.
+    /// Returns those objects that are intact in this tome, and the names of all.
     pub(super) fn whole(
         &self,
         objects: Vec<(String, Placed)>,

@@ -1,4 +1,4 @@
-//! What a tome says of itself.
+//! Status of a tome.
 
 use fulgurite_disks::{CauseKind, Power};
 use fulgurite_tome::awake::Scrubbed;
@@ -8,49 +8,49 @@ use fulgurite_units::{ByteCount, Duration, UnixTime};
 
 use crate::piece_store::Placed;
 
-/// What one tome does, and what is wrong with it.
+/// State of one tome, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TomeStatus {
-    /// Which.
+    /// The tome.
     pub tome: TomeId,
-    /// What its disk does.
+    /// Power state of its disk.
     pub power: Power,
-    /// The token under which it does, if it turns.
+    /// The token under which it spins, if it does.
     pub token: Option<TokenId>,
-    /// Objects that it has.
+    /// Number of its objects.
     pub objects: u64,
-    /// What of them its groups do not protect yet.
+    /// Data that its groups do not protect yet.
     pub unprotected: Unprotected,
-    /// How far its disk was read to see whether it can be.
+    /// Progress of the full scrub.
     pub scrubbed: Scrubbed,
-    /// When the present pass of the full scrub began; none where nobody says.
+    /// When the present pass of the full scrub began; `None` if unknown.
     pub scrub_began: Option<UnixTime>,
-    /// Places that are left of what somebody wants read now.
+    /// Places left of a requested scrub.
     pub to_scrub: u64,
-    /// Places of its disk; none when it is not here.
+    /// Places of its disk; zero when it is not here.
     pub blocks: u64,
-    /// Times that its disk was woken.
+    /// Spin-ups of its disk.
     pub wakes: u64,
-    /// Those of each cause, in the order of [`CauseKind::ALL`].
+    /// Spin-ups by cause, in the order of [`CauseKind::ALL`].
     pub wakes_by: [u64; CauseKind::ALL.len()],
-    /// Those of the last day, as budgets count: by hours, so it looks back an hour more.
+    /// Spin-ups of the last day as budgets count them: by hours, so it covers up to an hour more.
     pub wakes_of_a_day: u64,
-    /// How its budget of spin-ups stands, if it has one.
+    /// State of its spin-up budget, if it has one.
     pub spending: Option<Spending>,
-    /// Blocks that were bad and were made anew, since it was opened.
+    /// Bad blocks rebuilt since it was opened.
     pub healed: u64,
-    /// Blocks that are bad and were not made anew yet.
+    /// Bad blocks not rebuilt yet.
     pub bad: u64,
     /// Why it is given up, until it works again.
     pub trouble: Option<String>,
-    /// Why nothing is known of it, until it answers again by itself.
+    /// Why its state is unknown, until it answers again by itself.
     pub away: Option<String>,
-    /// What somebody should look at, the latest last.
+    /// Alarms for the operator, the latest last.
     pub alarms: Vec<String>,
 }
 
 impl TomeStatus {
-    /// Of a tome that could not be opened.
+    /// Returns the status of a tome that could not be opened.
     pub(crate) fn lost(tome: TomeId, why: String) -> Self {
         let unprotected = Unprotected { bytes: ByteCount::ZERO, age: Duration::ZERO };
         Self {
@@ -75,12 +75,12 @@ impl TomeStatus {
         }
     }
 
-    /// Of a tome in another process that does not answer.
+    /// Returns the status of a tome in another process that does not answer.
     pub(crate) fn away(tome: TomeId, why: String) -> Self {
         Self { trouble: None, away: Some(why), ..Self::lost(tome, String::new()) }
     }
 
-    /// Why it is not well; nothing when it is.
+    /// Returns why it is not healthy; empty when it is.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
         let given_up = self.trouble.iter().map(|why| format!("given up: {why}"));
@@ -89,14 +89,14 @@ impl TomeStatus {
     }
 }
 
-/// What a tome has, as far as one answer goes.
+/// A page of a tome's objects, with its capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Data blocks of its regions, those of objects and others.
+    /// Data blocks of its regions, used and free.
     pub data_blocks: u64,
-    /// Regions that it has or had a seat of a group with.
+    /// Regions that are or were members of a group.
     pub regions: usize,
-    /// Objects by name; fewer than were asked for are the last.
+    /// Objects by name; fewer than requested means the end.
     pub objects: Vec<Listed>,
 }
 
@@ -107,6 +107,6 @@ pub struct Listed {
     pub name: String,
     /// Data blocks that it takes.
     pub blocks: u64,
-    /// Where they lie, and what they are known by.
+    /// Where its blocks are, and their signatures.
     pub placed: Option<Placed>,
 }

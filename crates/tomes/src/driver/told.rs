@@ -1,6 +1,6 @@
-//! What a tome tells whoever asks how it is, and whoever watches its set.
+//! Reports of a tome: its status, and events for subscribers.
 //!
-//! Not here: who watches ([`crate::watch`]).
+//! Not here: the subscribers ([`crate::watch`]).
 
 use fulgurite_disks::{Cause, CauseKind, Power, Totals};
 use fulgurite_tome::awake::{Row, Scrubbed};
@@ -12,7 +12,7 @@ use super::status::TomeStatus;
 use crate::Result;
 use crate::watch::Happening;
 
-/// What was told last, so that nothing is told twice.
+/// Last reported values, so that none is reported twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
     unprotected: u64,
@@ -21,7 +21,7 @@ pub(super) struct Told {
 }
 
 impl Loop {
-    /// The disk does something else.
+    /// Records and reports a new power state of the disk.
     pub(super) fn turn(&self, power: Power, cause: Option<Cause>) -> Result<()> {
         self.parts.guard.turn(self.place(), power)?;
         let tome = self.id();
@@ -29,7 +29,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Rows are kept.
+    /// Reports committed rows.
     pub(super) fn tell_kept(&mut self, rows: &[Row]) {
         if !self.parts.watched.is_watched() {
             return;
@@ -54,7 +54,7 @@ impl Loop {
         }
     }
 
-    /// What it does, and what is wrong with it.
+    /// Returns the status.
     pub(super) fn status(&self) -> TomeStatus {
         let (awake, at) = (self.tome.awake(), self.parts.clock.now());
         let woken = self.parts.ledger.ledger().of(self.place());

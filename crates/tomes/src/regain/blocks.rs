@@ -1,6 +1,6 @@
-//! Blocks of a disk by their places, and objects that have them.
+//! Blocks found on a disk by their offsets, and the objects that claim them.
 //!
-//! Not here: which of them are to be.
+//! Not here: which of them are valid.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::survey::Found;
 /// A block of a region.
 type At = (RegionIndex, Offset);
 
-/// What the disk has, what objects are to have, and what was chosen.
+/// What the disk has, what objects claim, and what was chosen.
 pub(super) struct Blocks {
     /// By version, the latest last.
     found: BTreeMap<At, Vec<(Version, Signature, Spot)>>,
-    /// Signatures that objects were noted with.
+    /// Signatures with which objects were recorded.
     claims: BTreeMap<At, Vec<Signature>>,
     chosen: BTreeMap<At, Signature>,
 }
@@ -40,13 +40,13 @@ impl Blocks {
         Self { found, claims, chosen: BTreeMap::new() }
     }
 
-    /// The blocks of a place, the latest first.
+    /// Returns the blocks found for an offset, the latest first.
     pub(super) fn of(&self, at: At) -> impl Iterator<Item = (Version, Signature)> {
         let all = self.found.get(&at).into_iter().flatten().rev();
         all.map(|(version, signature, _)| (*version, *signature))
     }
 
-    /// The last version that the disk has of a region.
+    /// Returns the last version of a region that the disk has.
     pub(super) fn latest(&self, region: RegionIndex) -> Version {
         let from = (region, Offset::new(0));
         let until = (region, Offset::new(u32::MAX));
@@ -54,14 +54,14 @@ impl Blocks {
         all.map(|(version, ..)| *version).max().unwrap_or(Version::NONE)
     }
 
-    /// The block of a place that has a signature, with its version.
+    /// Returns the version and physical block with this signature.
     pub(super) fn with(&self, at: At, signature: Signature) -> Option<(Version, Spot)> {
         let mut all = self.found.get(&at).into_iter().flatten().rev();
         let found = all.find(|(_, of, _)| *of == signature);
         found.map(|(version, _, spot)| (*version, *spot))
     }
 
-    /// The same as it is wanted.
+    /// Returns the block with this signature, wherever it is.
     pub(super) fn wanted(&self, at: At, signature: Signature) -> Wanted {
         let place = match self.with(at, signature) {
             Some((_, spot)) => Place::Spot(spot),
@@ -71,8 +71,8 @@ impl Blocks {
         Wanted { signature, place }
     }
 
-    /// What an object has at a place: of those of several, of which all but one were removed, the
-    /// one that was written last.
+    /// Returns the signature that an object claims at an offset: of several objects, of which all
+    /// but one were removed, that of the last one written.
     pub(super) fn claim(&self, at: At) -> Option<Signature> {
         let claims = self.claims.get(&at)?;
         let version = |signature: &&Signature| self.with(at, **signature).map(|(v, _)| v);

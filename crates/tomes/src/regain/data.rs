@@ -1,12 +1,12 @@
-//! A data region: what parities say that it has, and what its disk has beyond that.
+//! Rebuilds a data region from what parities know, and from what its disk has beyond that.
 //!
 //! ```text
-//! parity j     its block, with what others have of it, is the block that it has folded of this one
-//!              + changes of this one that other parities know  =  the block that all know of
-//! object       noted with another signature: put, and no parity has heard of it yet
+//! parity j     its block, less what other members contribute, is this one's block as it applied it
+//!              + changes of this member that other parities know  =  the block that all know of
+//! object       recorded with another signature: put, and not known to any parity yet
 //! ```
 //!
-//! Not here: spots.
+//! Not here: physical blocks.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ use crate::Result;
 
 /// What parities know of a data member.
 struct Known {
-    /// By parity: what is folded of each data member.
+    /// By parity: changes applied of each data member.
     folded: Vec<Vec<Folded>>,
-    /// Changes of this one of which any parity knows.
+    /// Changes of this member that any parity knows.
     changes: BTreeMap<Offset, BTreeMap<Version, Change>>,
     /// Changes of other data members that parities may lack.
     others: BTreeMap<Offset, Vec<(usize, Version, Signature)>>,
-    /// By parity: what a block of this one is divided by.
+    /// By parity: the inverse of this member's coefficient.
     inverse: Vec<u8>,
 }
 
-/// The region as it is to be.
+/// Returns the region as it must be.
 ///
 /// # Errors
 /// When versions are used up.
@@ -69,7 +69,7 @@ pub(super) fn draft(
             blocks.choose(at, signature);
             let mut wanted = blocks.wanted(at, signature);
             if blocks.claim(at).is_some() {
-                // Those of an object were written, be they zeros.
+                // Blocks of an object were written, even if they are zeros.
                 wanted = written(wanted);
             }
             if wanted.place == Place::Zeros {
@@ -82,8 +82,8 @@ pub(super) fn draft(
     Ok(draft)
 }
 
-/// Signatures of the data blocks of a segment: those of objects that no parity has heard of where
-/// the disk has them, or their segment brings them back; else those that parities know.
+/// Returns the signatures of the data blocks of a segment: those of objects that no parity knows,
+/// where the disk has the blocks or their segment can rebuild them; else those that parities know.
 fn tops(
     layout: &Layout,
     (region, segment): (RegionIndex, u32),
@@ -110,7 +110,7 @@ fn tops(
     tops
 }
 
-/// Signatures of a segment's parity.
+/// Returns the signatures of a segment's parity.
 pub(super) fn parity_of(split: Split, data: &[Signature]) -> Vec<Signature> {
     let sum = |parity: u32| {
         let terms = data.iter().enumerate();
@@ -120,7 +120,7 @@ pub(super) fn parity_of(split: Split, data: &[Signature]) -> Vec<Signature> {
     (0..split.parity()).map(sum).collect()
 }
 
-/// Notes the changes of a block that parities lack.
+/// Adds the changes of a block that parities lack.
 fn waiting(
     seat: &Seat<'_>,
     known: &Known,
@@ -163,7 +163,7 @@ fn waiting(
     Ok(())
 }
 
-/// What a change led to was written, be it zeros.
+/// Marks the result of a change as written, even if it is zeros.
 fn written(wanted: Wanted) -> Wanted {
     let is_zeros = wanted.place == Place::Zeros;
     Wanted { place: if is_zeros { Place::Missing } else { wanted.place }, ..wanted }
@@ -201,7 +201,7 @@ fn known(seat: &Seat<'_>) -> Known {
 }
 
 impl Known {
-    /// The last version of which parities know.
+    /// Returns the last version that parities know.
     fn latest(&self, own: usize) -> Version {
         let below = |folded: &Vec<Folded>| {
             let floor = folded.get(own).map_or(0, |folded| folded.floor.get());
@@ -212,8 +212,8 @@ impl Known {
         floors.chain(changes).max().unwrap_or(Version::NONE)
     }
 
-    /// The block that parities know of, with all changes that any of them has. Where they do not
-    /// agree, what most of them say.
+    /// Returns the signature of a block with all changes that any parity knows; where they
+    /// disagree, by majority vote.
     fn block(&self, seat: &Seat<'_>, offset: Offset) -> Signature {
         let mut votes: BTreeMap<Signature, usize> = BTreeMap::new();
         for parity in 0..self.folded.len() {
@@ -223,7 +223,7 @@ impl Known {
         most.map_or(Signature::ZERO, |(signature, _)| signature)
     }
 
-    /// The same by one parity.
+    /// Returns the same according to one parity.
     fn seen(&self, seat: &Seat<'_>, offset: Offset, parity: usize) -> Signature {
         let (split, own) = (seat.group.split(), seat.member.as_usize());
         let block = |member: usize| {
@@ -245,7 +245,7 @@ impl Known {
     }
 }
 
-/// What undoes a multiplication.
+/// Returns the multiplicative inverse.
 fn inverse(factor: u8) -> u8 {
     let one = Signature([1, 2, 3, 4, 5, 6, 7, 8]);
     let product = one.scale8(factor);

@@ -1,7 +1,7 @@
-//! A parity region: the sum of all data, less changes that it had not folded.
+//! Rebuilds a parity region: the sum of all data, less changes that it had not applied.
 //!
-//! A data member lists what a parity has not confirmed, which that may have folded all the same:
-//! which of those it had, the block on its disk says. Not here: spots.
+//! A data member lists changes that a parity has not confirmed, but it may have applied them all
+//! the same: the block on its disk shows which. Not here: physical blocks.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use super::{Draft, Place, Seat};
 use crate::Result;
 use crate::limits::UNSURE_MAX;
 
-/// A change of a data member that this parity has not confirmed, and what it changes here.
+/// A change of a data member that this parity has not confirmed, and its effect here.
 struct Unsure {
     member: Member,
     change: Change,
     scaled: Signature,
 }
 
-/// The region as it is to be.
+/// Returns the region as it must be.
 ///
 /// # Errors
 /// None yet.
@@ -86,13 +86,13 @@ pub(super) fn draft(
     Ok(draft)
 }
 
-/// Signatures that the disk has of a place, the latest first, and that of zeros.
+/// Returns the signatures that the disk has for an offset, the latest first, and that of zeros.
 fn blocks_of(seat: &Seat<'_>, blocks: &Blocks, offset: Offset) -> Vec<Signature> {
     let found = blocks.of((seat.index, offset)).map(|(_, signature): (Version, _)| signature);
     found.chain([Signature::ZERO]).collect()
 }
 
-/// The sum of all data, with every change that data members have.
+/// Returns the sum of all data, with every change of the data members.
 fn sum_of(seat: &Seat<'_>, parity: usize, offset: Offset) -> Signature {
     let split = seat.group.split();
     let data = seat.others.iter().take(split.data() as usize).enumerate();
@@ -102,8 +102,8 @@ fn sum_of(seat: &Seat<'_>, parity: usize, offset: Offset) -> Signature {
     terms.fold(Signature::ZERO, |sum, term| sum ^ term)
 }
 
-/// Which block of the disk is the one, and what it has of changes that are not sure. If there is
-/// none, it is to be the one without any: each is sent and folded then.
+/// Finds the block on the disk that matches, and which unconfirmed changes it includes. If none
+/// matches, the block must be rebuilt without any of them: each is then sent and applied.
 fn judge(
     whole: Signature,
     unsure: Vec<Unsure>,

@@ -1,6 +1,7 @@
-//! Spots for blocks that a disk does not have: those in which nothing lies that is needed.
+//! Assigns free physical blocks to blocks that a disk lacks.
 //!
-//! What lies there has not their signatures, and so is found bad. Not here: what is needed.
+//! Their content does not match the signatures, and so is detected as bad. Not here: which ones are
+//! needed.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +14,12 @@ use super::{Draft, Place, RegainedRegion, Waiting, Wanted};
 use crate::Result;
 use crate::rows::BlockRow;
 
-/// The spots of a disk.
+/// The physical blocks of a disk.
 pub(super) struct Spots {
     taken: Vec<bool>,
-    /// The first that may be free.
+    /// The first one that may be free.
     next: usize,
-    /// Those that were given to missing blocks.
+    /// Those assigned to missing blocks.
     given: BTreeMap<(RegionIndex, Offset, Signature), Spot>,
 }
 
@@ -28,7 +29,7 @@ impl Spots {
         Self { taken, next: 0, given: BTreeMap::new() }
     }
 
-    /// What a region needs is not given to anybody.
+    /// Reserves the physical blocks that a region needs.
     pub(super) fn take(&mut self, draft: &Draft) {
         let blocks = draft.blocks.values().map(|(_, wanted)| wanted);
         let changes = draft.changes.iter().flat_map(|change| [&change.old, &change.new]);
@@ -39,15 +40,15 @@ impl Spots {
         }
     }
 
-    /// How many blocks are missing.
+    /// Number of missing blocks.
     pub(super) fn bad(&self) -> u64 {
         self.given.len() as u64
     }
 
-    /// The region with a spot for each block; all of the disk is to be taken before.
+    /// Returns the region with a physical block for each block; all regions must be reserved first.
     ///
     /// # Errors
-    /// When there are not as many.
+    /// When there are not enough.
     pub(super) fn finish(&mut self, draft: Draft, now: Instant) -> Result<RegainedRegion> {
         let Draft { index, stood, blocks, changes, folded, floors } = draft;
         let mut rows = Vec::new();

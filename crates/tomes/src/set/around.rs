@@ -1,16 +1,16 @@
-//! An object that is read without its own tome, of the others of its group.
+//! Degraded reads: an object is read without its own tome, from the others of its group.
 //!
 //! ```text
-//! its tome is lost         as many members as the group has data are asked; those that turn first
-//!                          what comes out has not the noted signatures --> all are asked
-//! its tome sleeps, and     those are asked, and no disk is woken; if it does not come out,
-//! so many others turn      its own tome is woken
+//! its tome is lost         as many members as the group has data are asked, spinning ones first
+//!                          the result does not match the recorded signatures --> all are asked
+//! its tome sleeps, and     those are asked, without a spin-up; if the result does not match,
+//! that many others spin    its own tome is spun up
 //! ```
 //!
-//! Members answer at different times and may be written between: what they know to be on its way is
-//! added to those that lack it ([`fulgurite_tome::alone`]), and nothing is given to anybody that
-//! has not the signatures and the digest that were noted when it was put. Not here: regions that
-//! are made anew ([`super::moving`]).
+//! Members answer at different times and may be written between: their in-flight deltas are applied
+//! where they are missing ([`fulgurite_tome::alone`]), and nothing is returned that does not match
+//! the signatures and the digest recorded when it was put. Not here: rebuilt regions
+//! ([`super::moving`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,40 +30,40 @@ use crate::limits::{AROUND_BYTES_MAX, PUT_GRAIN_BYTES};
 use crate::piece_store::Placed;
 use crate::{Result, TomesError};
 
-/// What is read without its tome, and how often it was.
+/// Memory limit and counters of degraded reads.
 #[derive(Debug)]
 pub(super) struct Around {
-    /// Bytes of blocks that members told, in grains.
+    /// Memory for members' holdings, in grains.
     room: Arc<Semaphore>,
     lost: AtomicU64,
     awake: AtomicU64,
 }
 
-/// Objects that were read of the others of their groups since the start.
+/// Degraded reads of objects since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadAround {
     /// Their tomes were lost.
     pub lost: u64,
-    /// Their tomes slept, and enough others turned.
+    /// Their tomes slept, and enough others were spinning.
     pub awake: u64,
 }
 
-/// Blocks of an object that lie in one region.
+/// Blocks of an object in one region.
 struct Part {
     group: Group,
     member: Member,
-    /// Which blocks of the object they are, and where.
+    /// Positions of the blocks in the object, and their offsets.
     blocks: Vec<(usize, Offset)>,
 }
 
-/// What members may be asked for it.
+/// Which members to ask.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whom {
-    /// Those whose disks turn.
+    /// Those whose disks spin.
     Turning,
-    /// As many as are needed, those that turn first.
+    /// As many as needed, spinning ones first.
     Enough,
-    /// Everybody.
+    /// All of them.
     All,
 }
 
@@ -80,14 +80,14 @@ impl Around {
         ReadAround { lost: of(&self.lost), awake: of(&self.awake) }
     }
 
-    /// Who waits for room is told that the set stops.
+    /// Fails reads that wait for memory when the set stops.
     pub(super) fn stop(&self) {
         self.room.close();
     }
 }
 
 impl TomeSet {
-    /// An object of a tome that is lost or away, of which `given_up` makes an error.
+    /// Reads an object of a tome that is lost or away; `given_up` makes the error.
     pub(super) async fn get_of_lost(
         &self,
         tome: TomeId,
@@ -105,7 +105,7 @@ impl TomeSet {
                     return Ok(bytes);
                 }
                 Ok(None) => {}
-                // There is such an object, also when its region has no seat any more.
+                // The object exists, even if its region has no member slot any more.
                 Err(TomesError::Tome(
                     error @ (TomeError::GroupLost { .. } | TomeError::NoRegion { .. }),
                 )) => return Err(given_up(format!("{why}; {error}"))),
@@ -118,8 +118,8 @@ impl TomeSet {
         )))
     }
 
-    /// An object of a tome that sleeps, if enough others of its group turn. Nothing when its tome
-    /// is to be asked.
+    /// Reads an object of a sleeping tome, if enough others of its group spin; `None` if its own
+    /// tome must be asked.
     pub(super) async fn get_of_awake(&self, tome: TomeId, name: &str) -> Option<Vec<u8>> {
         if self.turns(tome) {
             return None;
@@ -128,7 +128,7 @@ impl TomeSet {
         if turning < self.split.data() as usize {
             return None;
         }
-        // Whatever goes wrong here, its own tome is asked next, and says.
+        // On any failure its own tome is asked next, and reports it.
         let placed = self.pieces.get(tome, name).ok()??;
         let bytes = self.read_around(tome, &placed, Whom::Turning).await.ok()??;
         self.around.awake.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl TomeSet {
             || self.remotes.holds(tome)
     }
 
-    /// Nothing when what comes out is not what was put.
+    /// Returns `None` when the result does not match what was put.
     async fn read_around(
         &self,
         tome: TomeId,
@@ -167,7 +167,7 @@ impl TomeSet {
         Ok((sector_checksum(&bytes) == object.digest).then_some(bytes))
     }
 
-    /// The blocks of an object, by the groups that they are in.
+    /// Returns the blocks of an object by group.
     fn parts(&self, tome: TomeId, placed: &Placed) -> Result<Vec<Part>> {
         let mut by_region: BTreeMap<RegionIndex, Vec<(usize, Offset)>> = BTreeMap::new();
         for (at, (index, offset)) in placed.object.blocks.iter().enumerate() {
@@ -184,7 +184,7 @@ impl TomeSet {
         by_region.into_iter().map(part).collect()
     }
 
-    /// Room in memory for what all members tell of some blocks.
+    /// Reserves memory for the holdings of all members.
     async fn hold_room(&self, part: &Part) -> Result<OwnedSemaphorePermit> {
         let members = u64::from(part.group.split().total());
         let bytes = members * part.blocks.len() as u64 * self.layout.block_bytes();
@@ -193,7 +193,7 @@ impl TomeSet {
         held.map_err(|_| TomesError::Stopped)
     }
 
-    /// What other members of a group have, as many as are needed at least.
+    /// Returns the holdings of other members of a group, at least as many as needed.
     async fn holdings(&self, lost: TomeId, part: &Part, whom: Whom) -> Result<Vec<Vec<Holding>>> {
         let (group, need) = (part.group.id(), part.group.split().data() as usize);
         let offsets: Vec<Offset> = part.blocks.iter().map(|(_, offset)| *offset).collect();
@@ -225,7 +225,7 @@ impl TomeSet {
             }
         }
         match refused {
-            // Too much waits there, which passes.
+            // It is only busy: a retry will succeed.
             Some(error) if all.len() < need && error.is_backlog() => Err(error),
             _ if all.len() < need => {
                 Err(TomeError::GroupLost { group, have: all.len(), need }.into())
@@ -234,7 +234,7 @@ impl TomeSet {
         }
     }
 
-    /// Whether a tome does what it is asked for.
+    /// Whether a tome serves requests.
     fn is_usable(&self, tome: TomeId) -> bool {
         self.tomes.get(&tome).is_some_and(|seat| !is_lost(seat))
     }

@@ -1,16 +1,17 @@
-//! Which tome takes what is put: one whose groups are whole, while any of those has room.
+//! Choice of the tome for a put: one in groups without a lost tome, while any of those has room.
 //!
 //! ```text
-//! no tome is lost      the one with the most room of those that turn, or of all
-//! some are             the same of those with a region whose group has none of the lost; which
-//!                      regions those are its tome sees to, for it is told which are lost
+//! no tome is lost      the one with the most room among spinning ones, or among all
+//! some are             the same among those with a region whose group has none of the lost; the
+//!                      tome selects such a region, since it is told which are lost
 //! none such has room   any, and the status of the set says so: what is put there is protected
-//!                      when the seats of the lost tomes have moved
+//!                      when the member slots of the lost tomes have moved
 //! ```
 //!
-//! A tome that is to take an object may refuse it, since no region has room by itself; then the
-//! next one is asked. Of those that may, what lately took an object of the same kin comes first, so
-//! that what is read together wakes few disks (`fulgurite_tome::placement`). Not here: who is kin.
+//! The chosen tome may refuse an object because no single region has room; then the next one is
+//! asked. Among the candidates, the one that lately took an object of the same affinity group comes
+//! first, so that what is read together needs few spin-ups (`fulgurite_tome::placement`). Not here:
+//! affinity groups themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,13 +25,13 @@ use super::operated::is_lost;
 use super::{TomeSet, lock};
 use crate::{Result, TomesError};
 
-/// What is known of groups, to choose a tome by.
+/// State of groups for the choice of a tome.
 #[derive(Debug)]
 pub(super) struct Choice {
     groups: Mutex<Known>,
-    /// The latest object found no room in groups that are whole.
+    /// The latest object found no room in groups without a lost tome.
     is_crowded: AtomicBool,
-    /// Held while an object's seat moves, or its removal is put off.
+    /// Held while an object's member slot moves, or its removal is deferred.
     pub(super) still: tokio::sync::Mutex<()>,
     pub(super) clock: Clock,
 }
@@ -39,11 +40,11 @@ pub(super) struct Choice {
 struct Known {
     groups: Vec<Group>,
     seated: BTreeSet<TomeId>,
-    /// Tomes with data in groups that have none of some lost ones, since they were asked for last.
+    /// Cached: tomes with data in groups without any of these lost tomes.
     able: Option<(BTreeSet<TomeId>, Arc<BTreeSet<TomeId>>)>,
 }
 
-/// Who was asked to take an object, and why it did not.
+/// Tomes that were asked to take an object, and why they refused.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
     whole: BTreeMap<TomeId, TomesError>,
@@ -54,21 +55,20 @@ pub(super) struct Passed {
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) tome: TomeId,
-    /// Lost tomes, whose groups it is not put to; none when any may take it.
+    /// Lost tomes, whose groups are avoided; empty when any group will do.
     pub(super) avoided: BTreeSet<TomeId>,
     /// Whether a tome is lost, so that the one that is asked may refuse.
     pub(super) is_careful: bool,
 }
 
 impl Passed {
-    /// A tome has no room for it where it was asked to put it.
+    /// Records that a tome has no room for the object under these conditions.
     pub(super) fn note(&mut self, chosen: &Chosen, error: TomesError) {
         let of = if chosen.avoided.is_empty() { &mut self.any } else { &mut self.whole };
         of.insert(chosen.tome, error);
     }
 
-    /// What is said in the end: what those say that were asked is worth more than that there is no
-    /// other.
+    /// Returns the final error: a refusal says more than that there is no other tome.
     fn told(self, none: TomesError) -> TomesError {
         self.any.into_values().next_back().unwrap_or(none)
     }
@@ -81,23 +81,23 @@ impl Choice {
         Self { groups, is_crowded, still, clock }
     }
 
-    /// A seat has moved.
+    /// Updates a group after a member slot moved.
     pub(super) fn seat_moved(&self, planned: &Move) {
         let mut known = self.known();
         let mut groups = std::mem::take(&mut known.groups);
         for group in groups.iter_mut().filter(|group| group.id() == planned.group) {
-            // Done already where it is the same.
+            // Idempotent: a repeated move changes nothing.
             *group = group.after(planned).unwrap_or_else(|_| group.clone());
         }
         *known = Known::new(groups);
     }
 
-    /// Tomes with seats of groups that are lost.
+    /// Returns the lost tomes that have member slots.
     fn lost(&self, is_lost: impl Fn(TomeId) -> bool) -> BTreeSet<TomeId> {
         self.known().seated.iter().copied().filter(|tome| is_lost(*tome)).collect()
     }
 
-    /// Tomes that have data in a group without any of these.
+    /// Returns the tomes with data in a group without any of these.
     fn able(&self, lost: &BTreeSet<TomeId>) -> Arc<BTreeSet<TomeId>> {
         let mut known = self.known();
         if let Some((of, able)) = &known.able
@@ -113,7 +113,7 @@ impl Choice {
         able
     }
 
-    /// The groups of some regions.
+    /// Returns the groups of some regions.
     fn groups_of(&self, regions: &BTreeSet<RegionId>) -> Vec<Group> {
         let known = self.known();
         let has = |group: &&Group| group.seats().iter().any(|seat| regions.contains(seat));
@@ -134,7 +134,7 @@ impl Known {
 }
 
 impl TomeSet {
-    /// Takes a name for a tome that may have room.
+    /// Chooses a tome that may have room, and reserves the name for it.
     pub(super) fn choose(
         &self,
         object: (&str, u64),
@@ -150,7 +150,8 @@ impl TomeSet {
                 Err(TomesError::Tome(TomeError::Full { .. })) => {}
                 tome => return Ok(Chosen { tome: tome?, avoided: lost, is_careful }),
             }
-            // One that has too much on its way has room when its parities have more of it.
+            // A tome with too many deltas in flight has room once its parities have applied more of
+            // them.
             let backlog = passed.whole.extract_if(.., |_, why| why.is_backlog()).next();
             if let Some((_, backlog)) = backlog {
                 return Err(backlog);
@@ -162,14 +163,14 @@ impl TomeSet {
         }
     }
 
-    /// An object was put: whether groups that are whole had room for it.
+    /// Records whether groups without a lost tome had room for an object.
     pub(super) fn chosen(&self, chosen: &Chosen) {
         let is_crowded = chosen.is_careful && chosen.avoided.is_empty();
         self.choice.is_crowded.store(is_crowded, Ordering::Relaxed);
     }
 
-    /// Of tomes that are here the one with the last of its kin, or with the most room, those first
-    /// that turn.
+    /// Reserves a name for one of these tomes: the one with the last object of its affinity group,
+    /// or the one with the most room, spinning ones first.
     fn reserve(
         &self,
         object: (&str, u64),
@@ -181,20 +182,20 @@ impl TomeSet {
         Ok(lock(&self.names).reserve(object, (kin, now), is_live, |tome| self.turns(tome))?)
     }
 
-    /// Whether a tome takes new objects.
+    /// Whether a tome accepts new objects.
     fn takes(&self, tome: TomeId) -> bool {
         !self.closed.has(tome) && self.tomes.get(&tome).is_some_and(|seat| !is_lost(seat))
     }
 
-    /// Tomes that have seats of groups and cannot be asked for what they have.
+    /// Returns the tomes with member slots that do not answer.
     fn lost_tomes(&self) -> BTreeSet<TomeId> {
         self.choice.lost(|tome| self.tomes.get(&tome).is_none_or(is_lost))
     }
 
-    /// The groups that protect an object, or are to; no disk is woken.
+    /// Returns the groups that protect an object, or are to; needs no spin-up.
     ///
     /// # Errors
-    /// As [`Self::tome_of`]; none are told while it is being put.
+    /// As [`Self::tome_of`]; no groups are returned while it is being put.
     pub fn groups_of(&self, name: &str) -> Result<Vec<Group>> {
         let tome = self.tome_of(name)?;
         let Some(placed) = self.pieces.get(tome, name)? else { return Ok(Vec::new()) };
@@ -203,8 +204,8 @@ impl TomeSet {
         Ok(self.choice.groups_of(&regions))
     }
 
-    /// Whether an object lies where a tome of its group is lost, though other groups are whole and
-    /// take objects. Put again, one that is not protected yet would be sooner.
+    /// Whether an object is in a group with a lost tome, though other groups have none and accept
+    /// objects. If it is not protected yet, putting it again is faster.
     ///
     /// # Errors
     /// As [`Self::groups_of`].
@@ -218,7 +219,7 @@ impl TomeSet {
         Ok(is_any_able && self.groups_of(name)?.iter().any(is_broken))
     }
 
-    /// Why what is put is not protected soon, if so.
+    /// Returns why new objects are not protected soon, if so.
     pub(super) fn crowded(&self) -> Option<String> {
         let lost = self.lost_tomes();
         if lost.is_empty() {
@@ -236,7 +237,7 @@ impl TomeSet {
         ))
     }
 
-    /// Whether a tome that has room may have none in one region.
+    /// Whether a tome with room may have none in a single region.
     pub(super) fn may_be_narrow(&self, tome: TomeId, blocks: u64) -> bool {
         let regions = u64::from(self.layout.parts().regions);
         let free = lock(&self.names).free_of(tome) + blocks;
@@ -244,7 +245,7 @@ impl TomeSet {
     }
 }
 
-/// Whether a tome that is asked for something in vain is lost, or does not answer.
+/// Whether an error means that a tome is lost, or does not answer.
 pub(super) const fn is_of_lost(error: &TomesError) -> bool {
     matches!(
         error,

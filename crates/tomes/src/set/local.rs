@@ -1,7 +1,7 @@
-//! The network of tomes in one process: each has an inbox with a bound.
+//! The network of tomes in one process: each has a bounded inbox.
 //!
-//! What comes to a full inbox is lost, as on any network, and counted. What is for a tome that is
-//! not here is given to the network beyond, if there is one.
+//! Messages to a full inbox are dropped, as on any network, and counted. Those for a tome that is
+//! not here go to the outer network, if there is one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ struct Inboxes {
 }
 
 impl Local {
-    /// The network of this process, and what carries messages out of it.
+    /// Returns the network of this process, with the one for messages to other processes.
     pub(super) fn new(beyond: Arc<dyn Network>) -> Self {
         Self { beyond: Some(beyond), ..Self::default() }
     }
@@ -44,20 +44,20 @@ impl Local {
         self.lock().keeper = Some(inbox);
     }
 
-    /// To a tome that is here, if it is.
+    /// Delivers a message to a tome, if it is here.
     pub(crate) fn bring(&self, to: TomeId, letter: Letter) {
         let is_brought =
             self.lock().tomes.get(&to).is_some_and(|inbox| inbox.try_send(letter).is_ok());
         self.count(is_brought);
     }
 
-    /// To the keeper of tokens, if it is here.
+    /// Delivers a message to the token manager, if it is here.
     pub(super) fn bring_keeper(&self, note: Note) {
         let is_brought = self.lock().keeper.as_ref().is_some_and(|k| k.try_send(note).is_ok());
         self.count(is_brought);
     }
 
-    /// What carries a message to a tome that is not here.
+    /// Returns the outer network for a tome that is not here.
     fn beyond(&self, to: TomeId) -> Option<&dyn Network> {
         let beyond = self.beyond.as_deref()?;
         (!self.lock().tomes.contains_key(&to)).then_some(beyond)

@@ -1,15 +1,16 @@
-//! Seats of a lost tome that move to others: planned, kept, followed to their end.
+//! Moves the member slots of a lost tome to others: plans them, persists the plan, and follows it
+//! to its end.
 //!
 //! ```text
-//! rebuild(tome)   its seats are planned, and the plan is kept
-//! each look       a region that is not begun is told to; one that is a member is told its objects
-//!                 then names are those of the new tome, then the group is kept with its new seat
+//! rebuild(tome)   its moves are planned, and the plan is persisted
+//! each poll       a region that has not begun is told to; one that is a member gets its objects
+//!                 then its names move to the new tome, then the group is stored with that
 //! ```
 //!
-//! Every step may be done twice, and a start goes on wherever the one before ended. One seat of a
-//! group moves at a time. A tome that comes back while a seat of it is made anew keeps it: the
-//! region that was to have it says so, and the plan is dropped. Not here: how a region is made anew
-//! (`fulgurite_tome`).
+//! Every step is idempotent, and a start continues where the previous one ended. One member slot of
+//! a group moves at a time. A tome that comes back while its member slot is being rebuilt keeps it:
+//! the target drops the rebuild and reports it, and the plan is dropped. Not here: how a region is
+//! rebuilt (`fulgurite_tome`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -34,40 +35,40 @@ use crate::set_store::{SetRow, SetStore};
 use crate::watch::{Happening, Watched};
 use crate::{Result, TomesError};
 
-/// How often tomes are asked how far they are: nothing is told of itself.
+/// Poll interval for progress: tomes do not report it by themselves.
 const LOOK: Duration = Duration::from_millis(200);
-/// What could not be kept or read is tried again after so long.
+/// Backoff after a failed read or write.
 const FAILED_REST: Duration = Duration::from_secs(10);
-/// Notes that wait.
+/// Messages that wait.
 const INBOX_MAX: usize = 16;
 
-/// A seat that moves, and how far that is.
+/// A move of a member slot, and its progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveStatus {
-    /// Which seat, and whose it is to be.
+    /// The move.
     pub planned: Move,
-    /// How much of what is to be read was.
+    /// Fraction of the sources read.
     pub done: Ratio,
-    /// Why it does not go on, where it is known.
+    /// Why it is stuck, if known.
     pub trouble: Option<String>,
 }
 
-/// What becomes of the seats of lost tomes.
+/// State of the member slots of lost tomes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moves {
-    /// Seats that move now.
+    /// Moves in progress.
     pub under_way: Vec<MoveStatus>,
-    /// Tomes whose seats go to others.
+    /// Tomes whose member slots move to others.
     pub leaving: BTreeSet<TomeId>,
-    /// Tomes that have no seat any more: their disks may be taken away.
+    /// Tomes without member slots: their disks may be removed.
     pub out: BTreeSet<TomeId>,
-    /// Seats of them that find no room with tomes that their groups do not have.
+    /// Their member slots for which no tome outside the group has room, by tome.
     pub waiting: BTreeMap<TomeId, u64>,
     /// What is waited for, or was lost: a line each.
     pub reasons: Vec<String>,
 }
 
-/// What the thread works with.
+/// State that the thread shares with the set.
 pub(super) struct Shared {
     pub(super) row: SetRow,
     pub(super) store: Arc<SetStore>,
@@ -80,7 +81,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Whether a tome is here and does what it is asked for.
+    /// Whether a tome is here and serves requests.
     pub(super) fn is_usable(&self, tome: TomeId) -> bool {
         match self.tomes.get(&tome) {
             Some(Seat::Live(driver)) => !driver.is_given_up(),
@@ -90,7 +91,7 @@ impl Shared {
     }
 }
 
-/// The thread that has seats move.
+/// The thread that moves member slots.
 pub(super) struct Mover {
     inbox: SyncSender<Note>,
     moves: Arc<Mutex<Moves>>,
@@ -105,7 +106,7 @@ impl std::fmt::Debug for Mover {
 
 enum Note {
     Retire(TomeId, Reply<Moves>),
-    /// Something was put off until a tome answers.
+    /// A removal was deferred until a tome answers.
     PutOff,
     Stop,
 }
@@ -113,12 +114,12 @@ enum Note {
 pub(super) struct Loop {
     pub(super) shared: Shared,
     moves: Arc<Mutex<Moves>>,
-    /// How many objects were lost with a tome since this start, and names of the first.
+    /// Number of objects lost with tomes since this start, and the first names.
     lost: (usize, Vec<String>),
 }
 
 impl Mover {
-    /// Starts it; what was under way goes on.
+    /// Starts the thread; moves in progress continue.
     pub(super) fn start(shared: Shared) -> Result<Self> {
         let (inbox, notes) = sync_channel(INBOX_MAX);
         let moves = Arc::<Mutex<Moves>>::default();
@@ -131,7 +132,7 @@ impl Mover {
         Ok(Self { inbox, moves, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Has all seats of a tome move, and says what is planned. Done already where they do.
+    /// Moves all member slots of a tome, and returns the plan. Idempotent.
     pub(super) async fn retire(&self, tome: TomeId) -> Result<Moves> {
         let (reply, answer) = oneshot::channel();
         match self.inbox.try_send(Note::Retire(tome, reply)) {
@@ -145,9 +146,9 @@ impl Mover {
         lock(&self.moves).clone()
     }
 
-    /// A removal waits for a tome in another process.
+    /// Wakes the thread for a deferred removal on a tome in another process.
     pub(super) fn put_off(&self) {
-        // Whatever else it is told has it look as well.
+        // If the inbox is full, another message wakes it as well.
         let _ = self.inbox.try_send(Note::PutOff);
     }
 
@@ -182,7 +183,7 @@ impl Loop {
                 Ok(Note::Retire(tome, reply)) => match self.shared.store.leave(tome) {
                     Ok(()) => Some(reply),
                     Err(error) => {
-                        // Who asked may have gone.
+                        // The requester may be gone.
                         let _ = reply.send(Err(error));
                         continue;
                     }
@@ -196,7 +197,7 @@ impl Loop {
             if let Err(error) = &gone_on {
                 let why = vec![format!("seats do not move: {}", error_chain(error))];
                 let mut moves = lock(&self.moves);
-                // It is tried again, and reported once.
+                // It is retried, and logged once.
                 if moves.reasons != why {
                     tracing::error!("{}", why[0]);
                     moves.reasons = why;
@@ -208,14 +209,14 @@ impl Loop {
         }
     }
 
-    /// Looks at every seat that moves.
+    /// Polls every move in progress.
     fn go_on(&mut self) -> Result<()> {
         let store = Arc::clone(&self.shared.store);
         let (mut under_way, leaving) = (Vec::new(), store.leaving()?);
         for planned in store.moves()? {
             let to = planned.to.tome;
             if leaving.contains(&to) && !self.shared.is_usable(to) {
-                // Who was to have the seat is lost itself: it is planned anew below.
+                // The target is lost itself: the member slot is planned again below.
                 self.stays(&planned)?;
                 continue;
             }
@@ -251,8 +252,8 @@ impl Loop {
         self.tell(under_way, waiting, reasons)
     }
 
-    /// Tomes that seats can go to: those that are here and have no region that lost its seat while
-    /// they were away, which is free when they are opened anew.
+    /// Returns the tomes that can take member slots: those present, without a region that lost its
+    /// member slot while they were away. Such a region is free only after the tome is reopened.
     fn targets(&self) -> Result<BTreeSet<TomeId>> {
         let mut seats: BTreeMap<TomeId, usize> = BTreeMap::new();
         let groups = self.shared.store.groups()?;
@@ -265,7 +266,7 @@ impl Loop {
         for tome in self.shared.tomes.keys().filter(|tome| self.shared.is_usable(**tome)) {
             let look = self.ask(*tome, |reply| Ask::Look { after: None, max: 0, reply });
             let own = seats.get(tome).copied().unwrap_or(0);
-            // One that is given up meanwhile is no target.
+            // One that failed meanwhile is no target.
             if look.is_ok_and(|look| look.regions <= own) {
                 targets.insert(*tome);
             }
@@ -273,7 +274,7 @@ impl Loop {
         Ok(targets)
     }
 
-    /// Says what is known now.
+    /// Publishes the current state.
     fn tell(
         &mut self,
         under_way: Vec<MoveStatus>,
@@ -298,14 +299,14 @@ impl Loop {
         Ok(())
     }
 
-    /// A seat does not move.
+    /// Drops a move.
     fn stays(&self, planned: &Move) -> Result<()> {
         self.shared.store.stays(planned)?;
         self.shared.watched.tell(|| Happening::stays(planned));
         Ok(())
     }
 
-    /// Goes on with one seat; says how much is done, or nothing when it is over.
+    /// Polls one move; returns its progress, or `None` when it is over.
     fn follow(&mut self, planned: &Move) -> Result<Option<Ratio>> {
         let (to, group) = (planned.to, planned.group);
         let seat = |reply| Ask::Seat { region: to.index, group, reply };
@@ -322,7 +323,7 @@ impl Loop {
                 what: format!("region {} of tome {} lost its seat", to.index, to.tome),
             }),
             Seated::Not if self.shared.is_usable(planned.from.tome) => {
-                // It was only away, and the region that was to have its seat knows.
+                // The tome was only away, and the target knows.
                 self.stays(planned)?;
                 Ok(None)
             }
@@ -338,8 +339,8 @@ impl Loop {
         }
     }
 
-    /// Tells the tome that is to have a seat which others of its group are lost: it would wait for
-    /// them. One that only does not answer is waited for.
+    /// Tells the target which members of its group are lost, since it would wait for them. A member
+    /// that only does not answer is waited for.
     fn tell_absent(&self, planned: &Move) -> Result<()> {
         let Shared { store, tomes, .. } = &self.shared;
         let (groups, leaving) = (store.groups()?, store.leaving()?);
@@ -352,16 +353,16 @@ impl Loop {
             }
         };
         let absent = seats.filter(is_lost).collect();
-        // One of an earlier version waits.
+        // A tome of an earlier version waits.
         drop(self.ask(planned.to.tome, |reply| Ask::Absent { tomes: absent, reply }));
         Ok(())
     }
 
-    /// A region has its seat: it is told its objects, and the set that it has them.
+    /// Completes a move: the region gets its objects, and the set records where they are.
     fn conclude(&mut self, planned: &Move) -> Result<()> {
         let Shared { store, pieces, names, choice, fail, .. } = &self.shared;
         let (from, to) = (planned.from, planned.to);
-        // What is removed meanwhile is removed of the one or of the other.
+        // A concurrent removal applies to the old tome or the new one.
         let _still = choice.still.blocking_lock();
         let mut own = Vec::new();
         pieces.each(from.tome, |name, placed| {
@@ -422,7 +423,7 @@ impl Loop {
     }
 }
 
-/// Tells whoever watches what is another than before, to the hundredth.
+/// Reports what has changed to subscribers, in steps of a hundredth.
 fn tell_of(before: &Moves, now: &Moves, watched: &Watched) {
     let hundredths =
         |done: Ratio| (1..=100).filter(|at| f64::from(*at) <= done.get() * 100.0).count();
@@ -449,7 +450,8 @@ fn tell_of(before: &Moves, now: &Moves, watched: &Watched) {
     }
 }
 
-/// An object of a region, as it lies where that was made anew; none of another region.
+/// Returns an object of a region with its location in the rebuilt region; `None` if it is in
+/// another region.
 pub(super) fn moved(placed: &Placed, from: RegionIndex, to: RegionIndex) -> Option<Placed> {
     let Placed { object, signatures } = placed;
     let all =

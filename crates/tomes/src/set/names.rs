@@ -1,4 +1,4 @@
-//! Which tome has which object, and how much room each has: of what awake stores say.
+//! Which tome has which object, and how much room each has: according to the metadata stores.
 //!
 //! Not here: whether an object's tome can be used.
 
@@ -16,17 +16,17 @@ use crate::piece_store::Placed;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: BTreeMap<String, Named>,
-    /// Data blocks that no object has.
+    /// Data blocks that no object uses.
     free: BTreeMap<TomeId, u64>,
-    /// Names that are being put now.
+    /// Names of puts in progress.
     asked: BTreeSet<String>,
-    /// Tomes that have not said yet which objects they have.
+    /// Tomes that have not listed their objects yet.
     unlisted: BTreeSet<TomeId>,
-    /// Objects that are not read, since another tome has one of that name.
+    /// Duplicates that are not read, since another tome has an object of that name.
     hidden: BTreeMap<TomeId, BTreeSet<String>>,
-    /// Objects of tomes in other processes that are to be removed when those answer.
+    /// Objects of tomes in other processes to be removed when those answer.
     put_off: BTreeMap<TomeId, BTreeSet<String>>,
-    /// Where what belongs together went last.
+    /// Last placement of each affinity group.
     kins: Kins,
 }
 
@@ -37,13 +37,13 @@ struct Named {
 }
 
 impl Names {
-    /// A tome with so many data blocks.
+    /// Adds a tome with this many data blocks.
     pub(super) fn add_tome(&mut self, tome: TomeId, blocks: u64) {
         self.free.insert(tome, blocks);
     }
 
-    /// An object that is there. If another tome has one of its name, that stays the one: two come
-    /// of a put whose end nobody knew, and a later one.
+    /// Adds an existing object. Returns false if another tome has one of its name, which wins:
+    /// duplicates result from a put whose outcome was unknown, and a later one.
     pub(super) fn add(&mut self, name: &str, tome: TomeId, blocks: u64) -> bool {
         let free = self.free.entry(tome).or_default();
         *free = free.saturating_sub(blocks);
@@ -56,13 +56,13 @@ impl Names {
         }
     }
 
-    /// An object that a tome says it has, and that is not read: another has one of that name.
+    /// Records a duplicate that is not read: another tome has an object of that name.
     pub(super) fn hide(&mut self, name: &str, tome: TomeId) {
         self.hidden.entry(tome).or_default().insert(name.to_owned());
     }
 
-    /// Takes a name for the tome that has the last of its kin, or for the one with the most room of
-    /// those that turn, or of all.
+    /// Reserves a name for the tome with the last object of its affinity group, or for the one with
+    /// the most room among spinning ones, or among all.
     pub(super) fn reserve(
         &mut self,
         (name, blocks): (&str, u64),
@@ -88,12 +88,12 @@ impl Names {
         Ok(tome)
     }
 
-    /// Whether something is being put to a tome now.
+    /// Whether a put to a tome is in progress.
     pub(super) fn is_putting(&self, tome: TomeId) -> bool {
         self.asked.iter().any(|name| self.tome_of(name) == Some(tome))
     }
 
-    /// Objects of a region that was made anew are with another tome, but for those that are lost.
+    /// Moves the objects of a rebuilt region to another tome, except for lost ones.
     pub(super) fn region_moved(
         &mut self,
         (from, to): (TomeId, TomeId),
@@ -110,19 +110,19 @@ impl Names {
         }
     }
 
-    /// Data blocks of a tome that no object has.
+    /// Returns the data blocks of a tome that no object uses.
     pub(super) fn free_of(&self, tome: TomeId) -> u64 {
         self.free.get(&tome).copied().unwrap_or(0)
     }
 
-    /// A tome has so many data blocks.
+    /// Updates the number of a tome's data blocks.
     pub(super) fn has_room(&mut self, tome: TomeId, data_blocks: u64) {
         let own = self.names.values().filter(|named| named.tome == tome);
         let taken: u64 = own.map(|named| named.blocks).sum();
         self.free.insert(tome, data_blocks.saturating_sub(taken));
     }
 
-    /// A put is over; if it left nothing, its name is free.
+    /// Ends a put; if it left nothing, its name is free.
     pub(super) fn put_over(&mut self, name: &str, is_refused: bool) {
         self.asked.remove(name);
         if is_refused {
@@ -130,18 +130,18 @@ impl Names {
         }
     }
 
-    /// A tome that will say which objects it has.
+    /// Adds a tome that will list its objects later.
     pub(super) fn await_tome(&mut self, tome: TomeId) {
         self.unlisted.insert(tome);
     }
 
-    /// Tomes of whose objects nothing is known yet.
+    /// Returns the tomes that have not listed their objects yet.
     pub(super) fn unlisted(&self) -> &BTreeSet<TomeId> {
         &self.unlisted
     }
 
-    /// What a tome has, in place of what was known of it. Names that are being put stay, here or as
-    /// it says itself. Tells those that another tome has as well.
+    /// Replaces what is known of a tome by its own list. Names being put stay, here or as the tome
+    /// lists them. Returns the names that another tome has as well.
     pub(super) fn list_tome(
         &mut self,
         tome: TomeId,
@@ -171,12 +171,12 @@ impl Names {
         twice
     }
 
-    /// Objects of each tome that are not read, since another has one of that name.
+    /// Returns the duplicates of each tome that are not read.
     pub(super) fn hidden(&self) -> &BTreeMap<TomeId, BTreeSet<String>> {
         &self.hidden
     }
 
-    /// An object of a tome is to be removed when that answers.
+    /// Defers the removal of an object until its tome answers.
     pub(super) fn put_off(&mut self, tome: TomeId, name: String) {
         self.put_off.entry(tome).or_default().insert(name);
     }
@@ -189,13 +189,13 @@ impl Names {
         self.put_off.get(&tome).is_some_and(|names| names.contains(name))
     }
 
-    /// The first removals that wait for each tome.
+    /// Returns the first deferred removals of each tome.
     pub(super) fn first_put_off(&self, max: usize) -> Vec<(TomeId, Vec<String>)> {
         let first = |names: &BTreeSet<String>| names.iter().take(max).cloned().collect();
         self.put_off.iter().map(|(tome, names)| (*tome, first(names))).collect()
     }
 
-    /// A removal that waited is done.
+    /// Records that a deferred removal is done.
     pub(super) fn removed(&mut self, tome: TomeId, name: &str) {
         if let Some(names) = self.put_off.get_mut(&tome) {
             names.remove(name);

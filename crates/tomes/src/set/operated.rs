@@ -1,5 +1,4 @@
-//! What an operator has a set do: seats that move, disks that are read whole, groups that are
-//! compared, and who woke which disk.
+//! Operator requests to a set: rebuild, retire, scrub, verify, and the ledger of spin-ups.
 //!
 //! Not here: how any of it is done.
 
@@ -18,14 +17,14 @@ use super::{Moves, Seat, TomeSet, lock};
 use crate::driver::{Ask, Checked, Driver};
 use crate::{Result, TomesError};
 
-/// How often a tome that is to leave is asked whether all of it is protected.
+/// Poll interval for whether a leaving tome is fully protected.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Tomes that take no new objects since they are to leave.
+/// Tomes that take no new objects because they are leaving.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Closed(Arc<Mutex<BTreeSet<TomeId>>>);
 
-/// One of them, until whoever asked for it has gone.
+/// One of them, until its retirement is done or cancelled.
 struct Closing {
     closed: Closed,
     tome: TomeId,
@@ -47,23 +46,23 @@ impl Drop for Closing {
     }
 }
 
-/// A group whose members were compared by what they keep awake.
+/// A group whose members were compared by their metadata stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupChecked {
-    /// Which.
+    /// The group.
     pub group: GroupId,
-    /// The tomes that have its seats, in the order of its members.
+    /// Its tomes, in the order of its members.
     pub tomes: Vec<TomeId>,
-    /// Blocks that are not as its code word says; nothing where all agree.
+    /// Blocks that are no codeword; empty where all agree.
     pub findings: Vec<Finding>,
-    /// Signatures that members told for it.
+    /// Signatures exchanged for it.
     pub exchanged: u64,
     /// Why it could not be compared, if so.
     pub trouble: Option<String>,
 }
 
 impl GroupChecked {
-    /// The tome of a member.
+    /// Returns the tome of a member.
     #[must_use]
     pub fn tome_of(&self, member: Member) -> Option<TomeId> {
         self.tomes.get(member.as_usize()).copied()
@@ -71,14 +70,13 @@ impl GroupChecked {
 }
 
 impl TomeSet {
-    /// Has the seats of a lost tome move: each of its regions is made anew out of those of its
-    /// group, by a tome that the group does not have, and its objects are with that. Returns when
-    /// it is planned; [`Self::status`] says how far it is. What was planned goes on over starts. A
-    /// seat that finds no room waits for a tome that is added ([`Self::init`] with more roots).
+    /// Rebuilds a lost tome: each of its regions is rebuilt from its group on a tome outside the
+    /// group, which takes over the member slot and the objects. Returns when that is planned;
+    /// [`Self::status`] has its progress. The plan continues across starts. A member slot without
+    /// room waits for a new tome ([`Self::init`] with more roots).
     ///
     /// # Errors
-    /// Kind `Invalid` while the tome is here and does what it is asked for; `NotFound` when there
-    /// is none.
+    /// Kind `Invalid` while the tome is here and serves requests; `NotFound` when there is none.
     pub fn rebuild(&self, tome: TomeId) -> BoxFuture<'_, Result<Moves>> {
         Box::pin(async move {
             let is_here = match self.tomes.get(&tome) {
@@ -93,14 +91,14 @@ impl TomeSet {
         })
     }
 
-    /// Takes a tome out that is here: it takes nothing new, and when all that it has is protected
-    /// it is put down for good and its seats move as those of a lost one. Returns when that is
-    /// planned. Its objects are read of their groups meanwhile. Who stops waiting before has it go
-    /// on as it was.
+    /// Retires a tome that is here: it takes nothing new, and when all of it is protected it is
+    /// spun down for good and its member slots move as those of a lost one. Returns when that is
+    /// planned. Its objects are read from their groups meanwhile. If the caller stops waiting
+    /// before, the tome continues as it was.
     ///
     /// # Errors
-    /// As [`Self::rebuild`]; `Invalid` while another tome is lost or leaves, since its groups have
-    /// less redundancy already, and when it is in another process, which is to be stopped first.
+    /// As [`Self::rebuild`]; `Invalid` while another tome is lost or leaving, since its groups have
+    /// less redundancy already, and when it is in another process, which must be stopped first.
     pub fn retire(&self, tome: TomeId) -> BoxFuture<'_, Result<Moves>> {
         Box::pin(async move {
             let Some(driver) = self.live(tome)? else {
@@ -127,7 +125,7 @@ impl TomeSet {
         })
     }
 
-    /// A tome that is here and does what it is asked for; nothing when it is lost.
+    /// Returns a tome that is here and serves requests; `None` when it is lost.
     fn live(&self, tome: TomeId) -> Result<Option<&Driver>> {
         match self.tomes.get(&tome) {
             None => Err(TomeError::NoTome { tome }.into()),
@@ -143,7 +141,7 @@ impl TomeSet {
         }
     }
 
-    /// Another tome that has seats and cannot be asked for what it has.
+    /// Returns another tome that has member slots and does not answer.
     fn other_lost(&self, tome: TomeId) -> Option<TomeId> {
         let Moves { leaving, out, .. } = self.mover.moves();
         let lost = self.tomes.iter().filter(|(_, seat)| is_lost(seat)).map(|(tome, _)| *tome);
@@ -158,17 +156,17 @@ impl TomeSet {
         }
     }
 
-    /// Has every block that was ever written to a disk read now; returns when they were. What is
-    /// bad is made anew on the way. [`Self::status`] says how far it is; a start forgets it.
+    /// Scrubs a disk now: reads every written block, and returns when done. Bad blocks are rebuilt
+    /// on the way. [`Self::status`] has the progress; a restart forgets it.
     ///
     /// # Errors
-    /// Kind `NotFound`; `Unavailable` when the tome is lost, or too many ask for the same.
+    /// Kind `NotFound`; `Unavailable` when the tome is lost, or too many requests for it wait.
     pub fn scrub(&self, tome: TomeId) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { self.asked(tome, |reply| Ask::Scrub { reply }).await })
     }
 
-    /// Compares the members of each group by what they keep awake; no disk is woken. Tells each
-    /// group as it was compared.
+    /// Compares the members of each group by their metadata stores, without a spin-up. Calls back
+    /// with each result.
     ///
     /// # Errors
     /// When groups cannot be read.
@@ -193,7 +191,7 @@ impl TomeSet {
         Ok(())
     }
 
-    /// Groups that there are.
+    /// Number of groups.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -201,7 +199,7 @@ impl TomeSet {
         Ok(self.store.groups()?.len())
     }
 
-    /// Has a member of a group compare it, if nobody of it is lost.
+    /// Has a member of a group check it, if no member is lost.
     async fn check(&self, group: GroupId, tomes: &[TomeId]) -> Result<Checked> {
         let lost = tomes.iter().find(|tome| self.tomes.get(tome).is_none_or(is_lost));
         if let Some(tome) = lost {
@@ -212,14 +210,15 @@ impl TomeSet {
         self.asked(*first, |reply| Ask::Check { group, reply }).await
     }
 
-    /// The last wakes of each tome that answers, the latest last.
+    /// Returns the latest spin-ups of each tome that answers, the latest last.
     pub fn wakes(&self) -> BoxFuture<'_, Vec<Wake>> {
         Box::pin(async move {
             let mut wakes = Vec::new();
             for seat in self.tomes.values() {
                 let (reply, answer) = oneshot::channel();
                 match seat {
-                    // One that is given up says what it noted before, and one that ended nothing.
+                    // A failed tome answers from its ledger; if its thread has ended, there is no
+                    // answer.
                     Seat::Live(driver) => drop(driver.ask(Ask::Wakes(reply))),
                     Seat::Remote(remote) => remote.0.ask(Ask::Wakes(reply)),
                     Seat::Lost(_) => continue,
@@ -232,7 +231,7 @@ impl TomeSet {
     }
 }
 
-/// Whether a tome cannot be asked for what it has.
+/// Whether a tome is lost or does not answer.
 pub(super) fn is_lost(seat: &Seat) -> bool {
     match seat {
         Seat::Live(driver) => driver.is_given_up(),

@@ -1,4 +1,4 @@
-//! What a set is opened with, and what a tome by itself.
+//! Options of a set, and of a standalone tome.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use crate::fail_point::FailPoints;
 use crate::injected::Injected;
 use crate::network::Network;
 
-/// Draws 16 bytes that nobody can guess: ids and the seeds of each start are made of them.
+/// Draws 16 unpredictable bytes: ids and the seeds of each start come from them.
 #[derive(Clone)]
 pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
 
 impl Entropy {
-    /// What draws them.
+    /// Wraps a source of random bytes.
     #[must_use]
     pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
         Self(Arc::new(draw))
     }
 
-    /// Draws.
+    /// Draws 16 bytes.
     #[must_use]
     pub fn draw(&self) -> [u8; 16] {
         (self.0)()
@@ -37,63 +37,62 @@ impl std::fmt::Debug for Entropy {
     }
 }
 
-/// What a set is opened with.
+/// Options of a set.
 #[derive(Debug)]
 pub struct SetOptions {
-    /// Which set it is, where others have to know before it is made; if none, its id is drawn.
+    /// Id of the set, if others must know it before it is created; otherwise it is drawn.
     pub set: Option<TomeSetId>,
-    /// Where awake stores, ledgers and what the set knows of itself are: storage that does not
-    /// sleep.
+    /// Folder of metadata stores, ledgers and the set's own state: on always-on storage.
     pub directory: PathBuf,
-    /// Where the disk of each tome has its files. Tomes are numbered from zero.
+    /// Folder of each tome's disk. Tomes are numbered from zero.
     pub roots: BTreeMap<TomeId, PathBuf>,
-    /// Tomes in other processes; numbered with those that are here.
+    /// Tomes in other processes, in the same numbering.
     pub remotes: BTreeMap<TomeId, Arc<dyn RemoteSeat>>,
-    /// How each disk is divided.
+    /// Layout of each disk.
     pub layout: Layout,
-    /// How many of each group have data and parity.
+    /// Code of the groups.
     pub split: Split,
-    /// What turns the disks, each in the place of its tome's number.
+    /// Spins the disks up and down, each at the place of its tome's number.
     pub backend: Arc<dyn Backend>,
-    /// How often each disk of this process is woken in any 24 hours, as far as that can wait.
+    /// Budget of deferrable spin-ups of each disk of this process in any 24 hours.
     pub spin_ups_a_day: Option<u32>,
-    /// How long each disk of this process turns for nothing before it is put down.
+    /// How long each disk of this process idles before it is spun down.
     pub idle: Duration,
-    /// The one clock.
+    /// The set's clock.
     pub clock: Clock,
-    /// What ids and seeds are made of.
+    /// Source of ids and seeds.
     pub entropy: Entropy,
-    /// Where the process may be killed, for tests.
+    /// Fail point of a test.
     pub fail: FailPoints,
-    /// Faults that tests want.
+    /// Faults injected by tests.
     pub injected: Injected,
 }
 
-/// What a tome by itself is opened with.
+/// Options of a standalone tome.
 #[derive(Debug)]
 pub struct LoneOptions {
     /// Its set.
     pub set: TomeSetId,
-    /// Which tome of it.
+    /// Its number in the set.
     pub tome: TomeId,
-    /// Where its folder of what is awake is, named by its number as in the directory of a set.
+    /// Folder that contains its metadata folder, which is named by its number as in a set.
     pub directory: PathBuf,
-    /// Where its disk has its files.
+    /// Folder of its disk.
     pub root: PathBuf,
-    /// What turns the disk, in the place of its number.
+    /// Spins the disk up and down, at the place of its number.
     pub backend: Arc<dyn Backend>,
-    /// How often it is woken in any 24 hours, as far as that can wait.
+    /// Budget of deferrable spin-ups in any 24 hours.
     pub spin_ups_a_day: Option<u32>,
-    /// How long its disk turns for nothing before it is put down.
+    /// How long its disk idles before it is spun down.
     pub idle: Duration,
-    /// What carries messages to other tomes and to the keeper of tokens.
+    /// Carries messages to other tomes and the token manager.
     pub network: Arc<dyn Network>,
-    /// The one clock.
+    /// The tome's clock.
     pub clock: Clock,
-    /// What seeds are made of.
+    /// Source of seeds.
     pub entropy: Entropy,
-    /// Where the process may be killed, for tests.
+    /// Fail point of a test.
     pub fail: FailPoints,
-    /// Faults that tests want.
+    /// Faults injected by tests.
     pub injected: Injected,
 }

@@ -1,12 +1,13 @@
-//! A tome of this process that was given up and works again: what it missed, and what it has.
+//! Rejoin of a tome of this process that failed and works again: it gets what it missed, and the
+//! set records what it has.
 //!
 //! ```text
-//! its groups     seats that moved meanwhile are not its own any more
+//! its groups     member slots that moved meanwhile are no longer its own
 //! removals       objects that were removed meanwhile go
-//! pieces, names  what it has counts: a put or removal whose end nobody knew ended so
+//! pieces, names  its own state wins: it settles puts and removals of unknown outcome
 //! ```
 //!
-//! All of it before anybody asks it for anything, and while no seat moves. Not here: tomes in other
+//! All of that before it gets any request, and while no member slot moves. Not here: tomes in other
 //! processes, which are listed when a session begins ([`super::remotes`]).
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -25,10 +26,10 @@ use crate::piece_store::{PieceStore, Placed};
 use crate::set_store::SetStore;
 use crate::{Result, TomesError};
 
-/// What a tome comes back to. It keeps nothing of the set open.
+/// The set to which a tome returns. It does not keep the set open.
 #[derive(Debug, Default)]
 pub(super) struct Return {
-    /// Known when the set is open.
+    /// Known once the set is open.
     set: OnceLock<Known>,
 }
 
@@ -41,7 +42,7 @@ struct Known {
     fail: Arc<FailPoints>,
 }
 
-/// A tome by itself, which its set lists when a session begins.
+/// A standalone tome, which its set lists when a session begins.
 #[derive(Debug)]
 pub(super) struct ByItself;
 
@@ -52,7 +53,7 @@ impl Rejoin for ByItself {
 }
 
 impl Return {
-    /// The set is open.
+    /// Connects it to the set once that is open.
     pub(super) fn opened(
         &self,
         store: &Arc<SetStore>,
@@ -83,7 +84,7 @@ impl Rejoin for Return {
         else {
             return Err(TomesError::Stopped);
         };
-        // Whoever moves a seat may wait for this tome, so it is not waited for here.
+        // A move may be waiting for this tome, so waiting here would deadlock.
         let _still = choice.still.try_lock().map_err(|_| busy(tome))?;
         if store.retired()?.contains(&tome) || store.out()?.contains(&tome) {
             return Ok(Rejoined::Out("its seats are others'".to_owned()));

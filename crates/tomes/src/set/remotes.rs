@@ -1,13 +1,13 @@
-//! Tomes of a set that are in other processes: what they are told, and what is believed of them.
+//! Tomes of a set in other processes: what is sent to them, and what is accepted from them.
 //!
 //! ```text
 //! set --> Remotes --> RemoteSeat ~~~~~~~> a tome elsewhere
 //!  ^                       |
-//!  '------ Charge <--------'   what it has, what it tells tomes here and the keeper of tokens
+//!  '------ Charge <--------'   what it has, its messages to tomes here and the token manager
 //! ```
 //!
-//! Whoever carries calls between processes implements [`RemoteSeat`]; nothing here knows how. Not
-//! here: a tome that runs by itself ([`crate::LoneTome`]).
+//! The transport between processes implements [`RemoteSeat`]; nothing here depends on it. Not here:
+//! a standalone tome ([`crate::LoneTome`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,33 +30,33 @@ use crate::{Result, TomesError};
 
 /// A tome in another process.
 pub trait RemoteSeat: Send + Sync + fmt::Debug {
-    /// Begins to ask for answers, and goes on until it is stopped. Each time that the tome answers,
-    /// [`Charge::listed`] is to be told what it has before anything is asked of it.
+    /// Starts to connect, and keeps trying until stopped. Each time that the tome answers,
+    /// [`Charge::listed`] must get its objects before any request is sent to it.
     fn begin(&self, charge: Charge);
 
-    /// Asks for something. It never waits: what cannot be asked for now is refused with
-    /// [`crate::TomesError::Away`], and what ends without an answer with
+    /// Sends a request, without blocking. One that cannot be sent now fails with
+    /// [`crate::TomesError::Away`], and one that ends without an answer with
     /// [`crate::TomesError::Unanswered`].
     fn ask(&self, ask: Ask);
 
-    /// A message of a tome that is in this process; it never waits, and may lose it.
+    /// Sends a message of a tome in this process; never blocks, and may drop it.
     fn tell(&self, from: TomeId, message: Message);
 
-    /// A message of the keeper of tokens; it never waits, and may lose it.
+    /// Sends a message of the token manager; never blocks, and may drop it.
     fn tell_holder(&self, message: FromKeeper);
 
-    /// Why it does not answer; nothing while it does.
+    /// Returns why it does not answer; `None` while it does.
     fn away(&self) -> Option<String>;
 
-    /// Ends what was begun, and lets go of what it was charged with.
+    /// Stops, and releases its charge.
     fn stop(&self);
 }
 
-/// The network beyond the process of a set: a way to each tome.
+/// The network beyond the process of a set: a route to each tome.
 #[derive(Debug, Default)]
 pub(super) struct Remotes {
     seats: BTreeMap<TomeId, Arc<dyn RemoteSeat>>,
-    /// Tomes that have a token, as far as was heard: their disks turn, or will.
+    /// Tomes known to hold a token: their disks spin, or will.
     holding: Mutex<BTreeSet<TomeId>>,
 }
 
@@ -69,7 +69,7 @@ impl Remotes {
         self.seats.iter().map(|(tome, seat)| (*tome, seat))
     }
 
-    /// Whether it is likely that its disk turns.
+    /// Whether its disk probably spins.
     pub(super) fn holds(&self, tome: TomeId) -> bool {
         self.holding().contains(&tome)
     }
@@ -86,7 +86,7 @@ impl Network for Remotes {
         }
     }
 
-    /// The keeper is in the process of the set, so nothing for it goes out of that.
+    /// The token manager is in the process of the set, so its messages never leave that.
     fn tell_keeper(&self, _: TomeId, _: ToKeeper) {}
 
     fn tell_holder(&self, to: TomeId, message: FromKeeper) {
@@ -97,7 +97,7 @@ impl Network for Remotes {
             | FromKeeper::Wanted { .. }
             | FromKeeper::WantedToRead { .. } => false,
         };
-        // One of an earlier version would end its session.
+        // A tome of an earlier version would end its session.
         let message = match message {
             FromKeeper::WantedToRead { token, epoch } => FromKeeper::Wanted { token, epoch },
             message @ (FromKeeper::Offer { .. }
@@ -111,7 +111,7 @@ impl Network for Remotes {
     }
 }
 
-/// What a remote seat is charged with by its set. It keeps nothing of the set open.
+/// The set's side of a remote tome. It does not keep the set open.
 #[derive(Debug)]
 pub struct Charge {
     pub(super) introduction: Introduction,
@@ -123,25 +123,25 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// What its tome is to be told first, each time.
+    /// Returns the introduction, which its tome must get first in each session.
     ///
     /// # Errors
-    /// [`TomesError::Stopped`] when the set is gone, and when what was kept of it cannot be read.
+    /// [`TomesError::Stopped`] when the set is gone, and when its stored state cannot be read.
     pub fn introduction(&self) -> Result<Introduction> {
         let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
         let tome = self.introduction.tome;
         let may_make = self.introduction.may_make && !store.is_made(tome)?;
-        // Seats may have moved since the set was opened.
+        // Member slots may have moved since the set was opened.
         let mut groups = store.groups()?;
         groups.retain(|group| group.seats().iter().any(|seat| seat.tome == tome));
         Ok(Introduction { may_make, groups, ..self.introduction.clone() })
     }
 
-    /// The tome answered, and all that it has is this. What was not known is written down, which
-    /// blocks.
+    /// Records that the tome answered, and all its objects. Blocks while it persists what is new.
     ///
     /// # Errors
-    /// [`TomesError::Stopped`] when the set is gone, and when it cannot be kept that it was made.
+    /// [`TomesError::Stopped`] when the set is gone, and when it cannot be recorded that the tome
+    /// was created.
     pub fn listed(&self, greeting: &Greeting, objects: &[Listed]) -> Result<()> {
         let tome = self.introduction.tome;
         let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
@@ -154,14 +154,14 @@ impl Charge {
         for name in twice {
             tracing::error!(%tome, name, "another tome has an object of this name as well");
         }
-        // One of a version that does not say where they lie can be read, and not be made again.
+        // A tome of a version without locations can be read, but its objects cannot be recovered.
         let placed = |object: &Listed| Some((object.name.clone(), object.placed.clone()?));
         let groups = store.groups()?;
         let seats: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
         let put_off = |name: &str| super::lock(&names).is_put_off(tome, name);
         let is_here = |(name, placed): &(String, Placed)| {
             let mut blocks = placed.object.blocks.iter();
-            // What lies in a region whose seat has moved is with the tome that has it.
+            // Objects in a region that lost its member slot are with the tome that took it over.
             blocks.all(|(index, _)| seats.contains(&RegionId { tome, index: *index }))
                 && !put_off(name)
         };
@@ -170,7 +170,7 @@ impl Charge {
         pieces.agree(tome, said, &greeting.under_way)
     }
 
-    /// The tome tells a tome that is in the process of the set.
+    /// Delivers a message of the tome to one in the process of the set.
     pub fn told(&self, to: TomeId, message: Message) {
         let from = self.introduction.tome;
         if let Some(local) = self.local.upgrade() {
@@ -178,7 +178,7 @@ impl Charge {
         }
     }
 
-    /// The tome tells the keeper of tokens.
+    /// Delivers a message of the tome to the token manager.
     pub fn told_keeper(&self, message: ToKeeper) {
         let tome = self.introduction.tome;
         if let (ToKeeper::Release { .. }, Some(remotes)) = (&message, self.remotes.upgrade()) {

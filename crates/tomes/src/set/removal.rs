@@ -1,14 +1,13 @@
-//! Objects that are removed: at once of a tome that is here, and of a lost one when it is back.
+//! Removal of objects: at once if the tome is here, and deferred for a lost one until it is back.
 //!
 //! ```text
 //! its tome answers     the tome forgets the name, then the set does
-//! it is lost or away   a row says that it is to be removed, in place of the one that says where
-//!                      it lies; with that its name is free
-//!   its seats move     who has its blocks is not told the name, so they are free
-//!   it is back         it removes what rows say before anybody is told what it has
+//! it is lost or away   a tombstone replaces the row with its location; with that its name is free
+//!   member slots move  the new holder of its blocks does not get the name, so they are free
+//!   it is back         it removes objects with tombstones before it lists what it has
 //! ```
 //!
-//! Not here: what a start does of it (`start::removed`).
+//! Not here: what a start does with them (`start::removed`).
 
 use std::sync::Arc;
 
@@ -24,11 +23,11 @@ use crate::driver::{Ask, Done, Driver, Health, Reply};
 use crate::limits::REMOVALS_AT_ONCE;
 
 impl TomeSet {
-    /// Removes an object; returns when its name is gone for good. One of a tome that is lost or
-    /// away is kept as to be removed, and gone for whoever asks.
+    /// Removes an object; returns when its name is removed durably. For a tome that is lost or away
+    /// the removal is recorded, and the object is gone for all clients.
     ///
     /// # Errors
-    /// Kind `NotFound`, or `Unavailable` when its tome has too much to do.
+    /// Kind `NotFound`, or `Unavailable` when its tome is busy.
     pub fn delete<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             loop {
@@ -40,7 +39,7 @@ impl TomeSet {
                         if done.is_ok() {
                             lock(&names).remove(&named);
                         }
-                        // Who asked may have gone.
+                        // The requester may be gone.
                         let _ = reply.send(done);
                     });
                     Ask::Delete { name: of, done }
@@ -50,7 +49,7 @@ impl TomeSet {
                     Err(error) if is_of_lost(&error) => {}
                     Err(error) => return Err(error),
                 }
-                // Its seat moves before or after, and not meanwhile.
+                // Its member slot moves before or after this, but not meanwhile.
                 let _still = self.choice.still.lock().await;
                 if self.tome_of(name)? != tome || self.works(tome) {
                     continue;
@@ -70,8 +69,8 @@ impl TomeSet {
 }
 
 impl TomeSet {
-    /// Whether a tome of this process removes objects itself, perhaps again since a moment: it has
-    /// heard already of those that were to be removed.
+    /// Whether a tome of this process removes objects itself, perhaps since a moment ago: it has
+    /// already processed the tombstones.
     fn works(&self, tome: TomeId) -> bool {
         let is_up = |driver: &Driver| driver.health() != Health::GivenUp;
         matches!(self.tomes.get(&tome), Some(Seat::Live(driver)) if is_up(driver))
@@ -79,7 +78,7 @@ impl TomeSet {
 }
 
 impl Loop {
-    /// Has tomes in other processes that answer again remove what was put off.
+    /// Carries out deferred removals on tomes in other processes that answer again.
     pub(super) fn remove_put_off(&self) -> Result<()> {
         let waiting = lock(&self.shared.names).first_put_off(REMOVALS_AT_ONCE);
         for (tome, some) in waiting {
@@ -89,14 +88,14 @@ impl Loop {
                 }
                 let of = name.clone();
                 let delete = |reply: Reply<()>| {
-                    // Who asked waits for it.
+                    // The requester waits for it.
                     let done = Done::new(move |done| drop(reply.send(done)));
                     Ask::Delete { name: of, done }
                 };
                 match self.ask(tome, delete) {
                     Ok(()) => {}
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    // It does not answer after all, or has too much to do: it is asked again.
+                    // It does not answer after all, or is busy: it is retried.
                     Err(_) => break,
                 }
                 self.shared.pieces.removed(tome, &name)?;

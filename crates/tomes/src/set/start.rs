@@ -1,6 +1,7 @@
-//! How a set comes to be: made or found, its tomes opened one by one, its keeper last.
+//! Start of a set: it is created or found, its tomes are opened one by one, and its token manager
+//! last.
 //!
-//! A tome that cannot be opened is lost to this start and not to the set: the others go on.
+//! A tome that cannot be opened is lost to this start but not to the set: the others continue.
 
 pub(super) mod counting;
 mod heard;
@@ -52,16 +53,16 @@ use crate::{Result, TomesError};
 pub(super) use removed::remove_put_off;
 pub(super) use seating::seated;
 
-/// The ledger of a tome, beside its awake store.
+/// Ledger file of a tome, beside its metadata store.
 pub(super) const LEDGER: &str = "wakes.jsonl";
 
-/// What all tomes of a start have in common.
+/// State shared by all tomes of a start.
 struct Start {
     options: SetOptions,
     fail: Arc<FailPoints>,
     set: TomeSetId,
     groups: Vec<Group>,
-    /// Where it is known how many there are.
+    /// Number of tokens, if known.
     tokens: Option<u32>,
     guard: Guard,
     gate: Arc<SpinGate>,
@@ -71,20 +72,20 @@ struct Start {
     rejoin: Arc<dyn Rejoin>,
 }
 
-/// A tome whose awake store is open.
+/// A tome whose metadata store is open.
 struct Opened {
     identity: TomeIdentity,
     store: AwakeStore,
     ledger: LedgerFile,
 }
 
-/// The same, and what it knows.
+/// The same with its state loaded.
 struct Loaded {
     opened: Opened,
     awake: Awake,
 }
 
-/// Opens a set, or makes it.
+/// Opens a set, or creates it.
 pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let wanted = wanted(&options)?;
     let tomes = wanted.tomes;
@@ -156,7 +157,7 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
     })
 }
 
-/// Whether every tome of a set that has seats was made.
+/// Whether every tome of a set that has member slots was created.
 pub(super) fn is_whole(options: &SetOptions) -> Result<bool> {
     let folder = &options.directory;
     let (store, row, _) = SetStore::open(folder, &wanted(options)?, false, &options.fail)?;
@@ -169,7 +170,7 @@ pub(super) fn is_whole(options: &SetOptions) -> Result<bool> {
     Ok(true)
 }
 
-/// What a set is to be.
+/// Returns the set as requested by the options.
 fn wanted(options: &SetOptions) -> Result<SetRow> {
     Ok(SetRow {
         set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
@@ -179,13 +180,13 @@ fn wanted(options: &SetOptions) -> Result<SetRow> {
     })
 }
 
-/// Room for bytes of objects that are being put, in grains.
+/// Returns the memory limit for objects being put, in grains.
 pub(crate) fn put_room() -> Arc<Semaphore> {
     let grains = PUT_BYTES_MAX.get() / PUT_GRAIN_BYTES.get();
     Arc::new(Semaphore::new(usize::try_from(grains).unwrap_or(Semaphore::MAX_PERMITS)))
 }
 
-/// Opens one tome that has no set in its process; with an introduction, as that says.
+/// Opens one tome without its set; with an introduction, as that says.
 pub(crate) fn start_alone(
     options: LoneOptions,
     introduction: Option<&Introduction>,
@@ -214,7 +215,7 @@ pub(crate) fn start_alone(
             roots: BTreeMap::from([(tome, options.root)]),
             remotes: BTreeMap::new(),
             layout,
-            // Groups are made by sets alone.
+            // Only sets make groups.
             split: Split::new(1, 1)?,
             backend: options.backend,
             spin_ups_a_day: options.spin_ups_a_day,
@@ -236,12 +237,12 @@ pub(crate) fn start_alone(
     Ok((identity, driver, start.network))
 }
 
-/// What is awake of a tome is in a folder of this name.
+/// Returns the name of a tome's metadata folder.
 pub(super) fn folder_name(tome: TomeId) -> String {
     format!("tome-{:04}", tome.get())
 }
 
-/// How many tomes it is to have.
+/// Checks the options; returns the number of tomes.
 fn check(options: &SetOptions) -> Result<u32> {
     let invalid = |what: String| Err(TomesError::Invalid { what });
     if options.spin_ups_a_day.is_some_and(|count| !(1..=SPIN_UPS_A_DAY_MAX).contains(&count)) {
@@ -292,7 +293,7 @@ impl Start {
         Ok(start)
     }
 
-    /// Opens what each tome keeps awake, but for those that have no seat any more.
+    /// Opens the metadata store of each tome, except for those without member slots.
     fn open_all(
         &self,
         store: &SetStore,
@@ -310,7 +311,8 @@ impl Start {
                 opened.insert(tome, Err(why.to_owned()));
                 continue;
             }
-            // One that was made and is not there is lost: an empty one in its seats would be worse.
+            // A tome that was created and is missing is lost: an empty one in its member slots
+            // would be worse.
             let is_made = store.is_made(tome)?;
             let mut found = self.open(tome, is_new, is_made)?;
             if let Ok(Opened { store: own, .. }) = &found
@@ -328,7 +330,7 @@ impl Start {
         Ok(opened)
     }
 
-    /// Starts all tomes; says which object each has, those that are lost among them.
+    /// Starts all tomes; returns them and the names of all objects, including those of lost tomes.
     fn drive_all(
         &self,
         loaded: BTreeMap<TomeId, Result<Loaded, String>>,
@@ -344,7 +346,7 @@ impl Start {
             });
             let seat = match ready {
                 Ok((opened, awake)) => {
-                    // What is wrong with it is not that tome's fault.
+                    // A failure of this store is not that tome's fault.
                     pieces.agree(&awake)?;
                     let driver = self.drive(opened, awake, &mut names);
                     driver.map_or_else(|error| Seat::Lost(error_chain(&error)), Seat::Live)
@@ -354,7 +356,7 @@ impl Start {
             seats.insert(tome, seat);
         }
         for (tome, _) in seats.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_))) {
-            // Those that another tome has by now were of a seat that moved.
+            // Names that another tome has by now belonged to a member slot that moved.
             pieces.each(*tome, |name, placed| {
                 names.add(&name, *tome, placed.object.blocks.len() as u64);
             })?;
@@ -373,7 +375,7 @@ impl Start {
         )
     }
 
-    /// What tomes in other processes had is known before they answer.
+    /// Adds the recorded objects of tomes in other processes, before those answer.
     fn await_remotes(
         &self,
         out: &BTreeSet<TomeId>,
@@ -391,7 +393,7 @@ impl Start {
         Ok(())
     }
 
-    /// Has tomes in other processes asked for an answer, but for those that have no seat.
+    /// Starts to connect to tomes in other processes, except for those without member slots.
     fn begin_remotes(
         &self,
         out: &BTreeSet<TomeId>,
@@ -418,9 +420,9 @@ impl Start {
         }
     }
 
-    /// What is known of tokens. Those that tomes of this process had when it ended are nobody's: it
-    /// is the only one that turns their disks, and whatever turns still is put down first. So
-    /// nobody waits for the ends of their leases.
+    /// Releases tokens that tomes of this process held when it ended: only this process spins their
+    /// disks, and a disk that still spins is spun down first. So no tome waits for those leases to
+    /// expire.
     fn taken_back(&self, mut tokens: BTreeMap<TokenId, Kept>) -> BTreeMap<TokenId, Kept> {
         for kept in tokens.values_mut() {
             let here = kept.holder.filter(|tome| self.options.roots.contains_key(tome));
@@ -431,7 +433,7 @@ impl Start {
         tokens
     }
 
-    /// Whether the disk of a tome stands still, or is put down now.
+    /// Spins a disk down if it still spins; returns whether it stands still.
     fn is_put_down(&self, tome: TomeId) -> bool {
         let (place, backend) = (PlaceId::new(tome.get()), &self.options.backend);
         match backend.observe(place) {
@@ -444,9 +446,9 @@ impl Start {
         }
     }
 
-    /// Opens what a tome keeps awake; with `is_new`, that and its disk are made, unless they were:
-    /// then the disk has to say so. A tome that cannot be opened is told why, and one that cannot
-    /// be made is an error.
+    /// Opens a tome's metadata store. With `is_new`, that and its disk are created, unless they
+    /// were before: then the disk must prove its identity. Failure to open is returned as a reason,
+    /// and failure to create as an error.
     fn open(&self, tome: TomeId, is_new: bool, is_made: bool) -> Result<Result<Opened, String>> {
         let folder = self.folder(tome);
         let identity = TomeIdentity::new(self.set, tome, self.options.layout);
@@ -463,7 +465,8 @@ impl Start {
             Ok(mut opened) => {
                 let made = if is_new { self.make_disk(&mut opened, is_made) } else { Ok(()) };
                 match made {
-                    // One that was made is lost without its disk; another's is not to be used.
+                    // A created tome without its disk is lost; a disk of another tome must not be
+                    // used.
                     Err(error) if is_made && error.kind() != ErrorKind::Conflict => {
                         tracing::error!(%tome, "not opened: {}", error_chain(&error));
                         Ok(Err(error_chain(&error)))
@@ -483,7 +486,7 @@ impl Start {
         self.options.directory.join(folder_name(tome))
     }
 
-    /// What a tome in another process is for this set.
+    /// Returns the set's side of a tome in another process.
     fn charge(
         &self,
         tome: TomeId,
@@ -508,7 +511,7 @@ impl Start {
         }
     }
 
-    /// Wakes a disk to have it say whose it is, and puts it down again. One that was made does.
+    /// Spins a disk up to check or write its identity, and spins it down again.
     fn make_disk(&self, opened: &mut Opened, is_made: bool) -> Result<()> {
         let Opened { identity, ledger, .. } = opened;
         let (place, backend) = (PlaceId::new(identity.tome.get()), &self.options.backend);
@@ -537,7 +540,7 @@ impl Start {
         made
     }
 
-    /// Has a disk turn; one that does not is told to again, so many times.
+    /// Spins a disk up, with a limited number of tries.
     fn spin_up(&self, place: PlaceId) -> fulgurite_disks::Result<Duration> {
         let mut tries = 1;
         loop {
@@ -551,7 +554,7 @@ impl Start {
         }
     }
 
-    /// What tomes know. One whose rows do not fit each other is lost to this start.
+    /// Loads the state of each tome. One with inconsistent rows is lost to this start.
     fn load_all(
         &self,
         opened: BTreeMap<TomeId, Result<Opened, String>>,

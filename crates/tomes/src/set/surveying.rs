@@ -1,13 +1,14 @@
-//! The disk of a tome whose awake store is lost is read whole, so that it can be made again.
+//! Inventory of the disk of a tome whose metadata store is lost: it is read completely, so that the
+//! metadata store can be rebuilt.
 //!
 //! ```text
-//! asked for --> token --> ledger --> disk up --> labels and signatures, some spots at a time
-//!                 '--- put down when others wait for it, and asked for anew <---'
-//! all read  --> the next start makes the awake store again
+//! requested --> token --> ledger --> disk up --> labels and signatures, in batches
+//!                 '--- spun down when others wait for it, and requested again <---'
+//! all read  --> the next start rebuilds the metadata store
 //! ```
 //!
-//! The tome is lost meanwhile: its objects are read around it, and nothing writes to its disk. What
-//! was read is kept, and a start goes on from there. Not here: what is made of it
+//! The tome is lost meanwhile: its objects get degraded reads, and nothing writes to its disk.
+//! Progress is persisted, and a start continues from there. Not here: how the store is rebuilt
 //! ([`crate::regain`]).
 
 use std::collections::BTreeMap;
@@ -37,44 +38,44 @@ use crate::spin_gate::SpinGate;
 use crate::survey::{Found, Survey};
 use crate::{Result, TomesError};
 
-/// How far the survey of a disk is.
+/// Progress of an inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surveyed {
-    /// Spots that were read.
+    /// Physical blocks read so far.
     pub read: u64,
-    /// Of so many.
+    /// Physical blocks in all.
     pub of: u64,
-    /// Blocks that were found in them.
+    /// Blocks found in them.
     pub blocks: u64,
-    /// Why it does not go on, until it is asked for again or the set is reopened.
+    /// Why it is stuck, until it is requested again or the set is reopened.
     pub trouble: Option<String>,
 }
 
 impl Surveyed {
-    /// Whether all was read.
+    /// Whether everything was read.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.of > 0 && self.read >= self.of
     }
 }
 
-/// A tome whose awake store was made again at this start.
+/// A tome whose metadata store was rebuilt at this start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegainedTome {
-    /// Which.
+    /// The tome.
     pub tome: TomeId,
-    /// Objects that it has.
+    /// Number of its objects.
     pub objects: u64,
-    /// Names of those that it had and that are not whole.
+    /// Names of its objects that are not intact.
     pub lost: Vec<String>,
-    /// Blocks that are made anew, out of their segments or their groups.
+    /// Blocks to be rebuilt from their segments or their groups.
     pub bad: u64,
-    /// Groups that do not agree, and how many of their blocks.
+    /// Groups that do not agree, with the number of wrong blocks.
     pub differing: Vec<(GroupId, u64)>,
 }
 
 impl RegainedTome {
-    /// What somebody should look at, a line each.
+    /// Returns what an operator should know, a line each.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
         let tome = self.tome;
@@ -98,7 +99,7 @@ impl RegainedTome {
         reasons
     }
 
-    /// The same with each object that was lost in a line of its own.
+    /// Returns the same with a line for each lost object.
     #[must_use]
     pub fn told(&self) -> Vec<String> {
         let tome = self.tome;
@@ -117,7 +118,7 @@ impl RegainedTome {
     }
 }
 
-/// What has disks read whole.
+/// Runs inventories of disks.
 pub(super) struct Surveyor {
     set: TomeSetId,
     layout: Layout,
@@ -132,7 +133,7 @@ pub(super) struct Surveyor {
     surveys: Mutex<BTreeMap<TomeId, Under>>,
 }
 
-/// A survey that is under way, or was since the start.
+/// An inventory in progress, or done since the start.
 struct Under {
     inbox: SyncSender<Letter>,
     thread: Option<JoinHandle<()>>,
@@ -174,15 +175,15 @@ impl Surveyor {
         self.directory.join(super::start::folder_name(tome))
     }
 
-    /// Whether a survey was asked for before this start.
+    /// Whether an inventory was requested before this start.
     pub(super) fn is_begun(&self, tome: TomeId) -> bool {
         Survey::is_begun(&self.folder(tome))
     }
 
-    /// Has a disk read whole, from where that was; done already where it is.
+    /// Starts or continues an inventory. Idempotent.
     pub(super) fn begin(&self, tome: TomeId) -> Result<()> {
         let mut surveys = lock(&self.surveys);
-        // One that could not go on is gone on with.
+        // One that was stuck continues.
         let is_over = |under: &Under| lock(&under.told).trouble.is_some();
         if let Some(thread) = surveys.get_mut(&tome).filter(|u| is_over(u)).map(|u| u.thread.take())
         {
@@ -229,12 +230,12 @@ impl Surveyor {
         Ok(())
     }
 
-    /// How far the survey of a tome is.
+    /// Returns the progress of a tome's inventory.
     fn surveyed(&self, tome: TomeId) -> Option<Surveyed> {
         lock(&self.surveys).get(&tome).map(|under| lock(&under.told).clone())
     }
 
-    /// Why a tome is lost, and what is done about it.
+    /// Returns why a tome is lost, and what is done about it.
     pub(super) fn told(&self, tome: TomeId, why: &str) -> String {
         match self.surveyed(tome) {
             None => why.to_owned(),
@@ -251,7 +252,7 @@ impl Surveyor {
         }
     }
 
-    /// Has disks put down, and returns when they are.
+    /// Spins the disks down, and returns when they stand still.
     pub(super) fn stop(&self) {
         for under in lock(&self.surveys).values_mut() {
             // It may be gone already.
@@ -270,13 +271,13 @@ impl Drop for Surveyor {
 }
 
 impl TomeSet {
-    /// Has the disk of a tome read whole whose awake store is lost. Returns when that has begun, or
-    /// had; it goes on over starts. When all was read, the next start makes the awake store again.
-    /// The tome is lost until then.
+    /// Starts the inventory of the disk of a tome whose metadata store is lost. Returns when that
+    /// has begun, or had; it continues across starts. When it is complete, the next start rebuilds
+    /// the metadata store. The tome is lost until then.
     ///
     /// # Errors
     /// Kind `NotFound`; `Invalid` when it is not lost to this start, is in another process, or was
-    /// taken out.
+    /// retired.
     pub fn survey(&self, tome: TomeId) -> Result<Surveyed> {
         let is_out =
             self.mover.moves().out.contains(&tome) || self.store.retired()?.contains(&tome);
@@ -296,20 +297,20 @@ impl TomeSet {
         Err(TomesError::Invalid { what: format!("tome {tome} {what}") })
     }
 
-    /// How far the survey of a tome is, if one was asked for.
+    /// Returns the progress of a tome's inventory, if one was requested.
     #[must_use]
     pub fn surveyed(&self, tome: TomeId) -> Option<Surveyed> {
         self.surveyor.surveyed(tome)
     }
 
-    /// Tomes whose awake stores this start has made again.
+    /// Returns the tomes whose metadata stores were rebuilt at this start.
     #[must_use]
     pub fn regained(&self) -> &[RegainedTome] {
         &self.regained
     }
 }
 
-/// What its thread owns.
+/// State of its thread.
 struct Reader {
     _lock: std::fs::File,
     identity: TomeIdentity,
@@ -355,7 +356,7 @@ impl Reader {
         PlaceId::new(self.tome().get())
     }
 
-    /// Asks for a token, and reads while it is held.
+    /// Requests a token, and reads while it is held.
     fn turn(&mut self, letters: &Receiver<Letter>) -> Result<()> {
         let need = Need { rebuild: true, ..Need::default() };
         let (token, epoch) = loop {
@@ -381,7 +382,7 @@ impl Reader {
         read.and(down)
     }
 
-    /// Turns the disk, and reads until all is read or the token is to be given back.
+    /// Spins the disk up, and reads until done or until the token must be released.
     fn read(
         &mut self,
         letters: &Receiver<Letter>,
@@ -454,7 +455,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Lets time pass.
+    /// Waits for a time while it handles messages.
     fn rest(&mut self, letters: &Receiver<Letter>, time: Duration) {
         let until = self.clock.passed() + time;
         while self.clock.passed() < until && !self.is_stopping {
@@ -462,11 +463,11 @@ impl Reader {
         }
     }
 
-    /// Takes the next letter, or none when it is time.
+    /// Handles the next message; returns without one when the time has come.
     fn next(&mut self, letters: &Receiver<Letter>, until: Instant) {
         let letter = match self.clock.sleep_until(until) {
             Some(time) => letters.recv_timeout(time.into()),
-            // Nobody but whoever turns the hands lets time pass, and says so.
+            // With a manual clock time passes only when it is advanced, which arrives as a message.
             None if until <= self.clock.passed() => Err(RecvTimeoutError::Timeout),
             None => letters.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
@@ -485,14 +486,14 @@ impl Reader {
                 }
             }
             Letter::Stop => self.is_stopping = true,
-            // Its tome is lost: what others tell it they say again when it is back.
+            // The tome is lost: others repeat their messages when it is back.
             Letter::Told { .. } | Letter::Ask(_) | Letter::Stage(_) | Letter::Retired => {}
             Letter::Turned(waits) => waits.store(false, Ordering::Release),
         }
     }
 }
 
-/// Whether it is of no use to try again.
+/// Whether a retry is pointless.
 fn is_final(error: &TomesError) -> bool {
     matches!(error, TomesError::WrongDisk { .. } | TomesError::Damaged { .. })
 }

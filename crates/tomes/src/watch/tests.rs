@@ -1,4 +1,4 @@
-//! Who watches, who is late, and who has gone.
+//! Subscribers that read in time, that are late, and that are gone.
 
 use fulgurite_units::{ManualClock, UnixTime};
 

@@ -1,4 +1,4 @@
-//! Objects that are read without their own tome: it is lost, or others of its group turn anyway.
+//! Degraded reads: an object's own tome is lost, or others of its group spin anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use fulgurite_units::{ErrorKind, Ratio, Seed};
 use crate::rebuilt::{busiest, content, fill};
 use crate::shelf::{Shelf, awake, lose, noise, root, tomes};
 
-/// Objects of a tome, with their numbers.
+/// Returns the objects of a tome, with their numbers.
 fn of<'a>(set: &TomeSet, names: &'a [String], tome: TomeId) -> Vec<(usize, &'a String)> {
     let own = |(_, name): &(usize, &String)| set.tome_of(name).unwrap() == tome;
     names.iter().enumerate().filter(own).collect()
@@ -52,7 +52,7 @@ async fn objects_of_lost_tomes_are_read_of_their_groups_while_enough_are_left() 
     set.stop();
     drop(set);
 
-    // Of three lost tomes of 3+2, some groups have too few left: that is said, of those alone.
+    // With three lost tomes of 3+2, some groups have too few left: only their objects fail.
     lose(&shelf.folder, others[1]);
     let set = shelf.open();
     let lost = [first, others[0], others[1]];
@@ -84,7 +84,7 @@ async fn what_was_not_protected_when_its_tome_was_lost_is_refused_and_never_wron
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 16).await;
-    // No tome tells another one anything: what is put now is on one disk only.
+    // Messages between tomes are lost: what is put now is on one disk only.
     tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
     let mut put = BTreeMap::new();
     for number in 0..6 {
@@ -102,7 +102,7 @@ async fn what_was_not_protected_when_its_tome_was_lost_is_refused_and_never_wron
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains("not in every parity"), "{error}");
     }
-    // What is beside it in the same groups is whole.
+    // Other objects in the same groups are intact.
     for (number, name) in of(&set, &names, lost) {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name, number), "{name}");
     }
@@ -139,7 +139,7 @@ async fn put_until_given_up(set: &TomeSet, tome: TomeId) {
     panic!("tome {tome} was never asked");
 }
 
-/// A set with three tokens, so that two others of a group can turn.
+/// Returns options of a set with three tokens, so that two others of a group can spin.
 fn many(shelf: &Shelf) -> SetOptions {
     let tomes = (0..60).map(TomeId::new);
     SetOptions {
@@ -208,8 +208,8 @@ async fn a_tome_that_is_taken_out_is_read_meanwhile_and_does_not_come_back() {
     let new = shelf.add();
     let set = shelf.init();
     assert_eq!(set.retire(TomeId::new(77)).await.unwrap_err().kind(), ErrorKind::NotFound);
-    // What it has is not protected while tomes tell each other nothing; whoever stops waiting for
-    // that has the tome go on as it was.
+    // Its objects are not protected while messages are lost; when the caller stops waiting for
+    // that, the tome continues as it was.
     tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
     let more = "one more";
     let tome = shelf.wait(set.put(more, noise(more, 400))).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_tome_that_is_taken_out_is_read_meanwhile_and_does_not_come_back() {
     let refused = shelf.wait(set.retire(other)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     assert!(refused.to_string().contains("rebuilt before"), "{refused}");
-    // It is not opened again, though its disk is there, and its seats move on.
+    // It is not opened again, though its disk is there, and its member slots continue to move.
     set.stop();
     drop(set);
     assert!(awake(&shelf.folder, tome).exists());
@@ -240,7 +240,7 @@ async fn a_tome_that_is_taken_out_is_read_meanwhile_and_does_not_come_back() {
     assert_ne!(set.tome_of(more).unwrap(), tome);
     assert_eq!(shelf.wait(set.get(more)).await.unwrap(), noise(more, 400));
     assert!(groups(&set).await.iter().any(|group| group.tomes.contains(&new)));
-    // Now another one may.
+    // Now another one may be retired.
     let ready = shelf.wait(set.retire(other)).await;
     assert!(ready.is_ok(), "{ready:?}");
     set.stop();

@@ -1,5 +1,5 @@
-//! What a set and its tomes keep awake is missing, empty, cut off, damaged, or an older copy: told
-//! with what it is, nothing is lost beside, and nothing is written over.
+//! Stores of a set and its tomes that are missing, empty, truncated, damaged, or an older copy: it
+//! is reported as such, nothing else is lost, and nothing is overwritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ fn pieces(shelf: &Shelf) -> PathBuf {
     shelf.folder.join("set/pieces")
 }
 
-/// What the set keeps of itself.
+/// Returns the folder of the set's own store.
 fn own(shelf: &Shelf) -> PathBuf {
     shelf.folder.join("set/set")
 }
@@ -27,7 +27,7 @@ fn content(name: &str) -> Vec<u8> {
     noise(name, 2 * BLOCK + name.len())
 }
 
-/// Puts objects of these numbers, and returns when all are protected.
+/// Puts objects with these numbers, and returns when all are protected.
 async fn fill(shelf: &Shelf, set: &TomeSet, numbers: std::ops::Range<u32>) -> Names {
     let names: Names = numbers.map(|number| format!("object {number:02}")).collect();
     for name in &names {
@@ -40,8 +40,8 @@ async fn fill(shelf: &Shelf, set: &TomeSet, numbers: std::ops::Range<u32>) -> Na
     names
 }
 
-/// A set that was opened twice and has objects of both times, so that its stores have tables and
-/// journals, and is closed.
+/// Returns a closed set that was opened twice and has objects of both times, so that its stores
+/// have tables and journals.
 async fn closed() -> (Shelf, Names) {
     let shelf = Shelf::new();
     let set = shelf.init();
@@ -83,13 +83,13 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Puts a copy in the place of what is there.
+/// Restores a copy in place of what is there.
 fn put_back(copied: &Path, place: &Path) {
     fs::remove_dir_all(place).unwrap();
     copy(copied, place);
 }
 
-/// All files of a folder with what they are.
+/// Returns all files of a folder with their content.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -103,10 +103,10 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// What becomes of a file.
+/// Damages the content of a file.
 type Damage = fn(&mut Vec<u8>);
 
-/// Ways in which one is not what it was.
+/// Kinds of damage.
 const DAMAGES: [(&str, Damage); 5] = [
     ("missing", |_| {}),
     ("empty", Vec::clear),
@@ -120,8 +120,8 @@ fn flip(bytes: &mut [u8], part: usize) {
     bytes[at] ^= 1;
 }
 
-/// Has each file of a store damaged in each way, and what is made of that looked at; all is put
-/// back each time. How many damages were refused.
+/// Damages each file of a store in each way and checks the result; all is restored each time.
+/// Returns how many damaged stores were rejected.
 async fn damaged(
     shelf: &Shelf,
     store: &Path,
@@ -160,7 +160,7 @@ async fn pieces_that_are_missing_or_empty_are_made_anew_of_what_tomes_say() {
         all_there(&shelf, &set, &names).await;
         let lost = set.tome_of("object 00").unwrap();
         close(set);
-        // And they are worth what they were.
+        // And they serve their purpose as before.
         lose(&shelf.folder, lost);
         shelf.add();
         let set = shelf.init();
@@ -302,7 +302,7 @@ async fn older_pieces_that_name_what_was_removed_since_cost_no_tome() {
             copy(&pieces(&shelf), &older);
             shelf.open()
         };
-        // Their blocks are written over, and what wrote over them goes as well.
+        // Their blocks are overwritten, and the objects that did so are deleted too.
         for name in &first {
             shelf.wait(set.delete(name)).await.unwrap();
         }
@@ -342,7 +342,7 @@ async fn older_or_missing_pieces_are_told_while_a_tome_is_lost() {
             assert!(told.iter().any(|why| why.starts_with(&said)), "{told:?}");
             close(set);
         }
-        // Nothing is lost with it when the right one is put back.
+        // Nothing is lost once the right copy is restored.
         put_back(&aside.path().join("right"), &pieces(&shelf));
         shelf.add();
         let set = shelf.init();
@@ -378,7 +378,7 @@ async fn an_older_awake_store_is_told_and_what_was_protected_since_is_not_lost()
     assert!(told[0].contains("older"), "{told:?}");
     assert!(set.list().iter().eq(&names), "what is lost is known");
     close(set);
-    // The right one, or its seats made anew by others: all is there.
+    // With the right copy, or after a rebuild by others, everything is there.
     put_back(&aside.path().join("right"), &place);
     let set = shelf.open();
     all_there(&shelf, &set, &names).await;
@@ -443,7 +443,7 @@ async fn an_object_whose_name_another_tome_has_by_now_is_told_and_neither_is_wri
     let name = "object 00";
     let first = set.tome_of(name).unwrap();
     close(set);
-    // Nobody knows what it has while it is away.
+    // Its objects are unknown while it is away.
     let aside = tempfile::tempdir().unwrap();
     for (at, place) in [root(&shelf.folder, first), awake(&shelf.folder, first)].iter().enumerate()
     {

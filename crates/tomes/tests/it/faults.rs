@@ -1,5 +1,5 @@
-//! Full disks, failed syncs, disks that do not turn and those of others: told, and nothing that was
-//! acknowledged is lost.
+//! Full disks, failed syncs, disks that do not spin up and foreign disks: they are reported, and
+//! nothing that was acknowledged is lost.
 
 use fulgurite_disks::{Fault, PlaceId, Power};
 use fulgurite_tome::TomeId;
@@ -14,15 +14,15 @@ async fn reasons(set: &TomeSet) -> Vec<String> {
     status.reasons
 }
 
-/// What is written to, and fails.
+/// Failures of writes.
 const FAILING: [Failing; 4] = [Failing::Write, Failing::Room, Failing::Sync, Failing::Commit];
 
-/// Fails every tome in something until one is given up with an object; which that is.
+/// Injects a fault into every tome until one fails during a put; returns that tome.
 async fn given_up(shelf: &Shelf, set: &TomeSet, failing: Failing, name: &str) -> TomeId {
     for tome in crate::shelf::tomes() {
         shelf.injected.inject(tome, failing);
     }
-    // All would take it; the one that does is the first to be woken.
+    // Any of them may take it; the one that does is the first to spin up.
     let error = shelf.wait(set.put(name, noise(name, BLOCK))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{failing:?}: {error}");
     let tome = set.tome_of(name).unwrap();
@@ -32,7 +32,7 @@ async fn given_up(shelf: &Shelf, set: &TomeSet, failing: Failing, name: &str) ->
     tome
 }
 
-/// Lets time pass until all is well.
+/// Lets time pass until the set is healthy.
 async fn well(shelf: &Shelf, set: &TomeSet) {
     let well = async {
         while !reasons(set).await.is_empty() {
@@ -71,7 +71,7 @@ async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
         }
         assert!(matches!(&told[0], Happening::GivenUp { tome, .. } if *tome == failed), "{told:?}");
         assert_eq!(told.last(), Some(&Happening::Resumed { tome: failed }), "{failing:?}");
-        // The next start finds the same.
+        // The next start sees the same.
         set.stop();
         drop(set);
         let set = shelf.open();
@@ -116,7 +116,7 @@ async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
         assert!(told[0].contains("tried again"), "{told:?}");
         let wakes = set.status().await.tomes[failed.get() as usize].wakes - before;
         if failing == Failing::Sync {
-            // A pause of ten minutes in the end.
+            // The backoff ends at ten minutes.
             assert!((5..40).contains(&wakes), "{wakes} in three hours");
         } else {
             assert_eq!(wakes, 0, "no disk is woken for what is awake");
@@ -124,7 +124,7 @@ async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
         let other = shelf.wait(set.put("other", noise("other", BLOCK))).await.unwrap();
         assert_ne!(other, failed);
         assert_eq!(shelf.wait(set.get("other")).await.unwrap(), noise("other", BLOCK));
-        // It would go on even now.
+        // It recovers even now.
         shelf.injected.mend(failed);
         well(&shelf, &set).await;
         set.stop();
@@ -175,7 +175,7 @@ async fn a_directory_that_was_away_is_used_again_when_it_is_back() {
         let place = if is_awake { awake(folder, tome) } else { root(folder, tome) };
         let away = folder.join("away");
         std::fs::rename(&place, &away).unwrap();
-        // Whatever of it cannot be used, nothing is made in its place.
+        // Whatever part of it cannot be used, nothing is created in its place.
         let read = shelf.wait(set.get("one")).await.unwrap();
         assert_eq!(read, noise("one", 2 * BLOCK), "of its group");
         shelf.settle(&set).await;
@@ -201,7 +201,7 @@ async fn others_go_on_without_a_disk_that_does_not_turn() {
     let tome = shelf.wait(set.put("first", noise("first", BLOCK))).await.unwrap();
     shelf.settle(&set).await;
     let place = PlaceId::new(tome.get());
-    // A few times are borne.
+    // A few failures are tolerated.
     shelf.disks.inject(place, Fault::SpinUpFails(2)).unwrap();
     assert_eq!(shelf.wait(set.get("first")).await.unwrap(), noise("first", BLOCK));
     shelf.settle(&set).await;
@@ -233,7 +233,7 @@ async fn a_tome_that_is_given_up_keeps_nobody_waiting_for_its_token() {
     let (lost, _) = tomes.pop_first().unwrap();
     let (_, other) = tomes.pop_first().unwrap();
     std::fs::remove_dir_all(root(&shelf.folder, lost)).unwrap();
-    // No time passes by the set's clock from here on: nobody's lease ends.
+    // The set's clock stands still from here on: no lease expires.
     let within = std::time::Duration::from_secs(60);
     let scrubbed = tokio::time::timeout(within, set.scrub(lost)).await.unwrap();
     assert_eq!(scrubbed.unwrap_err().kind(), ErrorKind::Unavailable);
@@ -391,7 +391,7 @@ async fn a_tome_that_was_made_and_is_gone_is_lost_and_not_made_again() {
     drop(set);
     std::fs::remove_dir_all(awake(&shelf.folder, tome)).unwrap();
     std::fs::remove_dir_all(root(&shelf.folder, tome)).unwrap();
-    // Whoever makes the set again, since something is wrong with it, makes nothing worse.
+    // Creating the set again, because something is wrong with it, does no harm.
     let set = shelf.init();
     let told = reasons(&set).await;
     assert_eq!(told.len(), 1, "{told:?}");
@@ -408,14 +408,14 @@ async fn a_set_is_made_again_without_a_disk_that_is_dead_and_makes_it_anew() {
     shelf.wait(set.protected("one")).await.unwrap();
     set.stop();
     drop(set);
-    // A few times are borne.
+    // A few failures are tolerated.
     let place = PlaceId::new(tome.get());
     shelf.disks.inject(place, Fault::SpinUpFails(2)).unwrap();
     let set = shelf.init();
     assert_eq!(reasons(&set).await, [] as [&str; 0]);
     set.stop();
     drop(set);
-    // What it kept awake is there, and so is not what it is worth without its disk.
+    // Its metadata store is there, but of no use without its disk.
     shelf.disks.inject(place, Fault::Dead).unwrap();
     shelf.add();
     let set = shelf.init();

@@ -1,4 +1,4 @@
-//! What is put is kept, over starts as well; what is refused changes nothing.
+//! What is put persists across starts; what is refused changes nothing.
 
 use fulgurite_disks::{Backend as _, Fault, LedgerFile, Observed, PlaceId};
 use fulgurite_tomes::{SetOptions, TomeSet};
@@ -28,12 +28,12 @@ async fn objects_come_back_over_starts_and_go_when_they_are_deleted() {
     for length in lengths {
         let read = shelf.wait(set.get(&name(length))).await.unwrap();
         assert_eq!(read, noise(&name(length), length));
-        // Known over the start without a disk.
+        // It is known after the start without a disk.
         set.protected(&name(length)).await.unwrap();
     }
     shelf.wait(set.delete(&name(1))).await.unwrap();
     drop(set);
-    // What was made goes on when it is made again.
+    // Creating an existing set continues it.
     let set = shelf.init();
     assert_eq!((set.id(), set.list().len()), (id, lengths.len() - 1));
     let gone = [
@@ -124,14 +124,14 @@ async fn a_put_that_nobody_waits_for_any_more_keeps_its_name_in_order() {
     let shelf = Shelf::new();
     let set = shelf.init();
     {
-        // Asked for, and left.
+        // The request is sent, and its future dropped.
         let mut put = std::pin::pin!(set.put("left", noise("left", BLOCK)));
         let first = std::future::poll_fn(|context| {
             std::task::Poll::Ready(put.as_mut().poll(context).is_ready())
         });
         assert!(!first.await, "its disk turns up first");
     }
-    // It goes on: once it is there it is protected, and once it is deleted its name is free.
+    // It continues: the object gets protected, and once deleted its name is free.
     let there = async {
         while set.get("left").await.is_err() {
             tokio::task::yield_now().await;
@@ -191,11 +191,11 @@ async fn a_start_waits_for_no_lease_of_the_process_before() {
     }
     assert_ne!(set.tome_of("one").unwrap(), set.tome_of("two").unwrap());
     shelf.wait(set.get("two")).await.unwrap();
-    // It ends with the only token in the hands of a tome that nobody wants anything of later.
+    // The set ends while a tome holds the only token, and later that tome has no requests.
     set.stop();
     drop(set);
     let set = shelf.open();
-    // Time stands still: a lease that somebody waited for would never end.
+    // The clock stands still: waiting for a lease to expire would never end.
     let got = tokio::time::timeout(std::time::Duration::from_secs(60), set.get("one")).await;
     assert_eq!(got.unwrap().unwrap(), noise("one", BLOCK));
     set.stop();

@@ -1,4 +1,4 @@
-//! What is likely read together lies where few disks have to wake for it.
+//! Objects that are likely read together are placed so that few disks spin up for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use fulgurite_units::Kin;
 
 use crate::shelf::{BLOCK, Shelf, noise};
 
-/// Writers, whose objects come by turns.
+/// Writers, whose objects are interleaved.
 const KINS: u64 = 3;
-/// Objects of each.
+/// Objects of each writer.
 const EACH: u64 = 4;
 
 fn name(kin: u64, number: u64) -> String {
     format!("{kin}/{number}")
 }
 
-/// Puts all of them, each when the disks of the one before stand still; says which tomes have those
-/// of each writer.
+/// Puts all objects, each once the disks stand still again; returns which tomes have those of each
+/// writer.
 async fn put(shelf: &Shelf, set: &TomeSet, is_told: bool) -> BTreeMap<u64, BTreeSet<TomeId>> {
     let mut tomes = BTreeMap::<u64, BTreeSet<TomeId>>::new();
     for number in 0..EACH {
@@ -34,7 +34,7 @@ async fn put(shelf: &Shelf, set: &TomeSet, is_told: bool) -> BTreeMap<u64, BTree
     tomes
 }
 
-/// Wakes for reading all objects of one writer, one after the other, and nothing else.
+/// Returns the spin-ups for reading all objects of one writer, one after the other.
 async fn wakes(shelf: &Shelf, set: &TomeSet, kin: u64) -> usize {
     let reads = |wakes: Vec<fulgurite_disks::Wake>| {
         wakes.iter().filter(|wake| matches!(wake.cause, Cause::Request(_))).count()

@@ -1,4 +1,4 @@
-//! A set of tomes on directories, with simulated disks, as whoever has it sees it.
+//! A set of tomes on directories, with simulated disks, through its public interface.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

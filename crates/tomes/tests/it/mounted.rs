@@ -1,7 +1,7 @@
-//! File systems that are really full, and really read-only: those of disks, and those of what tomes
-//! keep awake.
+//! File systems that are really full, and really read-only: those of disks, and those of metadata
+//! stores.
 //!
-//! Each is a small tmpfs, which root alone can mount: elsewhere nothing is tried.
+//! Each is a small tmpfs, which only root can mount: otherwise the tests are skipped.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use fulgurite_tomes::TomeSet;
 
 use crate::shelf::{BLOCK, Shelf, awake, noise, root, tomes};
 
-/// Bytes of a file system.
+/// Size of a file system.
 const BYTES: &str = "16m";
 
-/// A tmpfs in the place of a folder.
+/// A tmpfs mounted over a folder.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// None where it may not be mounted.
+    /// Mounts it; `None` where that is not permitted.
     fn over(folder: &Path) -> Option<Self> {
         std::fs::create_dir_all(folder).unwrap();
         let is_mounted =
@@ -26,7 +26,7 @@ impl Mounted {
         is_mounted.then(|| Self(folder.to_owned()))
     }
 
-    /// Takes all room that there is.
+    /// Fills the file system.
     fn fill(&self) {
         let mut file = std::fs::File::create(self.0.join("ballast")).unwrap();
         for bytes in [1 << 20, 4096, 1] {
@@ -54,7 +54,7 @@ fn run(program: &str, arguments: &[&str], folder: &Path) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Puts objects until one is refused by a tome that is given up; those that were acknowledged.
+/// Puts objects until a tome fails; returns those that were acknowledged.
 async fn until_given_up(shelf: &Shelf, set: &TomeSet) -> Vec<String> {
     let mut names = Vec::new();
     for number in 0..60 {

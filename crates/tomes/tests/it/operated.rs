@@ -1,4 +1,4 @@
-//! What an operator has a set do: disks read whole, groups compared, the ledger.
+//! Operator requests to a set: scrub, verify, the ledger.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -20,7 +20,7 @@ async fn a_scrub_finds_and_mends_a_bad_block_that_nobody_reads() {
         status.tomes.into_iter().find(|one| one.tome == tome).unwrap()
     };
     let before = status(set.status().await);
-    // The first block of its file, behind the header and a label.
+    // The first block of its file, after the header and a label.
     let files: Vec<_> = std::fs::read_dir(root(&shelf.folder, tome)).unwrap().collect();
     let blocks = files.into_iter().map(|file| file.unwrap().path());
     let blocks = blocks.max_by_key(|path| path.metadata().unwrap().len()).unwrap();

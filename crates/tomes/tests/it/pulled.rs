@@ -1,4 +1,4 @@
-//! Tomes without their set: read alone, and got back out of what is left of their groups.
+//! Tomes without their set: read offline, and recovered from the rest of their groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ async fn what_is_protected_survives_any_two_directories_and_bad_blocks_beside() 
             (name.clone(), alone.awake().object(name).unwrap().clone())
         })
         .collect();
-    // The disk alone says which block lies where.
+    // The disk alone shows which block is where.
     let mut labels = 0;
     for tome in tomes() {
         let alone = pull(folder, tome);
@@ -45,7 +45,7 @@ async fn what_is_protected_survives_any_two_directories_and_bad_blocks_beside() 
         }
     }
     assert!(labels > 50, "{labels}");
-    // A bad block on each disk that has any: the label of its first spot.
+    // A bad block on each disk that has any: the label of its first physical block.
     for tome in tomes() {
         let path = root(folder, tome).join("blocks-00000");
         if let Ok(mut bytes) = std::fs::read(&path) {

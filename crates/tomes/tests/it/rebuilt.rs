@@ -1,4 +1,4 @@
-//! Tomes that are lost, and are made anew by others: every byte that was protected is back.
+//! Lost tomes are rebuilt by others: every protected byte is back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use fulgurite_units::{Duration, ErrorKind};
 
 use crate::shelf::{BLOCK, Shelf, awake, lose, noise, pull, recovered, root, tomes};
 
-/// Objects of one to eight blocks, all of them protected.
+/// Puts objects of one to eight blocks, and protects them.
 pub(crate) async fn fill(shelf: &Shelf, set: &TomeSet, first: usize, count: usize) -> Vec<String> {
     let names: Vec<String> =
         (first..first + count).map(|number| format!("object {number}")).collect();
@@ -43,7 +43,7 @@ pub(crate) fn busiest(set: &TomeSet, names: &[String]) -> TomeId {
     counts.into_iter().max_by_key(|(_, count)| *count).unwrap().0
 }
 
-/// Each object is got back without its tome and any other one.
+/// Asserts that each object is recovered without its tome and any other one.
 fn any_two_may_be_lost(shelf: &Shelf, of: &BTreeMap<String, TomeId>, gone: &BTreeSet<TomeId>) {
     let left: Vec<TomeId> = tomes()
         .chain([TomeId::new(8), TomeId::new(9)])
@@ -98,7 +98,7 @@ async fn a_lost_tome_is_made_anew_by_one_that_is_added() {
     all_there(&shelf, &set, &names).await;
     assert!(names.iter().any(|name| set.tome_of(name).unwrap() == new));
     assert!(names.iter().all(|name| set.tome_of(name).unwrap() != lost));
-    // It is a set as any other.
+    // It works like any other set.
     let more = fill(&shelf, &set, 100, 8).await;
     let places = places(&set, &[names.clone(), more.clone()].concat());
     set.stop();
@@ -139,7 +139,7 @@ async fn two_lost_tomes_come_back_and_seats_without_room_wait_for_it() {
     drop(set);
     shelf.add();
     shelf.add();
-    // What was asked for goes on by itself.
+    // The rebuild continues by itself.
     let set = shelf.init();
     let status = shelf.moved(&set).await;
     assert_eq!(status.moves.out, BTreeSet::from([first, second]));
@@ -174,7 +174,7 @@ async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
     let status = shelf.moved(&set).await;
     assert_eq!(status.moves.out, BTreeSet::from([first]));
     let took = shelf.clock.clock().passed().since(begun);
-    // No seat waits until a silent member is passed over.
+    // No move waits until a silent member is skipped.
     assert!(took < BUILD_WAIT, "{took:?} for {planned} seats");
     for (number, name) in names.iter().enumerate() {
         let read = shelf.wait(set.get(name)).await.unwrap();
@@ -183,7 +183,7 @@ async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
     set.stop();
 }
 
-/// What a tome has, put aside and brought back.
+/// Sets a tome's folders aside or restores them.
 pub(crate) fn carry(shelf: &Shelf, tome: TomeId, is_back: bool) {
     for path in [root(&shelf.folder, tome), awake(&shelf.folder, tome)] {
         let aside = path.with_extension("aside");
@@ -217,7 +217,7 @@ async fn a_tome_that_was_only_away_keeps_the_seats_that_have_not_moved() {
         let set = shelf.open();
         let status = shelf.moved(&set).await;
         assert_eq!(status.reasons, Vec::<String>::new());
-        // All may have moved before the set was stopped: then nothing is left that it could keep.
+        // All moves may have ended before the set was stopped: then it has no member slot to keep.
         assert!(status.moves.out.len() <= usize::from(some_move));
         all_there(&shelf, &set, &names).await;
         let places = places(&set, &names);
@@ -227,7 +227,7 @@ async fn a_tome_that_was_only_away_keeps_the_seats_that_have_not_moved() {
         set.stop();
         drop(set);
         any_two_may_be_lost(&shelf, &places, &BTreeSet::new());
-        // Its regions whose seats are others' are free from the next start on.
+        // Regions that lost their member slots are free from the next start on.
         let set = shelf.open();
         let gone = names[0].clone();
         shelf.wait(set.delete(&gone)).await.unwrap();

@@ -1,6 +1,6 @@
-//! What does not fit: tomes that are numbered twice, are another set's or have each other's place,
-//! regions that are claimed twice, clocks that go back, stores that are full, and tokens that never
-//! come. It is told, what was acknowledged is kept, and nothing of others is written over.
+//! Mismatches: tomes with the same number, of another set or swapped, regions that are claimed
+//! twice, clocks that go back, stores that are full, and tokens that never come. They are reported,
+//! what was acknowledged is kept, and nothing of others is overwritten.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,14 +45,14 @@ fn close(set: TomeSet) {
     drop(set);
 }
 
-/// What lies on the disk of a tome.
+/// Returns the content of a tome's disk.
 fn blocks(shelf: &Shelf, tome: TomeId) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = std::fs::read_dir(root(&shelf.folder, tome)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     paths.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// Has two folders change their places.
+/// Swaps two folders.
 fn swap(one: &PathBuf, other: &PathBuf) {
     let aside = one.with_extension("aside");
     std::fs::rename(one, &aside).unwrap();
@@ -144,7 +144,7 @@ async fn a_region_that_two_groups_claim_costs_its_tome_alone() {
     {
         let (store, identity) = AwakeStore::open_any(&place).unwrap();
         let known = store.load(&identity).unwrap();
-        // One that no object has, so that there is nothing else to be found wrong with it.
+        // A region without objects, so that nothing else is wrong with it.
         let used = |index| known.objects().any(|(_, object)| object.blocks[0].0 == index);
         let (region, of) = known.regions().find(|(index, _)| !used(*index)).unwrap();
         let seats = of.group().seats().to_vec();
@@ -164,7 +164,7 @@ async fn a_region_that_two_groups_claim_costs_its_tome_alone() {
     }
     assert!(before == blocks(&shelf, tome));
     close(set);
-    // It is got back as any that was lost.
+    // It is rebuilt like any lost one.
     shelf.add();
     let set = shelf.init();
     set.rebuild(tome).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_time_of_day_that_goes_back_or_far_ahead_over_starts_changes_nothing()
     let shelf = Shelf::new();
     let set = shelf.init();
     fill(&shelf, &set, &["now"]).await;
-    // On its way to its parities when the clock is set.
+    // In flight to its parities when the clock is set.
     tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Tell));
     shelf.wait(set.put("late", content("late"))).await.unwrap();
     close(set);
@@ -237,7 +237,7 @@ async fn nothing_is_protected_by_parities_that_cannot_keep_it_until_they_can() {
     close(set);
 }
 
-/// A network that loses everything.
+/// A network that drops everything.
 #[derive(Debug)]
 struct Mute;
 

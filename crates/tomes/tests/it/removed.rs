@@ -15,13 +15,13 @@ fn is_gone(set: &TomeSet, name: &str) -> bool {
     kind == Some(ErrorKind::NotFound) && !set.list().contains(&name.to_owned())
 }
 
-/// Which of some objects a tome has, with their numbers.
+/// Returns which of some objects a tome has.
 fn of(set: &TomeSet, names: &[String], tome: TomeId) -> Vec<String> {
     let own = names.iter().filter(|name| set.tome_of(name).unwrap() == tome);
     own.cloned().collect()
 }
 
-/// What the awake stores of all tomes name, each name once.
+/// Returns the names in the metadata stores of all tomes, each once.
 fn named(shelf: &Shelf) -> Vec<String> {
     let all = (0..10).map(TomeId::new).filter(|tome| awake(&shelf.folder, *tome).exists());
     let of = |tome| {
@@ -53,12 +53,12 @@ async fn what_was_removed_while_its_tome_was_lost_is_not_made_anew() {
     assert_ne!(tome, lost);
     set.stop();
     drop(set);
-    // A start knows it, and so does the one that has room for what is made anew.
+    // A start knows it, and so does the tome that rebuilds it.
     shelf.add();
     let set = shelf.init();
     assert!(is_gone(&set, removed));
     set.rebuild(lost).await.unwrap();
-    // Another one is removed while its seat moves.
+    // Another one is removed while its member slot moves.
     let late = own.iter().skip(2).find(|name| set.tome_of(name).unwrap() == lost).unwrap();
     set.delete(late).await.unwrap();
     let status = shelf.moved(&set).await;
@@ -113,7 +113,7 @@ async fn what_was_removed_while_its_tome_was_away_is_gone_when_it_is_back() {
     let count = named(&shelf).into_iter().filter(|name| *name == own[1]).count();
     assert_eq!(count, 1, "the tome has forgotten its own");
     assert!(!named(&shelf).contains(&own[0]));
-    // A name that is put again stays, whatever was removed before under it.
+    // A name that is put again stays, though it was removed before.
     let set = shelf.open();
     shelf.wait(set.put(&own[0], noise("again", 300))).await.unwrap();
     shelf.settle(&set).await;
@@ -132,7 +132,7 @@ async fn an_object_of_a_tome_that_was_given_up_is_removed_at_the_next_start() {
     let tome = busiest(&set, &names);
     let own = of(&set, &names, tome);
     shelf.injected.inject(tome, Failing::Commit);
-    // The removal itself is what it cannot keep.
+    // It is the removal that cannot be persisted.
     set.delete(&own[0]).await.unwrap();
     let status = set.status().await;
     assert!(status.tomes[tome.get() as usize].trouble.is_some(), "{:?}", status.reasons);

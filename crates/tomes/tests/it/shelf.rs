@@ -17,20 +17,20 @@ use tempfile::TempDir;
 
 /// Tomes of all sets here.
 pub(crate) const TOMES: u32 = 8;
-/// Tomes that a set may get beside them.
+/// Tomes that a set may get in addition.
 const ADDED_MAX: u32 = 2;
-/// What a block has.
+/// Bytes of a block.
 pub(crate) const BLOCK: usize = 512;
-/// How far the hands are turned at a time, a millisecond or so. Were it more, a lease would be over
-/// before a slow machine has done what it was for.
+/// Clock step, about every millisecond. With a larger one a lease would expire before a slow
+/// machine has used it.
 const STEP: Duration = Duration::from_secs(2);
-/// Turns of the hands that anything may take.
+/// Most clock steps that an operation may take.
 const TURNS_MAX: u32 = 20_000;
 
-/// Directories for a set, and what its disks are simulated by.
+/// Directories of a set, and its simulated disks.
 pub(crate) struct Shelf {
     pub(crate) folder: PathBuf,
-    /// Removed with it, if it made the folder.
+    /// Removed on drop, if it created the folder.
     _made: Option<TempDir>,
     pub(crate) disks: Arc<Simulated>,
     pub(crate) injected: Injected,
@@ -76,7 +76,7 @@ impl Shelf {
         }
     }
 
-    /// The set is opened with another tome from now on.
+    /// Adds a tome, with which the set is opened from now on.
     pub(crate) fn add(&self) -> TomeId {
         let added = self.added.fetch_add(1, Ordering::Relaxed);
         assert!(added < ADDED_MAX, "there is a place for it");
@@ -112,7 +112,7 @@ impl Shelf {
         TomeSet::open(self.options()).unwrap()
     }
 
-    /// What comes of something, while time passes.
+    /// Runs a future while time passes.
     pub(crate) async fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         for _ in 0..TURNS_MAX {
@@ -125,7 +125,7 @@ impl Shelf {
         panic!("it does not end");
     }
 
-    /// Lets time pass until no seat moves any more; what the set says then.
+    /// Lets time pass until no member slot moves; returns the status of the set.
     pub(crate) async fn moved(&self, set: &TomeSet) -> SetStatus {
         for _ in 0..TURNS_MAX {
             let status = set.status().await;
@@ -138,7 +138,7 @@ impl Shelf {
         panic!("seats move on: {:?}", set.status().await.moves);
     }
 
-    /// Lets time pass until all disks stand still and nothing is left to be protected.
+    /// Lets time pass until all disks stand still and everything is protected.
     pub(crate) async fn settle(&self, set: &TomeSet) {
         for _ in 0..TURNS_MAX {
             let status = set.status().await;
@@ -156,7 +156,7 @@ impl Shelf {
     }
 }
 
-/// Bytes that nobody else draws, another process neither.
+/// Returns bytes that no other call or process draws.
 fn draw() -> [u8; 16] {
     static DRAWN: AtomicU64 = AtomicU64::new(1);
     let number = u64::from(std::process::id()) << 32 | DRAWN.fetch_add(1, Ordering::Relaxed);
@@ -165,18 +165,18 @@ fn draw() -> [u8; 16] {
     bytes
 }
 
-/// Takes a tome away, with its disk and what it kept awake.
+/// Removes a tome, with its disk and its metadata store.
 pub(crate) fn lose(folder: &Path, tome: TomeId) {
     std::fs::remove_dir_all(root(folder, tome)).unwrap();
     std::fs::remove_dir_all(awake(folder, tome)).unwrap();
 }
 
-/// A tome by its two directories.
+/// Opens a tome offline from its two directories.
 pub(crate) fn pull(folder: &Path, tome: TomeId) -> Pulled {
     Pulled::open(&awake(folder, tome), turned(folder, tome)).unwrap()
 }
 
-/// A disk that turns.
+/// Returns a lease on a spinning disk.
 pub(crate) fn turned(folder: &Path, tome: TomeId) -> Lease {
     let (guard, place) = (Guard::new(), PlaceId::new(tome.get()));
     guard.add(place, root(folder, tome));
@@ -185,7 +185,7 @@ pub(crate) fn turned(folder: &Path, tome: TomeId) -> Lease {
     guard.enter(place).unwrap()
 }
 
-/// The bytes of a lost tome's object out of tomes that are not lost.
+/// Recovers a lost tome's object from tomes that are not lost.
 pub(crate) fn recovered(
     all: &mut BTreeMap<TomeId, Pulled>,
     lost: &BTreeSet<TomeId>,
@@ -214,7 +214,7 @@ pub(crate) fn recovered(
     bytes
 }
 
-/// Bytes that look random and repeat for a name.
+/// Returns bytes that look random and are the same for a name.
 pub(crate) fn noise(name: &str, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Seed::new(name.bytes().map(u64::from).sum()).stream().fill(&mut bytes);

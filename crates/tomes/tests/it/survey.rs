@@ -1,5 +1,5 @@
-//! An awake store that is lost is made again out of its disk and what others know: every object
-//! that was acknowledged is read, every group agrees, and what is stale on the disk is not taken.
+//! A lost metadata store is rebuilt from its disk and from what others know: every acknowledged
+//! object is read, every group agrees, and stale blocks on the disk are not used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use fulgurite_units::ErrorKind;
 
 use crate::shelf::{BLOCK, Shelf, awake, lose, noise, pull, root, tomes};
 
-/// In front of each block.
+/// Bytes before each block.
 const LABEL: usize = 512;
-/// In front of all of a file.
+/// Bytes before the first slot of a file.
 const HEADER: usize = 4096;
 /// Blocks of a file.
 const SLOTS: usize = 18;
@@ -37,7 +37,7 @@ async fn put(shelf: &Shelf, set: &TomeSet, names: &[String]) {
     }
 }
 
-/// A set with protected objects and some that were removed, closed.
+/// Returns a closed set with protected objects and some that were removed.
 async fn filled(count: u32) -> (Shelf, Vec<String>) {
     let shelf = Shelf::new();
     let set = shelf.init();
@@ -53,7 +53,7 @@ async fn filled(count: u32) -> (Shelf, Vec<String>) {
     (shelf, all)
 }
 
-/// Has the disk of a lost tome read whole.
+/// Runs the inventory of a lost tome's disk.
 async fn survey(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
     set.survey(tome).unwrap();
     let whole = async {
@@ -69,7 +69,7 @@ async fn survey(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
     shelf.wait(whole).await;
 }
 
-/// Has the awake store of a tome made again, and opens the set with it.
+/// Rebuilds the metadata store of a tome, and opens the set with it.
 async fn regained(shelf: &Shelf, tome: TomeId) -> (TomeSet, RegainedTome) {
     let set = shelf.open();
     let told = set.status().await.reasons;
@@ -85,7 +85,7 @@ async fn regained(shelf: &Shelf, tome: TomeId) -> (TomeSet, RegainedTome) {
     (set, told)
 }
 
-/// Whether everything is as it should be, and protects what it should.
+/// Checks that the set is healthy and protects new objects.
 async fn whole(shelf: &Shelf, set: TomeSet, names: &[String], context: &str) {
     for name in names {
         let got = shelf.wait(set.get(name)).await;
@@ -95,7 +95,7 @@ async fn whole(shelf: &Shelf, set: TomeSet, names: &[String], context: &str) {
     assert!(set.list().iter().eq(names), "{context}: and no others");
     shelf.settle(&set).await;
     for tome in tomes() {
-        // What is missing is made anew.
+        // Missing blocks are rebuilt.
         shelf.wait(set.scrub(tome)).await.unwrap();
     }
     shelf.settle(&set).await;
@@ -106,7 +106,7 @@ async fn whole(shelf: &Shelf, set: TomeSet, names: &[String], context: &str) {
     shelf.settle(&set).await;
     agree(&set, context).await;
     close(set);
-    // What was beyond the parity of a segment is told until then, though its group brought it back.
+    // An unrecoverable segment is reported until then, though its group has rebuilt it.
     let set = shelf.open();
     let status = set.status().await;
     assert!(status.is_well(), "{context}: {:?}", status.reasons);
@@ -124,7 +124,7 @@ async fn agree(set: &TomeSet, context: &str) {
     assert!(groups > 0);
 }
 
-/// Each object without its own tome and one more: of parities that are right.
+/// Recovers each object without its own tome and one more, so its parities must be right.
 async fn without_two(shelf: &Shelf, names: &[String], also: TomeId) {
     for name in &names[..2] {
         let set = shelf.open();
@@ -157,7 +157,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The largest file of a folder.
+/// Returns the largest file of a folder.
 fn largest(folder: &Path) -> PathBuf {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let all = entries.map(|path| if path.is_dir() { largest(&path) } else { path });
@@ -188,11 +188,11 @@ async fn an_awake_store_that_is_missing_empty_or_cut_is_made_again() {
         damage(&awake(&shelf.folder, tome));
         let set = shelf.open();
         if set.status().await.is_well() {
-            // The store bears that.
+            // The store tolerates that.
             close(set);
             continue;
         }
-        // Its objects are read meanwhile, of their groups.
+        // Its objects are read meanwhile, from their groups.
         for name in &names {
             assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name), "{what}: {name}");
         }
@@ -212,7 +212,7 @@ fn nothing_lost(tome: TomeId) -> RegainedTome {
 
 #[tokio::test]
 async fn what_was_under_way_when_it_was_lost_is_there_and_protected_later() {
-    // The tome that wrote, and each that keeps parity of it, lost at many moments.
+    // The tome that wrote, and each with parity of it, is lost at several moments.
     for moment in 0..6 {
         let shelf = Shelf::new();
         let set = shelf.init();
@@ -241,13 +241,13 @@ async fn what_was_under_way_when_it_was_lost_is_there_and_protected_later() {
     }
 }
 
-/// Writes a block with a label that is right for its place, whatever the block is.
+/// Writes an arbitrary block with a label that is valid for its place.
 fn forge(file: &(usize, PathBuf), spot: u32, of: (u32, u32, u32), block: &[u8]) {
     let (number, path) = file;
     let mut bytes = fs::read(path).unwrap();
     bytes.resize(HEADER + SLOTS * (LABEL + BLOCK), 0);
     let at = |slot: usize| HEADER + slot * (LABEL + BLOCK);
-    // Any label of the file says whose it is.
+    // Any label of the file has the owner's fields.
     let mut labels = (0..SLOTS).map(|slot| &bytes[at(slot)..at(slot) + LABEL]);
     let mut label = labels.find(|label| label.starts_with(b"FULGTOMB")).unwrap().to_vec();
     for (place, value) in [(28, spot), (32, of.0), (36, of.1), (40, of.2)] {
@@ -285,7 +285,7 @@ async fn a_stale_or_swapped_block_of_that_disk_is_found_and_not_taken() {
         .map(|spot| spot.get())
         .collect();
     drop(pulled);
-    // A block of a later version in a spot in which nothing lies: a write that was never committed.
+    // A block of a later version in a free physical block: an uncommitted write.
     let file_of = |spot: u32| {
         let number = spot as usize / SLOTS;
         (number, root(&shelf.folder, tome).join(format!("blocks-{number:05}")))
@@ -295,7 +295,7 @@ async fn a_stale_or_swapped_block_of_that_disk_is_found_and_not_taken() {
     let (region, offset) = object.blocks[0];
     let of = (region.get(), offset.get(), 1_000_000);
     forge(&file_of(free), free, of, &noise("stale", BLOCK));
-    // And the second block in the place of the third one, with a label that says it is that.
+    // And the second block in place of the third one, with a label that claims to be that.
     let (region, offset) = object.blocks[2];
     let of = (region.get(), offset.get(), 2_000_000);
     forge(&file_of(spots[2]), spots[2], of, &content(&names[0])[BLOCK..2 * BLOCK]);
@@ -309,7 +309,7 @@ async fn a_stale_or_swapped_block_of_that_disk_is_found_and_not_taken() {
 async fn what_no_parity_has_and_the_disk_has_not_either_is_named() {
     let shelf = Shelf::new();
     let set = shelf.init();
-    // Nobody hears of what is put.
+    // No parity receives what is put.
     tomes().for_each(|tome| shelf.injected.inject(tome, fulgurite_tomes::Failing::Tell));
     let all = names(0..2);
     put(&shelf, &set, &all).await;
@@ -350,7 +350,7 @@ async fn what_no_parity_has_and_the_disk_has_not_either_is_named() {
 
 #[tokio::test]
 async fn an_awake_store_of_since_the_latest_start_is_known_as_older_and_costs_nothing() {
-    // Copied while it is open and put back: parities, or the set, know of later ones.
+    // Copied while it is open and restored: parities, or the set, know of later versions.
     for is_told in [true, false] {
         let shelf = Shelf::new();
         let set = shelf.init();
@@ -382,14 +382,14 @@ async fn an_awake_store_of_since_the_latest_start_is_known_as_older_and_costs_no
         copy(&place, &aside.path().join("right"));
         fs::remove_dir_all(&place).unwrap();
         copy(&older, &place);
-        // It is told at each start, and nothing is done to it.
+        // It is reported at each start, and left as it is.
         for _ in 0..2 {
             let set = shelf.open();
             let told = set.status().await.reasons;
             assert!(told.len() == 1 && told[0].contains("an older copy: "), "{told:?}");
             close(set);
         }
-        // The right one can be put back still.
+        // The right copy can still be restored.
         fs::remove_dir_all(&place).unwrap();
         copy(&aside.path().join("right"), &place);
         let set = shelf.open();
@@ -420,7 +420,7 @@ async fn who_took_a_seat_and_is_lost_before_the_set_heard_of_it_ends_its_plan() 
     let taker = shelf.add();
     let set = shelf.init();
     set.rebuild(lost).await.unwrap();
-    // What the set knew before any seat has moved is put back when all have.
+    // The set's own store from before any move is restored after all of them.
     let aside = tempfile::tempdir().unwrap();
     for own in ["set", "pieces"] {
         copy(&shelf.folder.join("set").join(own), &aside.path().join(own));

@@ -1,4 +1,4 @@
-//! While disks sleep no file of theirs is opened, as the kernel tells it.
+//! While disks sleep none of their files is opened, according to the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
 use crate::shelf::{BLOCK, Shelf, noise, root, tomes};
 
-/// Is told by the kernel of whatever is done with the folders of disks and what is in them.
+/// Gets kernel notifications of every access to the folders of disks and their content.
 struct Tracer {
     fd: OwnedFd,
     watched: BTreeMap<i32, TomeId>,
@@ -28,7 +28,8 @@ impl Tracer {
         Self { fd, watched }
     }
 
-    /// Tomes of whose disks something was opened, read, listed or changed since it was asked last.
+    /// Returns the tomes whose disks had something opened, read, listed or changed since the last
+    /// call.
     fn touched(&self) -> BTreeSet<TomeId> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.fd, &mut buffer);

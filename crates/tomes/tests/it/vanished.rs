@@ -1,16 +1,16 @@
-//! Tomes whose directories vanish without notice while objects are put as fast as they are taken:
-//! nothing that was acknowledged as protected is lost, and what was local is lost with its tome at
-//! most.
+//! Tomes whose directories vanish without notice while objects are put as fast as possible: nothing
+//! that was acknowledged as protected is lost, and what was local is lost with its tome at most.
 //!
 //! ```text
-//! data, parity     who has an object's blocks, or their parity, goes while clients write
-//! source           another member of a group goes while a seat of it is made anew
-//! target           who is to have the seat goes
+//! data, parity     the tome with an object's blocks, or its parity, goes while clients write
+//! source           another member of a group goes while one of its member slots is rebuilt
+//! target           the tome that is to take over the member slot goes
 //! ```
 //!
-//! After each loss the set goes on for a while with what it has open, is stopped, opened without
-//! the tome, and everything that was acknowledged is compared; in the end seats have moved and all
-//! of it is compared again. `FULGURITE_TEST_VANISHED` says how often each is done; once is usual.
+//! After each loss the set continues for a while with what it has open, is stopped, opened without
+//! the tome, and everything that was acknowledged is compared; in the end member slots have moved
+//! and all of it is compared again. `FULGURITE_TEST_VANISHED` is the number of repetitions, by
+//! default one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -24,17 +24,17 @@ use tokio::task::JoinSet;
 use crate::around::groups;
 use crate::shelf::{BLOCK, Shelf, awake, root};
 
-/// Clients that put, protect and delete at a time.
+/// Clients that put, protect and delete concurrently.
 const WRITERS: u64 = 6;
-/// Objects that a writer leaves there before it removes its first.
+/// Objects that a writer keeps before it removes its oldest.
 const KEPT: usize = 4;
-/// Turns of the hands that they work for before a tome vanishes, and after that.
+/// Clock steps for which they work before a tome vanishes, and after that.
 const TURNS: u64 = 150;
 
-/// What a client was told last of an object.
+/// The last acknowledgment for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// Nothing, or that nobody knows.
+    /// None, or its state is unknown.
     Nothing,
     Local,
     Protected,
@@ -43,7 +43,7 @@ enum Told {
 
 type Objects = Arc<Mutex<BTreeMap<String, (Vec<u8>, Told)>>>;
 
-/// Who vanishes while a tome is made anew.
+/// The tome that vanishes during the rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Second {
     Nobody,
@@ -77,7 +77,7 @@ impl Writer {
             match set.put(&name, bytes).await {
                 Ok(_) => self.told(&name, Told::Local),
                 Err(error) => {
-                    // Where it goes on in a segment, the parity of that has vanished.
+                    // The parity of the segment that it is added to has vanished.
                     let kinds = [ErrorKind::Unavailable, ErrorKind::Corrupt];
                     assert!(kinds.contains(&error.kind()), "{name}: {error}");
                     tokio::task::yield_now().await;
@@ -103,7 +103,7 @@ impl Writer {
     }
 }
 
-/// Everything of a run.
+/// State of a run.
 struct Run {
     shelf: Shelf,
     objects: Objects,
@@ -113,7 +113,7 @@ struct Run {
 }
 
 impl Run {
-    /// Has clients work on a set, and something be done in the middle; then the set is stopped.
+    /// Lets clients work on a set, with an action in the middle; then stops the set.
     async fn write(&mut self, set: TomeSet, middle: impl AsyncFnOnce(&Shelf, &TomeSet)) {
         let set = Arc::new(set);
         let (tell, over) = watch::channel(false);
@@ -133,8 +133,8 @@ impl Run {
         writers.join_all().await;
     }
 
-    /// Compares all that was acknowledged. Of a tome that is lost what was local may be, and is
-    /// what it was or refused.
+    /// Compares all that was acknowledged. Local objects of a lost tome may be lost: they read back
+    /// as put, or fail.
     async fn compare(&self, set: &TomeSet, is_rebuilt: bool) -> usize {
         let objects = self.objects.lock().unwrap().clone();
         let mut protected = 0;
@@ -151,7 +151,7 @@ impl Run {
                 (Err(error), Told::Local) if of_lost => {
                     assert_eq!(error.kind(), ErrorKind::Unavailable, "{name}: {error}");
                 }
-                // It was lost with its tome, whose seats have moved.
+                // It was lost with its tome, whose member slots have moved.
                 (Err(error), Told::Local) if is_rebuilt && error.kind() == ErrorKind::NotFound => {}
                 (Err(error), told) => panic!("{name}, {told:?}: {error}"),
             }
@@ -175,7 +175,8 @@ impl Run {
         set.stop();
         drop(set);
 
-        // Clients write on while it is made anew, and a second one vanishes in the middle of that.
+        // Clients continue to write during the rebuild, and a second tome vanishes in the middle of
+        // it.
         self.shelf.add();
         let set = self.shelf.init();
         set.rebuild(first).await.unwrap();
@@ -221,7 +222,7 @@ impl Run {
     }
 }
 
-/// A tome that clients write to, or that has parity of it.
+/// Returns a tome that clients write to, or one with parity of it.
 fn busy(objects: &Objects, set: &TomeSet, of_parity: bool) -> TomeId {
     let objects = objects.lock().unwrap();
     let there = objects.iter().filter(|(_, (_, told))| *told == Told::Protected);
@@ -239,7 +240,7 @@ async fn turn(shelf: &Shelf, turns: u64) {
     }
 }
 
-/// A tome is pulled out: what was under its names a moment ago is not there.
+/// Unplugs a tome: its files vanish from under their paths.
 fn vanish(shelf: &Shelf, tome: TomeId) {
     for path in [root(&shelf.folder, tome), awake(&shelf.folder, tome)] {
         let aside = path.with_extension("gone");

@@ -1,4 +1,4 @@
-//! What is put while a tome is lost goes to groups that are whole, and is protected there.
+//! Objects put while a tome is lost go to groups without it, and are protected there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use fulgurite_units::ErrorKind;
 use crate::rebuilt::fill;
 use crate::shelf::{BLOCK, Shelf, lose, noise, root};
 
-/// Turns of the hands in which anything else is protected: some hours.
+/// Clock steps within which anything else is protected: some hours.
 const TURNS: u32 = 6000;
 
 fn is_whole(set: &TomeSet, name: &str, lost: TomeId) -> bool {
@@ -44,7 +44,7 @@ async fn new_objects_go_to_whole_groups_while_those_have_room() {
     }
     let reasons = set.status().await.reasons;
     assert!(!reasons.iter().any(|why| why.contains("every group with room")), "{reasons:?}");
-    // When those are full any group takes it, and that is said.
+    // When those are full any group takes it, and the status reports that.
     let mut beside = BTreeSet::new();
     for number in 0..2000 {
         let name = format!("more {number}");
@@ -56,7 +56,7 @@ async fn new_objects_go_to_whole_groups_while_those_have_room() {
                     break;
                 }
             }
-            // Until parities have more of what was put before.
+            // Until parities have applied more of the earlier puts.
             Err(error) if error.is_backlog() => {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 shelf.clock.advance(fulgurite_units::Duration::from_secs(2));
@@ -91,7 +91,7 @@ async fn where_every_group_has_the_lost_tome_it_is_said_and_goes_on_after_the_re
     let reasons = set.status().await.reasons;
     let said = "every group with room has a lost tome (2)";
     assert!(reasons.iter().any(|why| why.contains(said)), "{reasons:?}");
-    // Groups of which a parity is lost cannot protect anything.
+    // Groups with a lost parity cannot protect anything.
     let mut waits = Vec::new();
     for number in 0..8 {
         let name = format!("new {number}");

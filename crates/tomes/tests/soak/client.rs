@@ -1,4 +1,4 @@
-//! Who puts, gets and deletes objects, and knows what it was told of each.
+//! A client that puts, gets and deletes objects, and tracks what was acknowledged of each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use tokio::sync::watch;
 use crate::Tally;
 use crate::world::BLOCK;
 
-/// Names that each client has: nobody else uses them.
+/// Names of each client, used by no other.
 const NAMES: u64 = 24;
 /// Most blocks of an object.
 const BLOCKS_MAX: u64 = 6;
 
-/// What is known of an object.
+/// Known state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It was acknowledged as local, and is lost with its tome at most.
+    /// Acknowledged as local: lost with its tome at most.
     Local,
-    /// It was acknowledged as protected, and is never lost.
+    /// Acknowledged as protected: never lost.
     Protected,
-    /// It is there whole or not at all: who was asked gave no answer, or was lost.
+    /// Whole or absent: the request got no answer, or its tome was lost.
     Unknown,
-    /// It is not there.
+    /// Absent.
     Gone,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) state: State,
-    /// How often it was put.
+    /// Number of puts.
     generation: u64,
     length: usize,
 }
@@ -58,7 +58,7 @@ impl Client {
         }
     }
 
-    /// The bytes of an object.
+    /// Returns the expected bytes of an object.
     pub(crate) fn content(&self, name: &str, known: &Known) -> Vec<u8> {
         let mut bytes = vec![0; known.length];
         let seed = self.seed.child(format!("{name} {}", known.generation).as_bytes());
@@ -66,7 +66,7 @@ impl Client {
         bytes
     }
 
-    /// Does one thing after the other until it is told that it is over.
+    /// Runs one operation after the other until the end is signaled.
     pub(crate) async fn work(mut self, set: Arc<TomeSet>, mut over: watch::Receiver<bool>) -> Self {
         while !*over.borrow() {
             let at = usize::try_from(self.random.below(NAMES)).unwrap();
@@ -86,7 +86,7 @@ impl Client {
                     self.get(&set, &name).await;
                 }
             }
-            // What is refused at once leaves others their turn.
+            // After an immediate refusal, others must get their turn.
             tokio::task::yield_now().await;
         }
         self
@@ -123,7 +123,8 @@ impl Client {
             self.tally.unknown += 1;
             return State::Unknown;
         }
-        // A segment that it goes to is beyond its parity, until the group has brought it back.
+        // A segment that it goes to has more bad blocks than parity, until the group has recovered
+        // it.
         let is_damaged = error.kind() == ErrorKind::Corrupt;
         self.tally.beyond += u64::from(is_damaged);
         assert!(is_damaged || error.is_backlog() || is_full(error), "{name}: {error}");
@@ -131,7 +132,7 @@ impl Client {
         State::Gone
     }
 
-    /// An object was acknowledged as protected.
+    /// Records that an object was acknowledged as protected.
     pub(crate) fn protected(&mut self, name: &str) {
         self.objects.get_mut(name).unwrap().state = State::Protected;
         self.tally.protected += 1;
@@ -142,7 +143,7 @@ impl Client {
         let before = set.tome_of(name).ok();
         let state = match set.delete(name).await {
             Ok(()) => State::Gone,
-            // A tome that is lost is asked for nothing.
+            // A lost tome gets no requests.
             Err(error) if before.is_some_and(|tome| is_of_lost(set, name, tome)) => {
                 assert_eq!(error.kind(), ErrorKind::Unavailable, "{name}: {error}");
                 return self.tally.refused += 1;
@@ -164,7 +165,7 @@ impl Client {
             Ok(bytes) => self.compare(name, &bytes),
             Err(error) => {
                 let known = &self.objects[name];
-                // Beyond its segment, until the group has brought it back.
+                // More bad blocks than segment parity, until the group has recovered it.
                 let is_borne = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt)
                     || is_absent(&error) && known.state == State::Unknown;
                 assert!(is_borne, "{name} {known:?}: {error}");
@@ -173,14 +174,14 @@ impl Client {
         }
     }
 
-    /// Looks whether what was read is what was put.
+    /// Asserts that the bytes read are those put.
     fn compare(&self, name: &str, bytes: &[u8]) {
         let known = &self.objects[name];
         assert!(known.state != State::Gone, "{name}: it was deleted, and is back");
         assert!(bytes == self.content(name, known), "{name} {known:?}: other bytes");
     }
 
-    /// What the set is now known to have of an object whose end nobody knew, or all know.
+    /// Records what a read shows of an object, whether its state was unknown or known.
     pub(crate) fn settle(&mut self, name: &str, got: Result<Vec<u8>, TomesError>) {
         let state = self.objects[name].state;
         match (got, state) {
@@ -198,7 +199,7 @@ impl Client {
         }
     }
 
-    /// A tome was lost: what it had and not every parity may be lost with it.
+    /// Records that a tome was lost: its objects that not every parity had may be lost with it.
     pub(crate) fn lost(&mut self, names: &[(String, TomeId)], tome: TomeId) {
         let own = names.iter().filter(|(_, of)| *of == tome);
         for (name, _) in own {
@@ -210,14 +211,14 @@ impl Client {
         }
     }
 
-    /// Names of objects in a state.
+    /// Returns the names of objects in a state.
     pub(crate) fn names(&self, state: State) -> Vec<String> {
         let such = self.objects.iter().filter(|(_, known)| known.state == state);
         such.map(|(name, _)| name.clone()).collect()
     }
 }
 
-/// Whether an object is with a tome that is lost, and was.
+/// Whether an object is still with a tome that is lost.
 fn is_of_lost(set: &TomeSet, name: &str, before: TomeId) -> bool {
     set.tome_of(name).is_ok_and(|tome| tome == before) && set.unknown().contains(&before)
 }

@@ -1,22 +1,21 @@
-//! A set of 200 tomes in one process that is used, and goes wrong, for as long as is wished.
+//! A set of 200 tomes in one process under load and faults, for as long as desired.
 //!
 //! ```text
 //! round    work      clients put, get and delete; blocks go bad, messages get lost, disks do not
-//!                    turn up, tomes cannot write and are given up
-//!          start     the set is stopped, most often while something is asked of it; in some rounds
-//!                    one or two tomes are lost then, and made anew by others
-//!          work      while seats move, with another start in between or without
-//!          rest      nothing goes wrong any more: all becomes protected, and all is read
+//!                    spin up, tomes cannot write and fail
+//!          start     the set is stopped, most often during requests; in some rounds one or two
+//!                    tomes are lost then, and rebuilt by others
+//!          work      while member slots move, with or without another start in between
+//!          rest      no more faults: all becomes protected, and all is read
 //! ```
 //!
-//! What holds: what was acknowledged as protected is read byte for byte, what was local as well but
-//! for what a lost tome had; what was deleted stays so; an end that nobody knew is one of both.
-//! Nothing stays unprotected. The memory of the process has a bound.
+//! Invariants: what was acknowledged as protected is read byte for byte, and so is what was local
+//! except on a lost tome; what was deleted stays so; an unknown outcome is one of the two. Nothing
+//! stays unprotected. The memory of the process is bounded.
 //!
-//! One round is done unless `FULGURITE_SOAK_SECONDS` says for how long, in memory where there is
-//! room for it, since 200 tomes that are made are 20 s of syncs. `FULGURITE_SOAK_SEED` is where all
-//! choices come from but those of the scheduler. It is a process of its own since its memory is
-//! looked at.
+//! One round is run unless `FULGURITE_SOAK_SECONDS` gives a duration, in memory where there is room
+//! for it, since creating 200 tomes takes 20 s of syncs. `FULGURITE_SOAK_SEED` determines all
+//! choices but those of the scheduler. It is a process of its own because its memory is measured.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,26 +35,26 @@ use tokio::task::JoinSet;
 use client::{Client, State};
 use world::{TOMES, Trouble, World};
 
-/// Clients, each of which does one thing at a time.
+/// Clients, each with one operation at a time.
 const CLIENTS: u32 = 16;
-/// Turns of the clock's hands that clients work for.
+/// Clock steps for which clients work.
 const WORK_TURNS: u64 = 120;
-/// One in so many turns something goes wrong.
+/// A fault is injected in one of this many steps.
 const TROUBLE_EVERY: u64 = 3;
-/// Tomes that cannot write, of a stretch of work.
+/// Tomes that cannot write, per period of work.
 const BROKEN: u64 = 3;
-/// Times that what cannot be read is asked for again, while the group brings it back.
+/// Tries to read an object while the group recovers it.
 const READ_TRIES: u32 = 5;
-/// Turns in between: ten minutes of the clock's.
+/// Clock steps in between: ten minutes.
 const READ_REST_TURNS: u32 = 320;
-/// Files that are open at a time, with some to spare.
+/// Open files, with some to spare.
 const OPEN_FILES: u64 = 8192;
-/// By how much more a process may have of memory in the end than with 200 tomes that were made. The
-/// last 4,096 wakes of each tome, some 100 bytes each, are 82 MiB of it; the rest is for what
-/// stores keep of their tables and of rows that are in none yet, and for the allocator.
+/// Most growth of memory over the process with 200 created tomes. The last 4,096 spin-ups of each
+/// tome, some 100 bytes each, take 82 MiB of it; the rest is for cached tables and rows of the
+/// stores that are not in a table yet, and for the allocator.
 const GROWTH_MAX: ByteCount = ByteCount::mib(192);
 
-/// What was done.
+/// Counters of operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) puts: u64,
@@ -65,7 +64,7 @@ pub(crate) struct Tally {
     pub(crate) overwrites: u64,
     pub(crate) refused: u64,
     pub(crate) unknown: u64,
-    /// Puts that were refused since a segment was beyond its parity.
+    /// Puts that failed since a segment had more bad blocks than parity.
     pub(crate) beyond: u64,
     pub(crate) bytes: u64,
     pub(crate) verified: u64,
@@ -76,7 +75,7 @@ pub(crate) struct Tally {
     pub(crate) troubles: BTreeMap<String, u64>,
 }
 
-/// All of a run.
+/// State of a run.
 struct Soak {
     world: World,
     clients: Vec<Client>,
@@ -84,12 +83,12 @@ struct Soak {
     tally: Tally,
 }
 
-/// How a stretch of work ends.
+/// How a period of work ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Clients end what they began.
+    /// Clients finish their operations.
     Awaited,
-    /// The set is stopped under them.
+    /// The set is stopped during their operations.
     Cut,
 }
 
@@ -100,7 +99,7 @@ async fn a_set_of_200_tomes_loses_nothing_and_stays_within_its_memory() {
     let seconds = std::time::Duration::from_secs(number("FULGURITE_SOAK_SECONDS", 0));
     say(&format!("seed {seed}"));
     if !raise_open_files() {
-        // Where everything is to be there, nothing is passed over.
+        // Where everything must be available, nothing is skipped.
         assert_ne!(variable("FULGURITE_TEST_SERVERS").as_deref(), Some("required"));
         return say(&format!("skipped: it takes {OPEN_FILES} open files (ulimit -Hn)"));
     }
@@ -157,7 +156,7 @@ impl Soak {
         set = self.open();
         self.rebuild(&set, &lost).await;
         if self.is_so() {
-            // It goes on over a start, and perhaps without a tome more.
+            // The rebuild continues across a start, perhaps with one tome less.
             self.work(&set, BROKEN, End::Cut).await;
             let names = self.stop(set);
             if lost.len() == 1 && self.is_so() {
@@ -172,19 +171,19 @@ impl Soak {
         set
     }
 
-    /// Has the seats of lost tomes move. Done already where they do.
+    /// Rebuilds lost tomes. Idempotent.
     async fn rebuild(&self, set: &TomeSet, lost: &BTreeSet<TomeId>) {
         for tome in lost {
             set.rebuild(*tome).await.unwrap();
         }
     }
 
-    /// One time in two.
+    /// Returns true half of the time.
     fn is_so(&mut self) -> bool {
         self.random.below(2) == 0
     }
 
-    /// Has all clients work for a while, with so many tomes that cannot write.
+    /// Lets all clients work for a while, with this many tomes that cannot write.
     async fn work(&mut self, set: &Arc<TomeSet>, broken: u64, end: End) {
         let (tell, over) = watch::channel(false);
         let mut work = JoinSet::new();
@@ -222,7 +221,7 @@ impl Soak {
         };
     }
 
-    /// Ends the set; says which object was where.
+    /// Stops the set; returns the tome of each object.
     fn stop(&mut self, set: Arc<TomeSet>) -> Vec<(String, TomeId)> {
         let place = |name: String| Some((name.clone(), set.tome_of(&name).ok()?));
         let names = set.list().into_iter().filter_map(place).collect();
@@ -231,7 +230,7 @@ impl Soak {
         names
     }
 
-    /// Counts what happened since the set was opened.
+    /// Counts events since the set was opened.
     async fn count(&mut self, set: &TomeSet) {
         let status = set.status().await;
         for tome in status.tomes.iter().filter(|tome| !tome.alarms.is_empty()) {
@@ -253,7 +252,7 @@ impl Soak {
         tome
     }
 
-    /// Nothing goes wrong any more: seats have moved, all is protected, and all is read.
+    /// Ends all faults: member slots have moved, all is protected, and all is read.
     async fn rest(&mut self, set: &Arc<TomeSet>) {
         self.world.mend();
         let world = &self.world;
@@ -287,7 +286,7 @@ impl Soak {
         self.world.is_whole();
     }
 
-    /// Reads every object, those that are to be there and the others.
+    /// Reads every object, whether it should be there or not.
     async fn read_all(&mut self, set: &Arc<TomeSet>) {
         let of = |(at, client): (usize, &Client)| {
             client.objects.keys().map(move |name| (at, name.clone())).collect::<Vec<_>>()
@@ -301,7 +300,8 @@ impl Soak {
             }
             for (at, got, name) in self.world.wait(set, "read", reads.join_all()).await {
                 match got {
-                    // Beyond its segment: the group brings it back in the background.
+                    // More bad blocks than segment parity: the group recovers them in the
+                    // background.
                     Err(error) if error.kind() == ErrorKind::Corrupt || error.is_backlog() => {
                         assert!(again < READ_TRIES, "{name}: {error}");
                         left.push((at, name));
@@ -319,7 +319,7 @@ impl Soak {
         }
     }
 
-    /// What was done so far.
+    /// Returns the counters so far.
     fn tally(&self) -> Tally {
         let mut sum = self.tally.clone();
         for Client { tally, .. } in &self.clients {
@@ -347,7 +347,8 @@ fn say(line: &str) {
     eprintln!("{line}");
 }
 
-/// Each store of a tome has files open: 17 of them with these. Says whether there may be as many.
+/// Raises the limit of open files: each store of a tome has files open, 17 of them with these.
+/// Returns whether that is allowed.
 fn raise_open_files() -> bool {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
@@ -355,7 +356,7 @@ fn raise_open_files() -> bool {
     limit.maximum.is_none_or(|most| most >= OPEN_FILES)
 }
 
-/// What of the memory is this process's now.
+/// Returns the resident memory of this process.
 fn resident_bytes() -> ByteCount {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -1,4 +1,4 @@
-//! The directories of a set of 200 tomes, its clock, and what is done to them.
+//! The directories of a set of 200 tomes, its clock, and its faults.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt as _;
@@ -16,37 +16,37 @@ use tempfile::TempDir;
 
 use crate::Tally;
 
-/// Tomes that a set has, beside those that are lost.
+/// Tomes of a set, besides lost ones.
 pub(crate) const TOMES: u32 = 200;
-/// Tomes that are added for lost ones.
+/// Tomes added for lost ones.
 const ADDED_MAX: u32 = 800;
-/// Files that are in memory.
+/// An in-memory file system.
 const MEMORY: &str = "/dev/shm";
-/// Bytes that a short run has room for there: it takes a quarter of them.
+/// Free bytes there for a short run, which takes a quarter of them.
 const FREE_MIN: u64 = 256 << 20;
-/// What a block has.
+/// Bytes of a block.
 pub(crate) const BLOCK: usize = 512;
-/// How far the hands are turned when all tomes have done what there was for them.
+/// Clock step once all tomes are idle.
 const STEP: Duration = Duration::from_secs(2);
-/// Turns of the hands that anything may take.
+/// Most clock steps that an operation may take.
 const TURNS_MAX: u32 = 20_000;
-/// Bad blocks that are told when something is beyond its parity.
+/// Bad blocks listed when a segment has more of them than parity.
 const FLIPPED_KEPT: usize = 4096;
-/// Spin-ups in a row that fail and are borne.
+/// Failed spin-ups in a row that are tolerated.
 const SPIN_UPS_BORNE: u32 = 2;
 
-/// What does not do what it should.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// A byte of a block on a disk is another one.
+    /// A byte of a block on a disk changes.
     BadBlock,
-    /// What a tome tells others is lost, until it is mended.
+    /// A tome's messages to others are lost, until that is repaired.
     Untold,
-    /// It can be told again.
+    /// Its messages arrive again.
     Told,
-    /// A disk does not turn up, a few times.
+    /// A disk does not spin up, a few times.
     Slow,
-    /// A tome cannot write, sync or commit any more, and is given up.
+    /// A tome cannot write, sync or commit any more, and fails.
     Broken,
 }
 
@@ -56,15 +56,15 @@ pub(crate) struct World {
     disks: Arc<Simulated>,
     injected: Injected,
     clock: ManualClock,
-    /// Tomes that the set is opened with, those that were lost among them.
+    /// Tomes with which the set is opened, including lost ones.
     tomes: u32,
-    /// Those of them that were made: the set was opened with them.
+    /// Those of them that were created: the set was opened with them.
     made: u32,
     pub(crate) lost: BTreeSet<TomeId>,
-    /// Tomes with a bad block since all was read the last time.
+    /// Tomes with a bad block since all objects were last read.
     bad: BTreeSet<TomeId>,
     untold: BTreeSet<TomeId>,
-    /// Where those of some rounds were.
+    /// Locations of bad blocks in recent rounds.
     pub(crate) flipped: Vec<(TomeId, String)>,
     random: RandomStream,
 }
@@ -88,9 +88,9 @@ impl World {
         }
     }
 
-    /// Opens the set, with all of its tomes mended and those that were added made.
+    /// Opens the set, with all faults removed and added tomes created.
     pub(crate) fn open(&mut self) -> Arc<TomeSet> {
-        // As another process has it, that nobody of the one before listens to.
+        // A new clock, as in a new process: no listener of the previous one remains.
         self.clock = ManualClock::at(self.clock.clock().now());
         self.mend();
         let root = |tome: TomeId| self.folder.path().join(format!("disk-{tome}"));
@@ -113,20 +113,20 @@ impl World {
         Arc::new(TomeSet::init(options).unwrap())
     }
 
-    /// Nothing goes wrong from now on; what is given up stays so until the set is opened anew.
+    /// Injects no more faults; failed tomes stay so until the set is opened again.
     pub(crate) fn mend(&mut self) {
         (0..self.tomes).for_each(|tome| self.injected.mend(TomeId::new(tome)));
         self.untold.clear();
     }
 
-    /// Lets time pass, when every tome has done what there was for it. What the set says before.
+    /// Advances the clock once every tome is idle. Returns the status before that.
     pub(crate) async fn turn(&self, set: &TomeSet) -> SetStatus {
         let status = set.status().await;
         self.clock.advance(STEP);
         status
     }
 
-    /// Lets time pass until the set says so.
+    /// Lets time pass until the status meets a condition.
     pub(crate) async fn until(
         &self,
         set: &TomeSet,
@@ -143,7 +143,7 @@ impl World {
         panic!("never {what}: {reasons:?} {moves:?} {tomes:?}");
     }
 
-    /// What comes of something, while time passes.
+    /// Runs a future while time passes.
     pub(crate) async fn wait<T>(
         &self,
         set: &TomeSet,
@@ -161,7 +161,7 @@ impl World {
         panic!("never {what}: {:?}", set.status().await.reasons);
     }
 
-    /// Has something go wrong somewhere.
+    /// Injects a fault somewhere.
     pub(crate) fn trouble(&mut self, trouble: Trouble, tally: &mut Tally) {
         let tome = self.any_tome();
         let is_done = match trouble {
@@ -194,21 +194,21 @@ impl World {
         }
     }
 
-    /// Everything was read: what was bad is made anew.
+    /// Records that everything was read, so that bad blocks are rebuilt.
     pub(crate) fn is_whole(&mut self) {
         self.bad.clear();
         let old = self.flipped.len().saturating_sub(FLIPPED_KEPT);
         self.flipped.drain(..old);
     }
 
-    /// A tome that is not lost, at random.
+    /// Returns a random tome that is not lost.
     pub(crate) fn any_tome(&mut self) -> TomeId {
         let here: Vec<TomeId> =
             (0..self.made).map(TomeId::new).filter(|tome| !self.lost.contains(tome)).collect();
         here[usize::try_from(self.random.below(here.len() as u64)).unwrap()]
     }
 
-    /// Takes a tome away for good, and adds one. The set is not open.
+    /// Removes a tome for good, and adds one. The set must not be open.
     pub(crate) fn lose(&mut self, tome: TomeId) {
         for folder in [format!("disk-{tome}"), format!("set/tome-{:04}", tome.get())] {
             std::fs::remove_dir_all(self.folder.path().join(folder)).unwrap();
@@ -218,7 +218,7 @@ impl World {
         assert!(self.tomes <= TOMES + ADDED_MAX, "there is a place for one more");
     }
 
-    /// Has one byte of a random block be another one. Whether there was a block.
+    /// Changes one byte of a random block. Returns whether there was a block.
     fn flip(&mut self, tome: TomeId) -> bool {
         let folder: PathBuf = self.folder.path().join(format!("disk-{tome}"));
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -248,7 +248,7 @@ impl World {
     }
 }
 
-/// A folder in memory if there is room for it.
+/// Returns a folder in memory if there is room for it.
 fn folder_in_memory() -> TempDir {
     let free = rustix::fs::statvfs(MEMORY).map_or(0, |of| of.f_bavail * of.f_frsize);
     let made = if free >= FREE_MIN { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() };
@@ -260,7 +260,7 @@ fn layout() -> Layout {
     Layout::new(Parts { block, segment, segments: 3, regions: 2, spares: 60 }).unwrap()
 }
 
-/// Bytes that nobody else draws.
+/// Returns bytes that no other call draws.
 fn draw() -> [u8; 16] {
     static DRAWN: AtomicU64 = AtomicU64::new(1);
     let mut bytes = [0; 16];

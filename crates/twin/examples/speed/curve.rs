@@ -1,8 +1,8 @@
-//! The cost of a step against the length of the queue, as data and as a picture.
+//! Measures the cost of a step against the length of the queue, as data and as a picture.
 
 use crate::decision::{Cost, measure};
 
-/// Requests that wait.
+/// Numbers of waiting requests.
 const QUEUED: [u64; 7] = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
 
 /// A line of the picture: name, color, what it shows.
@@ -20,7 +20,7 @@ pub(crate) fn print(svg: Option<&str>) {
     }
 }
 
-/// Both axes logarithmic: 10 ns to 100 us over 1e3 to 1e6 requests.
+/// Draws the curve. Both axes are logarithmic: 10 ns to 100 us over 1e3 to 1e6 requests.
 fn draw(costs: &[Cost]) -> String {
     let x = |queued: u64| 80.0 + ((queued as f64).log10() - 3.0) / 3.0 * 520.0;
     let y = |nanos: f64| 340.0 - (nanos.log10() - 1.0) / 4.0 * 300.0;

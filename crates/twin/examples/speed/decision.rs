@@ -1,5 +1,5 @@
-//! What one step of the controller costs while so many requests wait: a closed loop, in which each
-//! finished read is replaced by another, so that the queue stays as long as it is.
+//! Measures what one step of the controller costs at a given queue length. The loop is closed: each
+//! finished read is replaced by another, so the queue length stays constant.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,18 +16,18 @@ use fulgurite_units::{
     SlotIndex, TrackIndex,
 };
 
-/// Steps before the measured ones.
+/// Steps before the measurement starts.
 const WARM_UP: u64 = 100_000;
 /// Measured steps.
 const STEPS: u64 = 1_000_000;
 
-/// Nanoseconds of a step.
+/// Cost of a step, in nanoseconds.
 pub(crate) struct Cost {
     pub(crate) queued: u64,
     pub(crate) mean: f64,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// The 99th percentile of those that gave a command.
+    /// The 99th percentile over the steps that issued a command.
     pub(crate) p99_commands: f64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn print(queued: u64) {
 /// Measures with 20 drives and 40 shuttles.
 pub(crate) fn measure(queued: u64, policy: &str) -> Cost {
     let mut shape = LibraryShape::mdu();
-    // Reads go to any slot here.
+    // Here reads go to any slot.
     shape.spare_slots_per_shelf = 0;
     shape.shuttles_per_panel = 20;
     let mut driver = Driver::new(shape, policy);
@@ -68,7 +68,7 @@ pub(crate) fn measure(queued: u64, policy: &str) -> Cost {
     Cost { queued, mean: of.mean * 1e9, p50: of.p50 * 1e9, p99: of.p99 * 1e9, p99_commands }
 }
 
-/// Something to come, in the order of time and number.
+/// A pending event, ordered by time and sequence number.
 type Entry = (Instant, u64, Next);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ struct Driver {
     now: Instant,
     sequence: u64,
     timer: Option<Instant>,
-    /// Numbers of requests that are to be asked for.
+    /// Request numbers free for reuse.
     free: Vec<u64>,
     wanted: u64,
 }
@@ -111,7 +111,7 @@ impl Driver {
         }
     }
 
-    /// One step: a request in place of a finished one, or what comes next.
+    /// Runs one step: replaces a finished request, or handles the next pending event.
     fn next(&mut self) -> (Duration, bool) {
         if let Some(request) = self.free.pop() {
             self.wanted = request;
@@ -138,7 +138,7 @@ impl Driver {
         }
     }
 
-    /// Asks for one track somewhere.
+    /// Requests one track from a random slot.
     fn read(&mut self) -> (Duration, bool) {
         let slot = u32::try_from(self.random.below(u64::from(self.shape.slot_count()))).unwrap();
         let mut id = [0; 16];

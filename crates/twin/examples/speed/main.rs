@@ -1,9 +1,9 @@
-//! How fast the twin is: one measurement a run, printed as one JSON object a line.
+//! How fast the twin is: one measurement per run, printed as one JSON object per line.
 //!
-//! `cargo run --release --example speed -p fulgurite-twin WHAT`, where WHAT is one of
-//! `interval WORKLOAD POLICY`, `six-months`, `fleet LIBRARIES DAYS`, `decision QUEUED`,
-//! `curve [SVG]`, `queue CUSTOMERS`, `rack RATE HOURS`, `rack-paper FOLDER`, `mttdl CYCLES` and
-//! `tomes-year`. `cargo xtask bench twin`, `bench rack` and `bench tomes` run them all.
+//! `cargo run --release --example speed -p fulgurite-twin WHAT`, where WHAT is one of `interval
+//! WORKLOAD POLICY`, `six-months`, `fleet LIBRARIES DAYS`, `decision QUEUED`, `curve [SVG]`, `queue
+//! CUSTOMERS`, `rack RATE HOURS`, `rack-paper FOLDER`, `mttdl CYCLES` and `tomes-year`. `cargo
+//! xtask bench twin`, `bench rack` and `bench tomes` run them all.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -48,7 +48,8 @@ fn main() {
     }
 }
 
-/// Events a second of one of the paper's intervals: 20 drives and 20 shuttles, verification always.
+/// Measures events per second in one of the paper's intervals: 20 drives and 20 shuttles, with
+/// saturated verification.
 fn interval(workload: &str, policy: &str) {
     let (workload, platters) = match workload {
         "iops" => (Workload::iops(), 2000),
@@ -60,7 +61,7 @@ fn interval(workload: &str, policy: &str) {
     one(&scenario);
 }
 
-/// Half a year of typical reads, in one library.
+/// Simulates half a year of typical reads in one library.
 fn six_months() {
     one(&scenario(Workload::six_months(1), "silica", 2000));
 }
@@ -80,7 +81,7 @@ fn one(scenario: &Scenario) {
     );
 }
 
-/// Many libraries, on all cores.
+/// Simulates many libraries, on all cores.
 fn fleet(libraries: u32, days: u64) {
     let mut workload = Workload::six_months(libraries);
     workload.envelope.window = Duration::from_secs(days * 86_400);
@@ -104,7 +105,7 @@ fn fleet(libraries: u32, days: u64) {
     );
 }
 
-/// M/M/20 at 90 % load.
+/// Simulates an M/M/20 queue at 90 % load.
 fn queue(customers: u64) {
     let service = Duration::from_secs(1);
     let scenario =
@@ -119,7 +120,7 @@ fn queue(customers: u64) {
     );
 }
 
-/// The paper's library under a workload.
+/// Builds a scenario of the paper's library under a workload.
 fn scenario(workload: Workload, policy: &str, platters: u32) -> Scenario {
     let mut library = LibraryShape::mdu();
     library.spare_slots_per_shelf = 1;
@@ -147,7 +148,7 @@ fn scenario(workload: Workload, policy: &str, platters: u32) -> Scenario {
     }
 }
 
-/// Jobs on so many threads.
+/// Runs jobs on this many threads.
 struct Threads(usize);
 
 impl Runner for Threads {

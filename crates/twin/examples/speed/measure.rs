@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Measures from its start on.
+/// Measures elapsed time from its start.
 pub(crate) struct Clock {
     wall: Instant,
     processor: f64,
@@ -13,23 +13,23 @@ impl Clock {
         Self { wall: Instant::now(), processor: processor_seconds() }
     }
 
-    /// Seconds this process had a processor, on all of its threads, and seconds by the clock.
+    /// Returns the CPU seconds of this process, over all threads, and the wall-clock seconds.
     pub(crate) fn seconds(&self) -> (f64, f64) {
         let wall = self.wall.elapsed().as_secs_f64();
         (processor_seconds() - self.processor, wall)
     }
 }
 
-/// The sum over all threads, ended ones too; hundredths of a second, as Linux counts them.
+/// Sums CPU time over all threads, including ended ones. Linux counts it in hundredths of a second.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program is in parentheses; user and system time are 12 fields after it.
+    // The program name is in parentheses; user and system time follow 12 fields after it.
     let fields = text.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_ascii_whitespace().skip(11).take(2);
     ticks.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// The most memory this process ever had.
+/// Returns the peak memory of this process.
 pub(crate) fn peak_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

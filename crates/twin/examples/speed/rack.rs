@@ -1,4 +1,5 @@
-//! The twin of Pelican's rack: days and years of one, and every statement of its paper.
+//! Speed of the twin of Pelican's rack: days and years of one rack, and every statement of its
+//! paper.
 
 use std::sync::Mutex;
 
@@ -11,7 +12,7 @@ use fulgurite_units::Duration;
 use super::Threads;
 use super::measure::{Clock, peak_bytes};
 
-/// Reads at random at so many a second, for so many hours behind the two that warm it up.
+/// Simulates Poisson reads at `rate` per second for this many hours, after two hours of warm-up.
 pub(super) fn hours(rate: f64, hours: u64) {
     let mut scenario = Scenario::pelican(Workload::poisson(rate));
     scenario.window = Duration::from_secs(hours * 3600);
@@ -29,7 +30,7 @@ pub(super) fn hours(rate: f64, hours: u64) {
     );
 }
 
-/// Every statement of the paper in a folder, with all of its seeds, on all cores.
+/// Checks every statement of the paper in a folder, with all of its seeds, on all cores.
 pub(super) fn paper(folder: &str) {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files

@@ -1,4 +1,5 @@
-//! The twin of a set of tomes: how long a group lives, by both models, and a year of 1,000 tomes.
+//! Speed of the twin of a set of tomes: the lifetime of a group by both models, and a year of 1,000
+//! tomes.
 
 use fulgurite_twin::engine;
 use fulgurite_twin::tomes::{First, Group, Ingest, Scenario, Tomes, mttdl_by_chain, sample};
@@ -6,14 +7,15 @@ use fulgurite_units::ByteCount;
 
 use super::measure::{Clock, peak_bytes};
 
-/// Chains that are reckoned: one takes less than a clock shows.
+/// Chains computed; a single one is too fast to time.
 const CHAINS: u32 = 100_000;
 /// What a client writes to one tome.
 const SESSION: ByteCount = ByteCount::new(10_000_000_000);
-/// How often a tome fails, an hour (Pergamum (FAST 2008), table 4).
+/// Tome failures per hour (Pergamum (FAST 2008), table 4).
 const FAILURES_PER_HOUR: f64 = 1e-5;
 
-/// The paper's group of 16 with three parities, by the chain and by so many simulated cycles.
+/// Computes the lifetime of the paper's group of 16 with three parities, by Markov chain and by
+/// `cycles` simulated cycles.
 pub(super) fn mttdl(cycles: u32) {
     let group = Group::default();
     let clock = Clock::start();
@@ -35,7 +37,8 @@ pub(super) fn mttdl(cycles: u32) {
     );
 }
 
-/// A year of the paper's 1,000 tomes that 50 clients write all the time, and of which some fail.
+/// Simulates a year of the paper's 1,000 tomes, with 50 clients that write all the time and with
+/// tome failures.
 pub(super) fn year() {
     let ingest = Ingest { clients: 50, session: SESSION, total: None, first: First::Protection };
     let scenario = Scenario {

@@ -1,35 +1,35 @@
-//! What is going to happen, in the order (time, sequence): a total order, so that a run repeats.
+//! The event queue, ordered by (time, sequence): a total order, so that a run repeats.
 //!
-//! The heap holds numbers only, time, sequence and where the thing lies, for most of its work is
-//! moving entries up and down; the things stay where they are put.
+//! The heap holds only numbers: time, sequence and the slot of the payload. Most of its work is
+//! moving entries up and down, and the payloads stay in place.
 //!
 //! ```text
 //!   127        64 63            20 19     0
 //!   |   time    |   sequence     |  place  |   the smallest is next
 //! ```
 //!
-//! What happens nearly always puts the next thing on the agenda, as the end of a command does with
-//! its successor. So the entry of what happens stays at the top until then, to be replaced: that is
-//! half of the way down and up that taking it out and putting another in would be.
+//! An event nearly always schedules another, as the end of a command does with its successor. So
+//! the entry of the current event stays at the top until then and is replaced. That costs half of
+//! the sifting of a pop and a push.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fulgurite_units::Instant;
 
-/// Bits of the place of a thing: so many can be to come at a time.
+/// Bits of the slot: limits how many events can be pending at a time.
 const PLACE_BITS: u32 = 20;
-/// Bits of the sequence and the place.
+/// Bits of the sequence and the slot.
 const LOW_BITS: u32 = 64;
 
-/// A heap of things to come.
+/// A heap of pending events.
 #[derive(Clone, Debug)]
 pub struct Agenda<T> {
     heap: BinaryHeap<Reverse<u128>>,
-    /// The top of the heap has happened.
+    /// Whether the event at the top of the heap has already been taken.
     has_happened: bool,
     things: Vec<T>,
-    /// Places of things that have happened.
+    /// Free slots: their events have been taken.
     unused: Vec<u32>,
     sequence: u64,
 }
@@ -40,10 +40,10 @@ impl<T: Copy> Agenda<T> {
         Self { heap, has_happened: false, things: Vec::new(), unused: Vec::new(), sequence: 0 }
     }
 
-    /// Puts something on the agenda.
+    /// Schedules an event.
     ///
     /// # Panics
-    /// When a million things are to come already.
+    /// When a million events are pending already.
     pub fn push(&mut self, at: Instant, what: T) {
         self.sequence += 1;
         let place = self.put(what);
@@ -58,7 +58,7 @@ impl<T: Copy> Agenda<T> {
         self.heap.push(entry);
     }
 
-    /// When the next thing happens.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&mut self) -> Option<Instant> {
         self.drop_happened();
         self.heap.peek().map(|Reverse(entry)| time_of(*entry))
@@ -110,7 +110,7 @@ mod tests {
             agenda.push(at, number);
             expected.push((at, number));
             if random.below(3) == 0 {
-                // A stable order: of those at one time the one that came first.
+                // A stable order: among events at the same time, the one scheduled first.
                 let first = expected.iter().enumerate().min_by_key(|(_, (at, _))| *at).unwrap().0;
                 let first = expected.remove(first);
                 assert_eq!(agenda.next_at(), Some(first.0));

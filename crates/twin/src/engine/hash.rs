@@ -1,9 +1,10 @@
 //! The hash of a run: one number for all events, their order and their times.
 //!
-//! Events say what they are by deriving `Hash`, so that two that differ in their kind or in any
-//! field are different, and XXH3 stirs it. An event is a few words of eight bytes, whatever the
-//! integers were: so it is the same number on every machine, and no two lists of events write the
-//! same words. The words are collected, for XXH3 is quick with many and slow with few.
+//! Events are hashed through their derived `Hash`, so two events that differ in kind or in any
+//! field hash differently; XXH3 does the mixing. Integers of every width are written as words of
+//! eight bytes, so the hash is the same on every machine, and no two lists of events write the same
+//! words. Words are collected into blocks, because XXH3 is fast on long inputs and slow on short
+//! ones.
 //!
 //! ```text
 //!   | time | kind | fields ... | time | kind | ...      a block of 128 words
@@ -15,7 +16,7 @@ use std::hash::{Hash, Hasher};
 use fulgurite_units::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Words of a block; a power of two.
+/// Words per block; a power of two.
 const WORDS: usize = 128;
 
 /// A hash that grows event by event.
@@ -39,7 +40,7 @@ impl Default for RunHash {
 }
 
 impl RunHash {
-    /// Something happened.
+    /// Adds an event.
     #[inline]
     pub(crate) fn note(&mut self, now: Instant, event: &impl Hash) {
         self.write_u64(now.as_nanos());
@@ -84,7 +85,7 @@ impl Hasher for RunHash {
         self.write_u64(word as u64);
     }
 
-    /// The kind of an enum, which is as wide as a pointer.
+    /// Writes the discriminant of an enum, which is as wide as a pointer.
     #[inline]
     fn write_isize(&mut self, word: isize) {
         self.write_u64((word as i64).cast_unsigned());
@@ -99,7 +100,7 @@ impl Hasher for RunHash {
         }
     }
 
-    /// The value with what is not stirred yet; more may follow.
+    /// Returns the hash so far, including the words not yet mixed in; more may follow.
     fn finish(&self) -> u64 {
         xxh3_64_with_seed(self.words[..self.count].as_flattened(), self.value)
     }
@@ -136,7 +137,7 @@ mod tests {
             hash(&[(1, Event::Timer)]),
             hash(&[(2, Event::Timer)]),
             hash(&[(1, Event::Timer), (1, Event::Timer)]),
-            // These two kinds had one mark.
+            // A previous, hand-written hash gave these two kinds the same tag.
             hash(&[(1, passed(3, 16))]),
             hash(&[(1, passed(3, 17))]),
             hash(&[(1, battery(3, 1))]),

@@ -1,6 +1,6 @@
-//! Times of many things in memory that does not grow with their number.
+//! A histogram of durations whose memory does not grow with their number.
 //!
-//! Logarithmic buckets with 512 steps per doubling: a quantile is off by at most 0.1 %.
+//! Buckets are logarithmic with 512 steps per doubling: a quantile is off by at most 0.1 %.
 
 use fulgurite_units::Duration;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Steps per doubling, as a power of two.
 const STEP_BITS: u32 = 9;
 
-/// What is said of many times, in seconds.
+/// Summary of many durations, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
     /// Mean.
     pub mean: f64,
@@ -35,7 +35,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Adds a duration.
     pub fn add(&mut self, time: Duration) {
         let bucket = bucket_of(time.as_nanos());
         if bucket >= self.buckets.len() {
@@ -47,12 +47,13 @@ impl Histogram {
         self.max = self.max.max(time);
     }
 
-    /// How many of so many times may be above a limit that their 99.9th percentile is not above.
+    /// Returns how many of `count` durations may exceed a limit that their 99.9th percentile does
+    /// not exceed.
     pub(crate) const fn above_tail(count: u64) -> u64 {
         count - (count * 999).div_ceil(1000)
     }
 
-    /// Adds everything another one counted.
+    /// Adds all durations of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.buckets.len() > self.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);
@@ -65,7 +66,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The mean and the quantiles, in seconds.
+    /// Returns the mean and the quantiles, in seconds.
     #[must_use]
     pub fn quantiles(&self) -> Quantiles {
         if self.count == 0 {
@@ -83,12 +84,13 @@ impl Histogram {
         }
     }
 
-    /// Whether nothing was counted.
+    /// Returns whether the histogram is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The smallest bucket that at least so many of 1,000 do not exceed, in seconds.
+    /// Returns the middle of the smallest bucket that `per_mille` of 1,000 durations do not exceed,
+    /// in seconds.
     pub(crate) fn quantile(&self, per_mille: u64) -> f64 {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut passed = 0;

@@ -1,12 +1,13 @@
 //! The engine: one run of any system, event by event.
 //!
 //! ```text
-//!   Scenario, seed --> System (what is simulated) --> Stage --> agenda: what is to come
-//!                                                          '--> hash, observer: what happened
+//!   Scenario, seed --> System (what is simulated) --> Stage --> agenda: pending events
+//!                                                          '--> hash, observer: past events
 //! ```
 //!
-//! Integer nanoseconds, the order (time, sequence), random streams made of the run's seed: the same
-//! scenario and seed give the same run. Not here: what is simulated, and files.
+//! Times are integer nanoseconds, events are ordered by (time, sequence), and random streams derive
+//! from the seed of the run: the same scenario and seed give the same run. Not here: what is
+//! simulated, and files.
 
 mod agenda;
 mod hash;

@@ -1,20 +1,20 @@
-//! Who watches a run. What there is to see is the system's to say.
+//! Observers of a run. The system defines what they can observe.
 
 use fulgurite_units::Instant;
 
 use super::System;
 
-/// Watches a run, event by event.
+/// Observes a run, event by event.
 pub trait Observer<S: System> {
-    /// Something happened.
+    /// Observes an event.
     fn see(&mut self, now: Instant, seen: S::Seen<'_>);
-    /// Whether enough was seen: the run ends here, whatever is still to come.
+    /// Returns whether the observer has seen enough: the run then ends, whatever is still pending.
     fn has_enough(&self) -> bool {
         false
     }
 }
 
-/// Watches nothing, at no cost.
+/// Observes nothing, at no cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -23,7 +23,7 @@ impl<S: System> Observer<S> for Silent {
     fn see(&mut self, _: Instant, _: S::Seen<'_>) {}
 }
 
-/// Watches if there is somebody.
+/// An optional observer.
 impl<S: System, O: Observer<S>> Observer<S> for Option<O> {
     fn see(&mut self, now: Instant, seen: S::Seen<'_>) {
         self.iter_mut().for_each(|one| one.see(now, seen));
@@ -34,7 +34,7 @@ impl<S: System, O: Observer<S>> Observer<S> for Option<O> {
     }
 }
 
-/// Two watch; either may end the run.
+/// A pair of observers; either may end the run.
 impl<S: System, A: Observer<S>, B: Observer<S>> Observer<S> for (A, B) {
     fn see(&mut self, now: Instant, seen: S::Seen<'_>) {
         self.0.see(now, seen);

@@ -1,8 +1,8 @@
-//! One run of any system: what comes from without and what is on the agenda, in the order of time.
+//! One run of any system: external arrivals and pending events, in the order of time.
 //!
 //! ```text
-//!   arrivals --.                        .--> agenda (what is to come)
-//!              +--> System --> Stage ---+--> hash   (what happened, in which order, when)
+//!   arrivals --.                        .--> agenda (pending events)
+//!              +--> System --> Stage ---+--> hash   (past events, their order and times)
 //!   agenda ----'                        '--> observer
 //! ```
 
@@ -14,7 +14,7 @@ use super::hash::RunHash;
 use super::{Agenda, Observer, Silent, System};
 use crate::Error;
 
-/// What a system has of the run that it is in.
+/// The part of a run that its system can use.
 #[derive(Debug)]
 pub struct Stage<'o, S: System, O> {
     agenda: Agenda<S::Next>,
@@ -30,39 +30,39 @@ pub struct Stage<'o, S: System, O> {
 pub struct Ended {
     /// The seed of the run.
     pub seed: u64,
-    /// When the last thing happened.
+    /// Time of the last event.
     pub at: Instant,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Hash of the run: it differs as soon as any event, its order or its time differs.
     pub hash: u64,
 }
 
 impl<S: System, O: Observer<S>> Stage<'_, S, O> {
-    /// The time.
+    /// Returns the current time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// Puts something on the agenda.
+    /// Schedules an event.
     pub fn put(&mut self, at: Instant, next: S::Next) {
         self.agenda.push(at, next);
     }
 
-    /// The agenda, for who puts something on it in the system's place.
+    /// Returns the event queue, for code that schedules events on behalf of the system.
     pub const fn agenda(&mut self) -> &mut Agenda<S::Next> {
         &mut self.agenda
     }
 
-    /// Whether something will still come from without.
+    /// Returns whether more arrivals will come.
     #[must_use]
     pub const fn more_to_come(&self) -> bool {
         self.more_to_come
     }
 
-    /// An event: it is counted, and goes into the hash with the time. Events of one system are of
-    /// one type, so that those that differ in anything are different.
+    /// Counts an event and adds it to the hash with the time. All events of a system are of one
+    /// type, so two that differ in anything hash differently.
     #[inline]
     pub fn note(&mut self, event: &impl Hash) {
         self.events += 1;
@@ -84,7 +84,7 @@ pub fn run<S: System>(scenario: &S::Scenario, seed: u64) -> Result<S::Result, Er
     run_observed::<S, _>(scenario, seed, &mut Silent)
 }
 
-/// Runs a scenario that somebody watches.
+/// Runs a scenario with an observer.
 ///
 /// # Errors
 /// When a parameter is out of range.
@@ -98,7 +98,7 @@ pub fn run_observed<S: System, O: Observer<S>>(
     run_arrivals::<S, O>(scenario, seed, arrivals, observer)
 }
 
-/// Runs a scenario with these arrivals, in the order of time, in place of its own.
+/// Runs a scenario with the given arrivals, in the order of time, instead of its own.
 ///
 /// # Errors
 /// When a parameter is out of range.
@@ -125,7 +125,7 @@ pub fn run_arrivals<S: System, O: Observer<S>>(
     Ok(system.result(Ended { seed, at: stage.now, events, hash }))
 }
 
-/// Whether a scenario can be run, without running it.
+/// Checks whether a scenario can be run, without running it.
 ///
 /// # Errors
 /// When a parameter is out of range.

@@ -1,4 +1,4 @@
-//! What can be simulated.
+//! The interface of a simulated system.
 
 use std::fmt::Debug;
 
@@ -13,29 +13,28 @@ use crate::scenario::Scenario;
 ///
 /// ```text
 ///   arrivals (in the order of time) --arrive--.
-///   agenda: what the system put there --happen-+--> Stage: agenda, hash, observer
+///   agenda: what the system scheduled --happen-+--> Stage: agenda, hash, observer
 ///                                              '--> is_done? result
 /// ```
 ///
-/// It owns no clock, no file and no thread, and draws only from streams of the seed it is given:
-/// so a run is a function of its scenario and its seed. What it does goes through the [`Stage`].
-/// Everything is known when a program is compiled: nothing in the loop of a run is looked up.
+/// It owns no clock, file or thread, and draws only from streams of its seed: a run is a function
+/// of scenario and seed. Its effects go through the [`Stage`]. Everything is resolved at compile
+/// time: the loop of a run has no dynamic dispatch.
 pub trait System: Debug + Sized {
-    /// What a scenario file says behind `system =`.
+    /// The value of `system =` in a scenario file.
     const NAME: &'static str;
-    /// What is simulated.
+    /// The scenario to simulate.
     type Scenario: Scenario;
-    /// What comes from without, like the read of a file.
+    /// An external arrival, like the read of a file.
     type Arrival;
-    /// Something on the agenda.
+    /// A pending event.
     type Next: Copy + Debug;
-    /// What an observer is shown.
+    /// What an observer sees.
     type Seen<'a>: Copy;
-    /// What a run measures.
+    /// The measurements of a run.
     type Result: Measured;
 
-    /// Everything as it is before the first arrival; what will happen by itself is put on the
-    /// agenda.
+    /// Creates the state before the first arrival and schedules the events that need no arrival.
     ///
     /// # Errors
     /// When a parameter is out of range.
@@ -45,7 +44,7 @@ pub trait System: Debug + Sized {
         agenda: &mut Agenda<Self::Next>,
     ) -> Result<Self, Error>;
 
-    /// What comes from without, in the order of time.
+    /// Returns the external arrivals, in the order of time.
     ///
     /// # Errors
     /// When a parameter is out of range.
@@ -54,23 +53,23 @@ pub trait System: Debug + Sized {
         seed: &Seed,
     ) -> Result<impl Iterator<Item = Self::Arrival>, Error>;
 
-    /// When something comes.
+    /// Returns the time of an arrival.
     fn arrives_at(arrival: &Self::Arrival) -> Instant;
 
-    /// Something comes from without. What is on the agenda for the same time has happened.
+    /// Handles an external arrival. Pending events of the same time have been handled already.
     fn arrive<O: Observer<Self>>(
         &mut self,
         arrival: &Self::Arrival,
         stage: &mut Stage<'_, Self, O>,
     );
 
-    /// Something on the agenda happens.
+    /// Handles a pending event.
     fn happen<O: Observer<Self>>(&mut self, next: Self::Next, stage: &mut Stage<'_, Self, O>);
 
-    /// Whether everything that came has ended. When nothing more comes the run is over then,
-    /// whatever is on the agenda.
+    /// Returns whether all arrivals are finished. Once no more come, this ends the run, whatever is
+    /// still pending.
     fn is_done(&self) -> bool;
 
-    /// What was measured.
+    /// Returns the measurements.
     fn result(self, ended: Ended) -> Self::Result;
 }

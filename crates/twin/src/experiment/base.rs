@@ -1,4 +1,4 @@
-//! Base scenarios, which the runs of statements start from.
+//! Base scenarios, from which the runs of statements start.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::error::{ExperimentError, Whereabouts};
 use crate::scenario::{Scenario, change, parse};
 
-/// Bases that extend bases that extend bases.
+/// Maximum depth of bases that extend other bases.
 const EXTENDS_MAX: usize = 8;
 
 /// A base scenario as written.
@@ -38,7 +38,7 @@ pub struct Unknown {
     pub field: String,
     /// The value chosen.
     pub value: String,
-    /// Why this one.
+    /// Why it was chosen.
     pub source: String,
 }
 
@@ -61,7 +61,7 @@ impl Bases {
         Ok(&base.table)
     }
 
-    /// A base as a scenario.
+    /// Returns a base as a scenario.
     ///
     /// # Errors
     /// When there is no base of that name.
@@ -69,7 +69,7 @@ impl Bases {
         parse(self.table(name)?)
     }
 
-    /// The number at a dotted path of a base.
+    /// Returns the number at a dotted path of a base.
     ///
     /// # Errors
     /// When there is no such base, or no number.
@@ -78,7 +78,7 @@ impl Bases {
     }
 }
 
-/// Reads all bases; one may extend another, whatever their order.
+/// Reads all bases; one may extend another, in any order.
 pub(crate) fn read<C: Scenario>(files: &[Whereabouts<'_>]) -> Result<Bases, ExperimentError> {
     let mut written = BTreeMap::new();
     for place in files {
@@ -124,7 +124,8 @@ fn table<C: Scenario>(
     change::<C>(from, &file.set, &file.unset)
 }
 
-/// The number at a dotted path of a base: integers, floats, and durations and sizes in their texts.
+/// Returns the number at a dotted path of a base: an integer or a float. Durations and sizes are
+/// strings, which are errors here.
 fn number(table: &Table, path: &str) -> Result<f64, String> {
     let none = || format!("{path} is not a number of the scenario");
     let mut words = path.split('.');

@@ -1,5 +1,5 @@
-//! What stands beside a tail: whether its runs held the constraints, and what was verified. A
-//! comparison of tails in which one side dropped work says so in its title, whoever wrote that.
+//! What is shown next to a tail: whether its runs met the constraints, and what was verified. If
+//! one side of a comparison of tails dropped work, the title says so automatically.
 
 use fulgurite_units::settings::Spanned;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -11,21 +11,21 @@ use super::outcome::Row;
 use super::plan::PlannedPoint;
 use crate::constraints::Summary;
 
-/// One that does less than this share of the work of another dropped some.
+/// A side that does less than this share of the other side's work counts as having dropped some.
 const WORK_SHARE: f64 = 0.9;
 
-/// What is said of the runs of one point, whatever is looked at.
+/// Companion figures of the runs at one point, whatever the metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aside {
-    /// Numbers, each over all seeds.
+    /// Numbers, each aggregated over all seeds.
     pub numbers: Vec<AsideNumber>,
-    /// Work that a comparison may not drop: how much, and what it is called, like "verifies".
+    /// Work that neither side of a comparison may drop: its amount and its verb, like "verifies".
     pub work: Option<(f64, &'static str)>,
-    /// Which constraints are held.
+    /// Which constraints are met.
     pub constraints: Summary,
 }
 
-/// A number that stands beside others.
+/// A companion number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AsideNumber {
     /// Its name in JSON.
@@ -36,20 +36,20 @@ pub struct AsideNumber {
     pub value: f64,
     /// The unit it is shown in.
     pub unit: Unit,
-    /// How it is said in a line, if it is.
+    /// Its text in a line of text, if it appears there.
     pub words: Option<String>,
 }
 
-/// One point of a run, and what is said of it.
+/// One point of a run, with its companion figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
     /// The run, with its point.
     pub run: String,
-    /// What is said.
+    /// The companion figures.
     pub aside: Aside,
 }
 
-/// One object: the run, each number by its name, the constraints.
+/// Serializes as one object: the run, each number by its name, and the constraints.
 impl Serialize for Beside {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -63,7 +63,7 @@ impl Serialize for Beside {
 }
 
 impl<S: Published> Measured<'_, S> {
-    /// What stands beside every point of every run; a run that failed has nothing.
+    /// Returns the companion figures of every point of every run; a run that failed has none.
     pub(crate) fn beside_all(&self) -> Vec<Beside> {
         let runs = self.statement.runs.iter().map(Spanned::get_ref);
         let points = |name: &str| self.plan.points(&self.statement.id, name).unwrap_or_default();
@@ -71,7 +71,7 @@ impl<S: Published> Measured<'_, S> {
         each.filter_map(|(run, point)| self.beside(&run.name, point)).collect()
     }
 
-    /// What stands beside the points that a check of times looks at.
+    /// Returns the companion figures of the points that a check of times compares.
     pub(crate) fn beside_check(&self, check: &Check<S>) -> Vec<Beside> {
         let times = check.metric.as_ref().is_some_and(|metric| metric.starts_with(S::TIMES));
         let points: &[PointRef] = match &check.measure {
@@ -103,7 +103,7 @@ impl<S: Published> Measured<'_, S> {
     }
 }
 
-/// What the two sides of a comparison dropped, in words.
+/// Describes what either side of a comparison dropped.
 pub(crate) fn dropped(sides: &[Beside]) -> Vec<String> {
     let [a, b] = sides else { return Vec::new() };
     let missed =
@@ -118,7 +118,7 @@ pub(crate) fn dropped(sides: &[Beside]) -> Vec<String> {
     [missed(a), missed(b), less(a, b), less(b, a)].into_iter().flatten().collect()
 }
 
-/// A title with what was dropped.
+/// Adds the dropped work to a title.
 pub(crate) fn titled(title: &str, dropped: &[String]) -> String {
     if dropped.is_empty() {
         return title.to_owned();
@@ -126,7 +126,8 @@ pub(crate) fn titled(title: &str, dropped: &[String]) -> String {
     format!("{title} - WITH WORK DROPPED ({})", dropped.join("; "))
 }
 
-/// The title of a figure: with the checks that say what runs that it draws dropped.
+/// Returns the title of a figure. It names the checks that show that runs of the figure dropped
+/// work.
 pub(crate) fn figure_title(title: &str, drawn: &[&str], rows: &[Row]) -> String {
     let is_drawn = |of: &Beside| drawn.contains(&of.run.split('@').next().unwrap_or_default());
     let named = rows.iter().filter(|row| {

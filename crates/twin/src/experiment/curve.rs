@@ -1,4 +1,4 @@
-//! A number along a run: at every point, for every seed.
+//! Curves: a metric at every point of a run, for every seed.
 
 use fulgurite_units::settings::Spanned;
 
@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::runner::JobResult;
 use crate::measured;
 
-/// A number at one point, for every seed.
+/// A metric at one point, for every seed.
 #[derive(Clone, Debug)]
 pub(crate) struct CurvePoint {
     pub(crate) label: String,
@@ -17,13 +17,13 @@ pub(crate) struct CurvePoint {
     pub(crate) samples: Vec<f64>,
 }
 
-/// A number at every point.
+/// A metric at every point.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     pub(crate) points: Vec<CurvePoint>,
 }
 
-/// What the jobs measured, for one statement.
+/// The results of all jobs, as one statement uses them.
 #[derive(Debug)]
 pub(crate) struct Measured<'a, S: Published> {
     pub(crate) plan: &'a Plan<S::Scenario>,
@@ -33,7 +33,7 @@ pub(crate) struct Measured<'a, S: Published> {
 }
 
 impl<S: Published> Measured<'_, S> {
-    /// The curve of a run, or of two.
+    /// Returns the curve of a run, or the curve derived from two runs.
     pub(crate) fn curve(&self, name: &str, metric: &str) -> Result<Curve, String> {
         let derived = self.statement.derived.iter().map(Spanned::get_ref);
         match derived.clone().find(|derived| derived.name == name) {
@@ -83,7 +83,7 @@ impl<S: Published> Measured<'_, S> {
 }
 
 impl Curve {
-    /// A point by its label; the only point of a curve goes by any.
+    /// Returns a point by its label; a single unlabeled point matches any label.
     pub(crate) fn at(&self, label: Option<&str>) -> Result<&CurvePoint, String> {
         if let [only] = self.points.as_slice()
             && (label.is_none() || only.label.is_empty())
@@ -95,7 +95,7 @@ impl Curve {
     }
 }
 
-/// The middle of some numbers, between the two middle ones of an even count.
+/// Returns the median; for an even count, the mean of the two middle values.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What is wrong with an experiment file.
+//! Errors of experiment files.
 
 use fulgurite_units::{ErrorKind, settings};
 
@@ -6,17 +6,17 @@ use fulgurite_units::{ErrorKind, settings};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExperimentError {
-    /// The text is no TOML, or a key is unknown, missing or of another type.
+    /// The text is not TOML, or a key is unknown, missing or of the wrong type.
     #[error("{file}:{line}: {problem}")]
     Syntax {
         /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What the parser says; it names the key.
+        /// The parser's message; it names the key.
         problem: String,
     },
-    /// A value means nothing here: a run, a point, a metric or a base that does not exist.
+    /// A value refers to something that does not exist: a run, a point, a metric or a base.
     #[error("{file}:{line}: {field}: {problem}")]
     Meaning {
         /// The file.
@@ -25,19 +25,19 @@ pub enum ExperimentError {
         line: usize,
         /// The key.
         field: String,
-        /// What is wrong with its value.
+        /// The problem of its value.
         problem: String,
     },
-    /// A statement was asked for that no file makes.
+    /// No file contains the requested statement.
     #[error("no file makes statement {id}")]
     NoStatement {
-        /// What was asked for.
+        /// The requested statement.
         id: String,
     },
 }
 
 impl ExperimentError {
-    /// What a caller can do about this error.
+    /// Returns what the caller can do about this error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
@@ -47,7 +47,7 @@ impl ExperimentError {
     }
 }
 
-/// Where something stands in a file, to say so when it turns out wrong.
+/// A file and its text, to report the line of an error.
 #[derive(Clone, Debug)]
 pub(crate) struct Whereabouts<'a> {
     pub(crate) file: &'a str,

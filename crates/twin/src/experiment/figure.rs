@@ -1,5 +1,5 @@
-//! The numbers behind a figure: our curves with their range over the seeds, and the points that
-//! the paper states in its text.
+//! The numbers behind a figure: our curves with their range over the seeds, and the points that the
+//! paper states in its text.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::outcome::Row;
 use super::{CurveProbe as _, Published};
 use crate::scenario::{label, number};
 
-/// The name of the series of bars that are a run each.
+/// The name of the series when each bar is a run of its own.
 const BARS: &str = "twin";
 
 /// A figure, ready to be drawn.
@@ -28,18 +28,18 @@ pub struct FigureData {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn; for bars, all series have the same places.
+    /// The series; for bars, all series have the same positions.
     pub series: Vec<PlotSeries>,
-    /// What the paper states.
+    /// The points that the paper states.
     pub paper: Vec<Mark>,
-    /// A line to stay below.
+    /// A limit line to stay below.
     pub limit: Option<Limit>,
 }
 
-/// A line, the bars of one color, or the parts of one color.
+/// One line, the bars of one color, or the stacked parts of one color.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlotSeries {
-    /// What the legend says.
+    /// Its label in the legend.
     pub label: String,
     /// Color and shape.
     pub style: usize,
@@ -47,12 +47,12 @@ pub struct PlotSeries {
     pub points: Vec<PlotPoint>,
 }
 
-/// One point of ours.
+/// One of our points.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlotPoint {
-    /// Where; for bars, the number of the place.
+    /// Horizontal position; for bars, the index of the position.
     pub x: f64,
-    /// What the axis says there, when it is no number.
+    /// The axis label there, when the position is not a number.
     pub label: String,
     /// Median over the seeds.
     pub median: f64,
@@ -62,28 +62,29 @@ pub struct PlotPoint {
     pub max: f64,
 }
 
-/// One point of the paper's.
+/// One of the paper's points.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
     /// The number of the series.
     pub series: usize,
-    /// Where.
+    /// Horizontal position.
     pub x: f64,
-    /// How much.
+    /// Value.
     pub y: f64,
 }
 
-/// Names of the runs that a figure draws.
+/// Returns the names of the runs that a figure draws.
 pub(crate) fn runs<S: Published>(figure: &Figure<S>) -> impl Iterator<Item = &str> {
     figure.series.iter().filter_map(|series| series.run.as_deref())
 }
 
-/// Names of the metrics that a figure draws.
+/// Returns the names of the metrics that a figure draws.
 pub(crate) fn metrics<S: Published>(figure: &Figure<S>) -> impl Iterator<Item = &String> {
     figure.metric.iter().chain(figure.parts.iter().map(|part| &part.metric))
 }
 
-/// A label of the paper's points that no series has. The bars of a run each are one series.
+/// Returns the first series label of the paper's points that no series has. Bars that are a run
+/// each form one series.
 pub(crate) fn unknown_label<S: Published>(figure: &Figure<S>) -> Option<&str> {
     let series = figure.series.iter().map(|series| series.label.as_str());
     let parts = figure.parts.iter().map(|part| part.label.as_str());
@@ -96,7 +97,7 @@ pub(crate) fn unknown_label<S: Published>(figure: &Figure<S>) -> Option<&str> {
     labels.find(|label| !known.contains(label))
 }
 
-/// What to draw.
+/// Returns the data of a figure.
 pub(crate) fn data<S: Published>(
     measured: &Measured<'_, S>,
     figure: &Figure<S>,
@@ -164,8 +165,8 @@ const fn exact(x: f64, label: String, y: f64) -> PlotPoint {
     PlotPoint { x, label, median: y, min: y, max: y }
 }
 
-/// Series of one point each are the bars of one series, named by the legend; or side by side, where
-/// they have places.
+/// Turns series of one point each into the bars of one series, named by the legend; or groups them
+/// side by side, where they have places.
 fn bars<S: Published>(
     series: Vec<PlotSeries>,
     figure: &Figure<S>,
@@ -185,7 +186,7 @@ fn bars<S: Published>(
     Ok(vec![PlotSeries { label: BARS.to_owned(), style: 1, points }])
 }
 
-/// Bars of one label are a series; those of one place stand side by side.
+/// Groups bars: those of one label form a series, those of one place stand side by side.
 fn grouped<S: Published>(
     series: Vec<PlotSeries>,
     figure: &Figure<S>,

@@ -1,5 +1,5 @@
-//! What a statement's file may say. Unknown keys are errors, so that a misspelled band is not a
-//! band that is never looked at.
+//! The format of a statement's file. Unknown keys are errors: a check with a misspelled band would
+//! never be judged by it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::Published;
 
-/// One statement of a paper and how it is held against the twin.
+/// One statement of a paper and how it is compared with the twin.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", bound(deserialize = ""))]
 pub struct Statement<S: Published> {
@@ -23,10 +23,11 @@ pub struct Statement<S: Published> {
     pub section: String,
     /// The paper's values, in its words.
     pub paper: String,
-    /// No statement of a paper but a target of this project: it does not count as a prediction.
+    /// Whether this is a target of this project rather than a statement of a paper: it does not
+    /// count as a prediction.
     #[serde(default)]
     pub own: bool,
-    /// Parameters whose value was chosen so that a figure is met.
+    /// Parameters fitted so that a figure of the paper is met.
     #[serde(default)]
     pub fitted: Vec<Fitted>,
     /// Why a check may miss; shown only when one does.
@@ -35,16 +36,16 @@ pub struct Statement<S: Published> {
     /// Where the paper contradicts itself here; always shown.
     #[serde(default)]
     pub contradiction: Option<String>,
-    /// Seeds of every point: 1 up to this.
+    /// Number of seeds per point: 1 up to this.
     #[serde(default = "seven")]
     pub seeds: u32,
     /// What to simulate.
     #[serde(default, rename = "run")]
     pub runs: Vec<Spanned<Run>>,
-    /// Curves made of two others.
+    /// Curves derived from two others.
     #[serde(default, rename = "derived")]
     pub derived: Vec<Spanned<Derived>>,
-    /// What has to hold.
+    /// The checks.
     #[serde(rename = "check")]
     pub checks: Vec<Spanned<Check<S>>>,
     /// The figure of the paper to draw.
@@ -56,13 +57,13 @@ const fn seven() -> u32 {
     7
 }
 
-/// A value that was chosen, not given.
+/// A fitted value.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fitted {
     /// The parameter.
     pub parameter: String,
-    /// What it was chosen for.
+    /// What it was fitted to.
     pub to: String,
 }
 
@@ -74,18 +75,18 @@ pub struct Run {
     pub name: String,
     /// The base scenario it starts from.
     pub base: String,
-    /// Fields that differ: dotted path to value; shorter paths are set first.
+    /// Fields that differ from the base: dotted path to value; shorter paths are set first.
     #[serde(default)]
     pub set: Table,
-    /// Optional fields that are taken away.
+    /// Optional fields to remove.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// What varies from point to point.
+    /// The values to sweep over.
     #[serde(default)]
     pub sweep: Option<Sweep>,
 }
 
-/// What varies from point to point of a run.
+/// The parameter that varies from point to point of a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
@@ -98,55 +99,56 @@ pub struct Sweep {
     pub values: Vec<Value>,
 }
 
-/// A curve made of two others, point by point; a run of one point fits every point of the other.
+/// A curve derived from two others, point by point; a run of one point is used for every point of
+/// the other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Derived {
     /// Its name inside the file.
     pub name: String,
-    /// How.
+    /// The operation.
     pub kind: DerivedKind,
-    /// The runs it is made of.
+    /// The runs it is derived from.
     pub of: [String; 2],
 }
 
-/// How two curves make one.
+/// How a curve is derived from two others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DerivedKind {
     /// First over second.
     Ratio,
-    /// What the first needs less than the second, as a share of the second.
+    /// What the first saves compared with the second, as a share of the second.
     Saving,
-    /// What the first needs more than the second.
+    /// The first minus the second.
     Excess,
 }
 
-/// Something that has to hold.
+/// One check of a statement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = ""))]
 pub struct Check<S: Published> {
     /// Its name, like `E4.silica-8`.
     pub id: String,
-    /// What it says.
+    /// Its claim.
     pub title: String,
-    /// Which number of a run; not for probes.
+    /// The metric; not for probes.
     #[serde(default)]
     pub metric: Option<String>,
-    /// The unit of `expected`, `band` and ours.
+    /// The unit of `expected`, `band` and our value.
     pub unit: Unit,
-    /// What is made of the number.
+    /// How the value is computed from the metric.
     pub measure: Measure<S>,
-    /// Lowest and highest value that hit, in `unit`; `inf` for no bound.
+    /// Lowest and highest value that counts as a hit, in `unit`; `inf` for no bound.
     pub band: [f64; 2],
     /// The paper's value, in `unit`, when it gives one.
     #[serde(default)]
     pub expected: Option<f64>,
-    /// Whether a parameter was chosen so that this holds.
+    /// Whether a parameter was fitted so that this holds.
     pub fitted: bool,
 }
 
-/// What one number is made of many runs.
+/// How one number is computed from many runs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, bound(deserialize = ""))]
 pub enum Measure<S: Published> {
@@ -162,14 +164,15 @@ pub enum Measure<S: Published> {
     Falling(String),
     /// The largest step down of a curve that should rise, as a share of the value before it.
     Rising(String),
-    /// The smallest ratio of a point to the one before it: above 1 when they are in this order.
+    /// The smallest ratio of a point to the one before it: above 1 if the points are in ascending
+    /// order.
     Order(Vec<PointRef>),
     /// The slope from the second to the third point over that from the first to the second: below
     /// 1 when returns diminish.
     Slopes([PointRef; 3]),
     /// How well a straight line fits a curve: 1 is a line (coefficient of determination).
     Linear(String),
-    /// Not a run at all.
+    /// A number that needs no run.
     Probe(S::Probe),
 }
 
@@ -210,40 +213,40 @@ impl fmt::Display for PointRef {
 /// The unit a number is shown in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
-    /// Milliseconds, of seconds.
+    /// Milliseconds; the value is in seconds.
     #[serde(rename = "ms")]
     Milliseconds,
     /// Seconds.
     #[serde(rename = "s")]
     Seconds,
-    /// Minutes, of seconds.
+    /// Minutes; the value is in seconds.
     #[serde(rename = "min")]
     Minutes,
-    /// Hours, of seconds.
+    /// Hours; the value is in seconds.
     #[serde(rename = "h")]
     Hours,
-    /// Percent, of a share.
+    /// Percent; the value is a share.
     #[serde(rename = "%")]
     Percent,
-    /// Megabytes of 1,000,000 bytes, of bytes.
+    /// Megabytes of 1,000,000 bytes; the value is in bytes.
     #[serde(rename = "MB")]
     Megabytes,
-    /// Gigabytes of 10^9 bytes, of bytes.
+    /// Gigabytes of 10^9 bytes; the value is in bytes.
     #[serde(rename = "GB")]
     Gigabytes,
-    /// Terabytes of 10^12 bytes, of bytes.
+    /// Terabytes of 10^12 bytes; the value is in bytes.
     #[serde(rename = "TB")]
     Terabytes,
     /// A number as it is.
     #[serde(rename = "1")]
     One,
-    /// The logarithm to base ten of a number.
+    /// The base-ten logarithm of a number.
     #[serde(rename = "log10")]
     Logarithm,
 }
 
 impl Unit {
-    /// `value` in this unit.
+    /// Converts `value` to this unit.
     #[must_use]
     pub fn of(self, value: f64) -> f64 {
         match self {
@@ -259,7 +262,7 @@ impl Unit {
         }
     }
 
-    /// What is written behind a number, with the space before it.
+    /// Returns the suffix of a number in this unit, with the space before it.
     #[must_use]
     pub const fn suffix(self) -> &'static str {
         match self {
@@ -277,7 +280,7 @@ impl Unit {
     }
 }
 
-/// A figure of the paper, drawn again.
+/// A figure of the paper, reproduced.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = ""))]
 pub struct Figure<S: Published> {
@@ -287,7 +290,7 @@ pub struct Figure<S: Published> {
     pub title: String,
     /// How it is drawn.
     pub kind: FigureKind,
-    /// Which number of a run; not for curves of probes.
+    /// The metric; not for curves of probes.
     #[serde(default)]
     pub metric: Option<String>,
     /// The unit of the vertical axis.
@@ -296,15 +299,15 @@ pub struct Figure<S: Published> {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<SeriesSource<S>>,
-    /// The parts of a stacked bar, from below.
+    /// The parts of a stacked bar, bottom first.
     #[serde(default)]
     pub parts: Vec<Part>,
     /// Points the paper states in its text.
     #[serde(default)]
     pub paper: Vec<PaperPoint>,
-    /// A line to stay below.
+    /// A limit line to stay below.
     #[serde(default)]
     pub limit: Option<Limit>,
 }
@@ -313,11 +316,11 @@ pub struct Figure<S: Published> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
-    /// A line for each series.
+    /// One line per series.
     Lines,
-    /// A bar for each point, those of one place side by side.
+    /// One bar per point, those of one place side by side.
     Bars,
-    /// A bar for each series, made of parts.
+    /// One bar per series, made of stacked parts.
     Stacked,
 }
 
@@ -325,30 +328,30 @@ pub enum FigureKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// What it counts, with the unit.
+    /// The quantity, with its unit.
     pub label: String,
-    /// Whether equal steps are equal factors.
+    /// Whether the axis is logarithmic.
     #[serde(default)]
     pub log: bool,
 }
 
-/// What is drawn as one series: a run, a derived curve or the curve of a probe.
+/// The source of one series: a run, a derived curve or the curve of a probe.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = ""))]
 pub struct SeriesSource<S: Published> {
-    /// What the legend says.
+    /// Its label in the legend.
     pub label: String,
-    /// For bars of one run each: the place of the bar, so that those of one label are a series.
+    /// For bars of one run each: the place of the bar. Bars with the same label form a series.
     #[serde(default)]
     pub place: Option<String>,
-    /// A run or a derived curve.
+    /// The name of a run or a derived curve.
     #[serde(default)]
     pub run: Option<String>,
     /// A curve that needs no run.
     #[serde(default)]
     pub curve: Option<S::Curve>,
-    /// Color and shape, from 0 on, so that a system looks the same in every figure; without it, the
-    /// number of the series.
+    /// Color and shape, from 0 on, so that a system looks the same in every figure; defaults to the
+    /// index of the series.
     #[serde(default)]
     pub style: Option<usize>,
 }
@@ -357,9 +360,9 @@ pub struct SeriesSource<S: Published> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// What the legend says.
+    /// Its label in the legend.
     pub label: String,
-    /// Which number of a run.
+    /// The metric.
     pub metric: String,
 }
 
@@ -369,7 +372,7 @@ pub struct Part {
 pub struct PaperPoint {
     /// The label of the series it belongs to.
     pub series: String,
-    /// Where: a number, or the label of a bar.
+    /// Its position: a number, or the label of a bar.
     pub x: Value,
     /// The paper's value, in the figure's unit.
     pub y: f64,
@@ -379,8 +382,8 @@ pub struct PaperPoint {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// What it is.
+    /// Its label.
     pub label: String,
-    /// Where, in the figure's unit.
+    /// Its value, in the figure's unit.
     pub y: f64,
 }

@@ -1,5 +1,5 @@
-//! From what was measured to a verdict. A measure that needs many points is taken of the medians
-//! over the seeds; its range is that of the seeds one by one.
+//! Judges measurements. A measure of several points is computed from the medians over the seeds;
+//! its range comes from the seeds one by one.
 
 use fulgurite_units::settings::Spanned;
 
@@ -9,7 +9,7 @@ use super::outcome::{Made, Ours, Working};
 use super::{Probe as _, Published};
 use crate::measured::{Dimension, Measured as _};
 
-/// Our value of a check, in its unit.
+/// Computes our value of a check, in its unit.
 pub(crate) fn ours<S: Published>(
     measured: &Measured<'_, S>,
     check: &Check<S>,
@@ -55,7 +55,8 @@ pub(crate) fn ours<S: Published>(
     Ok(Ours { median: a, min: b, max: c })
 }
 
-/// What our value of a check is made of; nothing where it is one number, or where there is none.
+/// Returns the numbers that our value of a check is computed from; `None` if it is a single number
+/// or there is none.
 pub(crate) fn working<S: Published>(
     measured: &Measured<'_, S>,
     check: &Check<S>,
@@ -92,7 +93,7 @@ pub(crate) fn working<S: Published>(
     Some(Working { made, of, unit })
 }
 
-/// Whether a value lies in a band; a value that is no number does not.
+/// Returns whether a value lies in a band; NaN does not.
 pub(crate) fn hits(value: f64, band: [f64; 2]) -> bool {
     band[0] <= value && value <= band[1]
 }
@@ -119,12 +120,12 @@ fn smallest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NAN, f64::min)
 }
 
-/// Each value over the one before it.
+/// Returns the ratio of each value to the one before it.
 fn steps(values: &[f64]) -> Vec<f64> {
     values.windows(2).map(|pair| pair[1] / pair[0]).collect()
 }
 
-/// The largest step up (`sign` 1) or down (-1) as a share; zero when there is none.
+/// Returns the largest step up (`sign` 1) or down (-1) as a share; zero when there is none.
 fn wrong_way(values: &[f64], sign: f64) -> f64 {
     if values.iter().any(|value| value.is_nan()) {
         return f64::NAN;
@@ -136,7 +137,7 @@ fn slope(xs: &[f64], ys: &[f64], from: usize) -> f64 {
     (ys[from + 1] - ys[from]) / (xs[from + 1] - xs[from])
 }
 
-/// The share of the variance that a straight line explains.
+/// Returns the share of the variance that a straight line explains.
 fn straightness(xs: &[f64], ys: &[f64]) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a curve has few points")]
     let count = xs.len() as f64;

@@ -1,4 +1,4 @@
-//! What came out: a row for each check, and what the report draws.
+//! The outcome: a row per check, and the data for the report.
 
 use serde::Serialize;
 
@@ -7,17 +7,17 @@ use super::beside::Beside;
 use super::figure::FigureData;
 use super::file::{Fitted, Unit};
 
-/// Whether a check holds.
+/// Whether our value lies in the band of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Ours lies in the band.
+    /// It does.
     Hit,
     /// It does not, or there is none.
     Miss,
 }
 
-/// What the paper says.
+/// The paper's value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Expected {
@@ -27,7 +27,7 @@ pub enum Expected {
     Words(String),
 }
 
-/// What the twin says, over the seeds.
+/// The twin's value, over the seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ours {
     /// Median.
@@ -43,22 +43,22 @@ pub struct Ours {
 pub struct Row {
     /// The check.
     pub id: String,
-    /// What the paper says.
+    /// The paper's value.
     pub expected: Expected,
-    /// What the twin says: the median over the seeds; none when a run failed.
+    /// The twin's value: the median over the seeds; `None` when a run failed.
     pub ours: Option<f64>,
-    /// Lowest and highest value that hit; none for no bound.
+    /// Lowest and highest value that counts as a hit; `None` for no bound.
     pub band: [Option<f64>; 2],
-    /// Whether ours lies in the band.
+    /// Whether our value lies in the band.
     pub verdict: Verdict,
-    /// Whether a parameter was chosen so that this holds.
+    /// Whether a parameter was fitted so that this holds.
     pub fitted: bool,
-    /// The rest.
+    /// Further details.
     pub details: Details,
 }
 
 impl Row {
-    /// What a hit means.
+    /// Returns the meaning of a hit.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match (self.details.own, self.fitted) {
@@ -69,19 +69,19 @@ impl Row {
     }
 }
 
-/// What it means that a check hits.
+/// The meaning of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing was chosen for it: the twin predicted it.
+    /// Nothing was fitted for it: the twin predicted it.
     Predicted,
-    /// A parameter was chosen so that it holds.
+    /// A parameter was fitted so that it holds.
     Fitted,
-    /// The paper says nothing of it: a target of this project.
+    /// The paper does not state it: a target of this project.
     Own,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Predicted, Self::Fitted, Self::Own];
 
     /// Its name.
@@ -95,18 +95,18 @@ impl Kind {
     }
 }
 
-/// What a relation was made of: medians over the seeds.
+/// The numbers behind a relation: medians over the seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Working {
-    /// What was made of them.
+    /// How the relation is computed from them.
     pub made: Made,
-    /// The medians, in the unit.
+    /// The medians, in `unit`.
     pub of: Vec<f64>,
     /// Their unit.
     pub unit: Unit,
 }
 
-/// How several numbers become one.
+/// How one number is computed from several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
@@ -128,16 +128,16 @@ pub enum Made {
     Line,
 }
 
-/// What else there is to say of a check.
+/// Further details of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Details {
     /// The statement it belongs to.
     pub statement: String,
-    /// What it says, and what a comparison dropped.
+    /// Its claim, and what a comparison dropped.
     pub title: String,
     /// The section of the paper.
     pub section: String,
-    /// Whether it is a target of this project, and no statement of the paper.
+    /// Whether it is a target of this project rather than a statement of the paper.
     pub own: bool,
     /// The unit of every number of the row.
     pub unit: Unit,
@@ -145,13 +145,13 @@ pub struct Details {
     pub min: Option<f64>,
     /// Largest over the seeds.
     pub max: Option<f64>,
-    /// Seeds.
+    /// Number of seeds.
     pub seeds: u32,
-    /// What our value is made of, where it is made of several.
+    /// What our value is computed from, where it has several inputs.
     pub working: Option<Working>,
-    /// For a check of times of one run or of two: what stands beside the tail of each.
+    /// For a check of times: the companion figures of each run, at most two.
     pub constraints: Vec<Beside>,
-    /// What the sides of a comparison dropped; the title says it too.
+    /// What the sides of a comparison dropped; the title mentions it too.
     pub dropped: Vec<String>,
     /// Why there is no value.
     pub problem: Option<String>,
@@ -170,9 +170,9 @@ pub struct StatementReport {
     pub section: String,
     /// The paper's values, in its words.
     pub paper: String,
-    /// Whether it is a target of this project, and no statement of the paper.
+    /// Whether it is a target of this project rather than a statement of the paper.
     pub own: bool,
-    /// Parameters chosen for it.
+    /// Parameters fitted for it.
     pub fitted: Vec<Fitted>,
     /// Why a check may miss.
     pub explanation: Option<String>,
@@ -180,9 +180,9 @@ pub struct StatementReport {
     pub contradiction: Option<String>,
     /// Its checks.
     pub rows: Vec<Row>,
-    /// What stands beside the tail of each run, for a target of this project.
+    /// The companion figures of each run, for a target of this project.
     pub beside: Vec<Beside>,
-    /// Its figure, when every run of it went well.
+    /// Its figure, if every run of it succeeded.
     pub figure: Option<FigureData>,
     /// Why there is no figure although the file asks for one.
     pub figure_problem: Option<String>,
@@ -196,35 +196,35 @@ impl StatementReport {
     }
 }
 
-/// A base scenario, with what the paper does not say about it.
+/// A base scenario, with the values that the paper does not give.
 #[derive(Clone, Debug, Serialize)]
 pub struct BaseReport {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub summary: String,
     /// Values that were chosen.
     pub unknowns: Vec<Unknown>,
 }
 
-/// Everything that was held against the paper.
+/// The comparison with the paper.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The statements, in their order.
     pub statements: Vec<StatementReport>,
     /// The base scenarios.
     pub bases: Vec<BaseReport>,
-    /// Different runs that were needed.
+    /// Number of distinct runs.
     pub jobs: usize,
 }
 
 impl Report {
-    /// The rows of all statements.
+    /// Returns the rows of all statements.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.statements.iter().flat_map(|statement| &statement.rows)
     }
 
-    /// Checks of a kind that hit, and all of them.
+    /// Returns the number of checks of a kind that hit, and of all of that kind.
     #[must_use]
     pub fn count(&self, kind: Kind) -> (usize, usize) {
         let rows = || self.rows().filter(|row| row.kind() == kind);

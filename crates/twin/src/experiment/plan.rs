@@ -1,5 +1,5 @@
-//! From statements to jobs: every point of every run with every seed, and each different run once,
-//! however many statements look at it.
+//! Plans the jobs of the statements: every point of every run with every seed. Each distinct run is
+//! one job, however many statements use it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::scenario::{Scenario, change, label, number, parse};
 /// One point of a run: the jobs of its seeds.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedPoint {
-    /// The value of the sweep, as written; nothing for a run of one point.
+    /// The value of the sweep, as written; empty for a run of one point.
     pub(crate) label: String,
-    /// The value as a number; the position in the sweep when it is none.
+    /// The value as a number; its position in the sweep if it is not a number.
     pub(crate) x: f64,
     /// Jobs, in the order of the seeds.
     pub(crate) jobs: Vec<usize>,
 }
 
-/// All jobs, and which of them belong to what.
+/// All jobs, and the points they belong to.
 #[derive(Debug)]
 pub(crate) struct Plan<C> {
     pub(crate) jobs: Vec<Job<C>>,
-    /// For a statement and a run of it.
+    /// The points by statement and run.
     points: BTreeMap<(String, String), Vec<PlannedPoint>>,
     known: BTreeMap<String, usize>,
 }
@@ -65,7 +65,7 @@ impl<C: Scenario> Plan<C> {
         Ok(plan)
     }
 
-    /// The points of a run.
+    /// Returns the points of a run.
     pub(crate) fn points(&self, statement: &str, run: &str) -> Option<&[PlannedPoint]> {
         self.points.get(&(statement.to_owned(), run.to_owned())).map(Vec::as_slice)
     }
@@ -107,7 +107,7 @@ impl<C: Scenario> Plan<C> {
     }
 }
 
-/// The table at one point of a sweep.
+/// Returns the scenario table at one point of a sweep.
 fn vary<C: Scenario>(table: Table, sweep: &Sweep, value: &Value) -> Result<Table, String> {
     let mut set = Table::new();
     set.insert(sweep.of.clone(), value.clone());

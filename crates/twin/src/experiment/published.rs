@@ -1,4 +1,4 @@
-//! What a system needs so that statements of a paper can be held against it.
+//! What a system must provide so that statements of a paper can be compared with it.
 
 use std::fmt::Debug;
 
@@ -8,38 +8,38 @@ use serde::de::DeserializeOwned;
 use super::{Aside, Bases};
 use crate::engine::System;
 
-/// A system that statements of a paper are held against.
+/// A system described by a paper whose statements are checked.
 pub trait Published: System {
     /// Numbers that need no run.
     type Probe: Probe;
     /// Curves that need no run.
     type Curve: CurveProbe;
-    /// How metrics begin that can be bought with work that is dropped.
+    /// Prefix of the metrics that can be improved by dropping work.
     const TIMES: &'static str;
 
-    /// What is said beside the runs of one point, one for each seed.
+    /// Returns the companion figures of the runs at one point, one run per seed.
     fn aside(scenario: &Self::Scenario, runs: &[&Self::Result]) -> Aside;
 }
 
 /// A number that needs no run.
 pub trait Probe: Debug + DeserializeOwned {
-    /// The number, repeated with every seed.
+    /// Measures the number; called again with every seed.
     ///
     /// # Errors
-    /// When a base is none, or does not say what is needed.
+    /// When there is no such base, or it lacks a value.
     fn measure(&self, bases: &Bases, seed: u64) -> Result<f64, String>;
 }
 
 /// A curve that needs no run.
 pub trait CurveProbe: Debug + DeserializeOwned {
-    /// Places, their names when they are no numbers, and values.
+    /// Returns the points: position, its name when it is not a number, and value.
     ///
     /// # Errors
-    /// When a base is none, or does not say what is needed.
+    /// When there is no such base, or it lacks a value.
     fn points(&self, bases: &Bases) -> Result<Vec<(f64, String, f64)>, String>;
 }
 
-/// Of a system that has nothing to measure but its runs.
+/// For a system that measures nothing but its runs.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub enum NoProbe {}
 

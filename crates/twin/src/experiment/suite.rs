@@ -17,12 +17,12 @@ use super::plan::Plan;
 use super::runner::{JobResult, JobRunner, Progress};
 use crate::measured::metric_names;
 
-/// One file, read by whoever may read files.
+/// One file, already read by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     /// Its name, for errors. A base scenario's begins with `base-`.
     pub name: String,
-    /// What is in it.
+    /// Its contents.
     pub text: String,
 }
 
@@ -32,7 +32,7 @@ impl SourceFile {
     }
 }
 
-/// A statement and where it is written.
+/// A statement and the file that contains it.
 #[derive(Debug)]
 pub(crate) struct Loaded<S: Published> {
     pub(crate) file: String,
@@ -46,7 +46,7 @@ impl<S: Published> Loaded<S> {
     }
 }
 
-/// Statements and the base scenarios that they start from.
+/// Statements and their base scenarios.
 #[derive(Debug)]
 pub struct Suite<S: Published> {
     bases: Bases,
@@ -58,7 +58,7 @@ pub struct Suite<S: Published> {
 /// Reads, runs and judges everything.
 ///
 /// # Errors
-/// The first file that cannot be used. A run that fails is no error but a miss.
+/// The first file that cannot be used. A failed run is a miss, not an error.
 pub fn run_all<S: Published>(
     files: &[SourceFile],
     runner: &dyn JobRunner<S>,
@@ -104,10 +104,10 @@ impl<S: Published> Suite<S> {
         Ok(Self { bases, statements, plan, seeds_max })
     }
 
-    /// Only these statements, in the order of the suite.
+    /// Keeps only these statements, in the order of the suite.
     ///
     /// # Errors
-    /// When no file makes one of them.
+    /// When one of them is in no file.
     pub fn only(self, ids: &[String]) -> Result<Self, ExperimentError> {
         let known = |id: &&String| self.statements.iter().any(|file| file.statement.id == **id);
         if let Some(id) = ids.iter().find(|id| !known(id)) {
@@ -118,7 +118,7 @@ impl<S: Published> Suite<S> {
         Self::planned(bases, statements, seeds_max)
     }
 
-    /// At most this many seeds of every point: for a quick look.
+    /// Limits the number of seeds per point, for a quick look.
     ///
     /// # Errors
     /// None that reading the files did not give.
@@ -126,13 +126,13 @@ impl<S: Published> Suite<S> {
         Self::planned(self.bases, self.statements, seeds_max.max(1))
     }
 
-    /// Different runs that are needed.
+    /// Returns the number of distinct runs.
     #[must_use]
     pub fn job_count(&self) -> usize {
         self.plan.jobs.len()
     }
 
-    /// Names of the statements.
+    /// Returns the names of the statements.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.statements.iter().map(|loaded| loaded.statement.id.as_str())
     }
@@ -231,15 +231,15 @@ fn row<S: Published>(
     }
 }
 
-/// Workload first, then mechanics, layout, the evaluation and what goes beyond it; numbers as
-/// numbers.
+/// Returns the sort key of a statement: workload first, then mechanics, layout, the evaluation and
+/// what goes beyond it; numbers sort as numbers.
 fn order(id: &str) -> (usize, u32, String) {
     let letter = "WMLEB".find(|letter| id.starts_with(letter)).unwrap_or(usize::MAX);
     let number = id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX);
     (letter, number, id.to_owned())
 }
 
-/// Every name in a check or a figure is one that exists.
+/// Checks that every name in a check or a figure exists.
 fn verify<S: Published>(
     loaded: &Loaded<S>,
     plan: &Plan<S::Scenario>,
@@ -295,7 +295,7 @@ fn verify<S: Published>(
     Ok(())
 }
 
-/// Points a measure looks at; whole curves by their name alone.
+/// Returns the points that a measure uses. Whole curves become the point `*` of their run.
 fn named<S: Published>(measure: &Measure<S>) -> Vec<PointRef> {
     match measure {
         Measure::Value(point) => vec![point.clone()],
@@ -311,7 +311,7 @@ fn named<S: Published>(measure: &Measure<S>) -> Vec<PointRef> {
     }
 }
 
-/// The labels of the points of a run or derived curve.
+/// Returns the labels of the points of a run or derived curve.
 fn curve<S: Published>(
     statement: &Statement<S>,
     plan: &Plan<S::Scenario>,

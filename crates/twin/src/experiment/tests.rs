@@ -1,4 +1,4 @@
-//! Files, planning, verdicts, with a stand-in for the engine that computes nothing but shapes.
+//! Files, planning and verdicts, with a fake engine that only computes numbers of plausible shape.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::glass::Glass;
 use crate::glass::result::{DriveTime, RunResult};
 use crate::glass::scenario::Scenario;
 
-/// Answers each job with numbers that follow from its scenario, one after the other.
+/// Answers the jobs one after the other with numbers derived from their scenarios.
 pub(crate) struct StandIn;
 
 impl JobRunner<Glass> for StandIn {
@@ -27,7 +27,7 @@ impl JobRunner<Glass> for StandIn {
     }
 }
 
-/// A tail that falls with shuttles and throughput and moves a little with the seed.
+/// Returns a tail that falls with shuttles and throughput and varies a little with the seed.
 fn stand_in(job: &Job<Scenario>) -> RunResult {
     let scenario = &job.scenario;
     let shuttles = f64::from(scenario.library.shuttles_per_panel * scenario.library.panels);
@@ -52,7 +52,7 @@ fn stand_in(job: &Job<Scenario>) -> RunResult {
     }
 }
 
-/// The files of the repository.
+/// Reads the files of the repository.
 pub(crate) fn files() -> Vec<SourceFile> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/silica");
     let mut files = Vec::new();
@@ -156,7 +156,7 @@ fn what_needs_no_engine_holds_or_says_why() {
         .filter(|row| row.verdict == Verdict::Miss)
         .map(|row| format!("{} {:.1?} {:?}", row.id, row.ours, row.details.problem))
         .collect();
-    // One library's reads do not reach the seven orders of a data center: W4 says why.
+    // One library's reads do not reach the seven orders of a data center: W4 explains it.
     assert_eq!(misses, ["W4.bursty Some(5.0) None"]);
 }
 
@@ -308,7 +308,8 @@ fn check(statement: &str, expect: Expect) {
     expect.assert_eq(&text[..known]);
 }
 
-/// Verifies as much as it is told by policy: half with two customer slots, and late in a siege.
+/// Drops verification depending on the policy: with two customer slots it verifies half, and too
+/// late.
 struct Dropping;
 
 impl JobRunner<Glass> for Dropping {
@@ -348,7 +349,7 @@ fn a_comparison_that_drops_work_says_so_in_its_title() {
          silica-siege does)"
     ]]
     .assert_eq(&title("B2.siege"));
-    // No times are compared here, and here no sides differ.
+    // The first compares no times, and the second has no two sides.
     assert!(!title("B2.siege-energy").contains("DROPPED"));
     assert!(!title("B1.slo").contains("DROPPED"));
     let figure = |index: usize| report.statements[index].figure.as_ref().unwrap().title.clone();
@@ -360,9 +361,9 @@ fn a_comparison_that_drops_work_says_so_in_its_title() {
     .assert_eq(&figure(1));
 }
 
-/// Three days of the heaviest reads. With seed 97 a platter was late by half an hour once, because
-/// it made way for customers although it had no time to spare. Under skew, drives of hot partitions
-/// took two days for a platter, and still do under the paper's policy.
+/// Three days of the heaviest reads. With seed 97 a platter was once half an hour late, because it
+/// yielded to customers although it had no time to spare. Under skew, drives of hot partitions took
+/// two days for a platter, and still do under the paper's policy.
 #[test]
 fn sieges_leave_no_new_platter_unverified_for_more_than_a_day() {
     let files = files();

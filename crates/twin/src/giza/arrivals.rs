@@ -1,25 +1,25 @@
-//! What is asked of several sites, when and where.
+//! The writes that several sites receive, when and where.
 
 use fulgurite_units::{Duration, Instant, Seed};
 
 use super::scenario::Scenario;
 use crate::workload::Draws;
 
-/// Within this, updates of one object count as concurrent (section 2.2).
+/// Updates of one object within this time count as concurrent (section 2.2).
 const CONCURRENT_S: f64 = 1.0;
 
 /// A write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arrival {
-    /// When.
+    /// When it arrives.
     pub at: Instant,
     /// The object.
     pub key: u64,
-    /// The site of the node that is asked.
+    /// The site of the node that receives it.
     pub near: u8,
 }
 
-/// All writes, in the order of time. Clients that write back to back come once, together.
+/// Returns all writes, in the order of time. Back-to-back clients all start at time zero.
 pub(super) fn arrivals(scenario: &Scenario, seed: &Seed) -> Vec<Arrival> {
     let workload = &scenario.workload;
     if workload.back_to_back > 0 {
@@ -49,7 +49,7 @@ pub(super) fn arrivals(scenario: &Scenario, seed: &Seed) -> Vec<Arrival> {
     all
 }
 
-/// One of some sites, in turn.
+/// Picks one of some sites, round robin.
 pub(super) fn pick(sites: &[u8], turn: u64) -> u8 {
     let place = usize::try_from(turn % sites.len().max(1) as u64).unwrap_or(0);
     sites.get(place).copied().unwrap_or(0)

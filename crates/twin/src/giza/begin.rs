@@ -15,7 +15,7 @@ use super::scenario::{Design, Layout, Reading};
 use crate::engine::{Observer, Stage};
 
 impl Sites {
-    /// A write begins.
+    /// Starts a write.
     pub(super) fn put<O: Observer<Self>>(
         &mut self,
         key: u64,
@@ -43,7 +43,7 @@ impl Sites {
         }
     }
 
-    /// A value of an object of its own.
+    /// Returns the value of an object with its own fragments or inline data.
     fn value(&mut self, near: u8, written: bool) -> Value {
         let id = WriteId::draw(&mut self.random);
         let size = self.scenario.size.get();
@@ -56,7 +56,7 @@ impl Sites {
         value(id, size, data)
     }
 
-    /// Fragments at all sites that have some, the nearest with data.
+    /// Places fragments at all data sites; the nearest get the data fragments.
     fn coded(&self, near: u8, chunk: u64, written: bool) -> Coded {
         let sites = self.scenario.nearest(near, self.holders.clone());
         let (data, parity) = (self.scenario.data, self.scenario.parity);
@@ -64,7 +64,7 @@ impl Sites {
         Coded { data, parity, chunk, sites, written, parts: Vec::new() }
     }
 
-    /// An object waits for its stripe.
+    /// Adds an object to the open stripe.
     fn batch<O: Observer<Self>>(&mut self, key: u64, near: u8, stage: &mut Stage<'_, Self, O>) {
         if !self.batches.contains_key(&near) {
             let stripe = self.number();
@@ -79,7 +79,7 @@ impl Sites {
         }
     }
 
-    /// A stripe is full, or has waited long enough: its fragments are written.
+    /// Closes a stripe that is full or has waited long enough, and writes its fragments.
     pub(super) fn close<O: Observer<Self>>(
         &mut self,
         near: u8,
@@ -107,7 +107,7 @@ impl Sites {
         self.write_first(near, Data { open, missing: 0, members }, stage);
     }
 
-    /// Writes fragments before anything is proposed.
+    /// Writes fragments before proposing any version.
     fn write_first<O: Observer<Self>>(
         &mut self,
         near: u8,
@@ -122,7 +122,7 @@ impl Sites {
         }
     }
 
-    /// Proposes a value, with its fragments if they are not written.
+    /// Proposes a value, with its fragments if they are not written yet.
     fn propose<O: Observer<Self>>(
         &mut self,
         near: u8,
@@ -137,7 +137,7 @@ impl Sites {
         self.hear(operation, Heard::Begin, None, stage);
     }
 
-    /// A read begins.
+    /// Starts a read.
     pub(super) fn get<O: Observer<Self>>(
         &mut self,
         key: u64,
@@ -159,7 +159,7 @@ impl Sites {
         self.hear(operation, Heard::Begin, None, stage);
     }
 
-    /// A site loses its fragments, and every object is healed from there.
+    /// Loses the fragments of a site and starts healing every object from there.
     pub(super) fn lose<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
         let Some(site) = self.scenario.rebuilt else { return };
         self.sites[usize::from(site)].lose();
@@ -187,7 +187,7 @@ impl Sites {
         number
     }
 
-    /// An operation is over.
+    /// Ends an operation.
     pub(super) fn end<O: Observer<Self>>(&mut self, number: u64, stage: &mut Stage<'_, Self, O>) {
         let Some(operation) = self.operations.remove(&number) else { return };
         let took = stage.now().since(operation.began);
@@ -240,7 +240,7 @@ impl Sites {
         }
     }
 
-    /// The rows of a serial read are known: its bytes are fetched.
+    /// Fetches the bytes of a serial read once its rows are known.
     fn bytes<O: Observer<Self>>(
         &mut self,
         of: (u64, u8),
@@ -252,7 +252,7 @@ impl Sites {
         self.fetch(operation, version, value, stage);
     }
 
-    /// How a write came to its version.
+    /// Records how the version of a write was decided.
     fn wrote<O: Observer<Self>>(
         &mut self,
         rounds: Rounds,
@@ -276,7 +276,7 @@ impl Sites {
         self.accounts.table.add(parts.table);
     }
 
-    /// A write ended: its client writes again, or its object is read later.
+    /// Continues after a write: its client writes again, or its object is read later.
     pub(super) fn follow<O: Observer<Self>>(
         &mut self,
         key: u64,
@@ -297,7 +297,7 @@ impl Sites {
         }
     }
 
-    /// Fragments are written: what lies in them is proposed, if there are enough.
+    /// Proposes the members of written fragments, if enough fragments were written.
     fn written<O: Observer<Self>>(&mut self, near: u8, data: Data, stage: &mut Stage<'_, Self, O>) {
         if self.holders.len() - data.missing < self.scenario.needed() {
             self.accounts.failed += data.members.len() as u64;

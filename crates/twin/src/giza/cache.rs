@@ -1,25 +1,25 @@
-//! A cache at a reader's site, over the ages at which a trace says that bytes are read (Giza,
-//! section 2.2): what it saves between sites, and what it keeps for that.
+//! A cache at a reader's site, driven by the ages at which bytes are read in a trace (Giza, section
+//! 2.2): the traffic between sites that it saves, and the bytes it keeps for that.
 //!
 //! ```text
 //!   of all bytes read   47 % within a day, 87 % within a week, 98 % within a month, all in three
 //!   bytes read / bytes written   2.3
 //! ```
 //!
-//! Between those ages nothing is known: ages are drawn evenly within the first day and evenly in
-//! their logarithm within each later span. An object is read where it was written, and objects are
-//! of one size. It is a model of its own: no controller runs in it.
+//! Nothing is known between those ages: they are drawn uniformly within the first day and
+//! log-uniformly within each later span. An object is read where it was written, and all objects
+//! have one size. This is a model of its own: no controller runs in it.
 
 use fulgurite_units::Seed;
 use serde::Deserialize;
 
 use crate::workload::{Draws, exp2, ln};
 
-/// Shares of the bytes read, and the age in days until which they are.
+/// Cumulative shares of the bytes read, and the age in days up to which they are read.
 const AGES: [(f64, f64); 4] = [(0.47, 1.0), (0.87, 7.0), (0.98, 30.0), (1.0, 90.0)];
 /// Bytes read for each byte written.
 const READS: f64 = 2.3;
-/// Objects that are followed.
+/// Number of simulated objects.
 const OBJECTS: u32 = 100_000;
 
 /// A cache.
@@ -28,38 +28,39 @@ const OBJECTS: u32 = 100_000;
 pub struct Cache {
     /// Days that it keeps something.
     pub days: f64,
-    /// How it comes there.
+    /// How it is filled.
     pub filled: Filled,
-    /// Fragments that give an object back, of which its site has one.
+    /// Fragments needed to decode an object; its site has one of them.
     pub data: u8,
 }
 
-/// How something comes to a cache.
+/// How a cache is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Filled {
-    /// The whole object when it is written, for so many days (the paper's).
+    /// With the whole object when it is written, kept for this many days (the paper's design).
     Written,
-    /// The fragments of other sites when they were read, for so many days since the last read.
+    /// With the fragments of other sites when they are read, kept for this many days since the last
+    /// read.
     Read,
 }
 
-/// What came of it.
+/// What a cache achieves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cached {
-    /// Share of reads that cross no sites.
+    /// Share of reads without traffic between sites.
     pub hits: f64,
-    /// Bytes that reads bring across for each byte written.
+    /// Bytes that reads transfer between sites for each byte written.
     pub crossed: f64,
     /// Days that a byte is kept for each byte written.
     pub kept_days: f64,
 }
 
 impl Cache {
-    /// Follows objects.
+    /// Simulates objects.
     ///
     /// # Errors
-    /// When it keeps nothing, or for ever, or there are no fragments of other sites.
+    /// When `days` is not from 0 to 90, or there are no fragments of other sites.
     pub fn follow(&self, seed: u64) -> Result<Cached, String> {
         if !(self.days >= 0.0 && self.days <= 90.0) {
             return Err(format!("days is {}, but must be from 0 to 90", self.days));
@@ -97,7 +98,7 @@ impl Cache {
     }
 }
 
-/// Ages at which an object is read: as many as a Poisson draw says.
+/// Draws the ages at which an object is read; their number is Poisson-distributed.
 fn ages(draws: &mut Draws) -> Vec<f64> {
     let mut ages = Vec::new();
     let mut left = READS;

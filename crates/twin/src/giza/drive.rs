@@ -1,5 +1,5 @@
-//! What is between operations and sites: acts become messages, messages reach sites, and what comes
-//! of them is heard.
+//! The layer between operations and sites: commands become messages, messages reach sites, and
+//! replies come back.
 
 use fulgurite_geo::{
     Act, Ask, Command, Data, Deed, Fetched, Fragment, Heard, How, Known, Request, SiteIndex, Value,
@@ -28,7 +28,7 @@ impl Sites {
         }
     }
 
-    /// An operation hears something; of an answer, how long it and how long its round trip took.
+    /// Passes an event to an operation; for a reply, with its total time and its round-trip time.
     pub(super) fn hear<O: Observer<Self>>(
         &mut self,
         number: u64,
@@ -84,7 +84,8 @@ impl Sites {
         }
         let once = self.trip(near, ask.site);
         let changes = !matches!(ask.request.command, Command::Read);
-        // Without a node at the row, its tag is read from afar before it is written from afar.
+        // Without a proxy node at the row's site, the tag is read across sites before the
+        // conditional write.
         let tag = if changes && !self.scenario.rows.proxies {
             let rows = self.scenario.rows;
             self.trip(near, ask.site) + self.times.row(&rows, false)
@@ -98,7 +99,7 @@ impl Sites {
         self.post(half(once) + tag, Message::Reaches { of, ask }, stage);
     }
 
-    /// Something done with a fragment.
+    /// Executes an operation on a fragment.
     pub(super) fn deed<O: Observer<Self>>(
         &mut self,
         operation: u64,
@@ -146,8 +147,8 @@ impl Sites {
         }
     }
 
-    /// A fragment is made again at its site, of the nearest others: how long until it can be
-    /// written.
+    /// Rebuilds a fragment at its site from the nearest others. Returns how long it takes to read,
+    /// decode and write it.
     fn rebuild<O: Observer<Self>>(
         &mut self,
         fragment: Fragment,
@@ -210,7 +211,7 @@ impl Sites {
         self.conclude_fetch((operation, version), stage);
     }
 
-    /// Asks for the next few fragments of a version.
+    /// Requests the next `count` fragments of a version.
     fn ask_fragments<O: Observer<Self>>(
         &mut self,
         (operation, version): (u64, Version),
@@ -246,7 +247,7 @@ impl Sites {
         }
     }
 
-    /// Tells of a fetch that has what it needs, or never will.
+    /// Reports a fetch that has all it needs, or never will.
     fn conclude_fetch<O: Observer<Self>>(
         &mut self,
         (operation, version): (u64, Version),
@@ -269,7 +270,7 @@ impl Sites {
         let (absent, unknown) = (fetch.absent, fetch.unknown);
         let fetched = if whole { Fetched::Whole } else { Fetched::Short { absent, unknown } };
         let decode = ms(megabytes(fetch.object) * self.scenario.coding.decode_ms_per_mb);
-        // A serial read ends with its bytes; the other hears of them.
+        // A serial read ends when its bytes arrive; an optimistic one ends here.
         fetch.is_over = !serial;
         let after = if whole { decode } else { NONE };
         let heard = Heard::Fetched(version, fetched);
@@ -359,7 +360,7 @@ impl Sites {
         self.sites[site.index()].apply(key, &request);
     }
 
-    /// Something comes back to an operation.
+    /// Delivers a reply to an operation.
     fn heard<O: Observer<Self>>(
         &mut self,
         operation: u64,
@@ -391,7 +392,8 @@ const fn hedged_at_once(of: super::scenario::Fetching) -> bool {
     of.hedged && of.after.as_nanos() == 0
 }
 
-/// Of a stripe, the fragments in which the object itself lies, when all of them can be asked.
+/// Returns the fragments of a stripe that contain the object itself, if all of them can be
+/// requested.
 fn part(value: &Value, fragment: u64, left: &[Fragment]) -> Option<Vec<Fragment>> {
     let Some(Data::Shared { at, .. }) = value.put().map(|put| &put.data) else { return None };
     let size = value.put().map_or(0, |put| put.size);

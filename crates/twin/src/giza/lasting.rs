@@ -1,24 +1,25 @@
-//! What fragments at sites take and how long they last, by arithmetic alone.
+//! Storage overhead and durability of fragments at sites, in closed form.
 
 use crate::Error;
 
-/// What is stored for each byte, where a site stores so much for each that it is given.
+/// Returns the bytes stored for each user byte, where a site stores `stored_for_each` bytes for
+/// each byte it is given.
 #[must_use]
 pub fn overhead(data: u8, parity: u8, stored_for_each: f64) -> f64 {
     f64::from(data + parity) / f64::from(data) * stored_for_each
 }
 
-/// How often a year more sites are lost at a time than there is parity for.
+/// Returns how often a year more sites are lost at once than there is parity for.
 ///
 /// ```text
 ///   sum over all sets of parity + 1 sites: (parity + 1) x product of rates x years ^ parity
 /// ```
 ///
-/// which is what a Markov chain with repairs side by side gives, where a repair takes far less than
-/// the time between losses. Sites are lost on their own: nothing that takes two is in it.
+/// This is what a Markov chain with parallel repairs gives if a repair takes far less than the time
+/// between losses. Site losses are independent; correlated losses are not modeled.
 ///
 /// # Errors
-/// When a repair takes so long that this is no longer near.
+/// When repairs take so long that the approximation no longer holds.
 pub fn losses_a_year(rates: &[f64], repair_days: f64, parity: u8) -> Result<f64, Error> {
     let years = repair_days / 365.25;
     let out = rates.iter().map(|rate| rate * years).sum::<f64>();
@@ -28,7 +29,7 @@ pub fn losses_a_year(rates: &[f64], repair_days: f64, parity: u8) -> Result<f64,
         let expected = "rates and repairs by which at most 0.1 sites are away on average";
         return Err(Error::Parameter { field: "losses_a_year, repair", value, expected });
     }
-    // Elementary symmetric polynomials, one rate after the other.
+    // Elementary symmetric polynomials, one rate at a time.
     let size = usize::from(parity) + 1;
     let mut products = vec![0.0; size + 1];
     products[0] = 1.0;

@@ -1,14 +1,14 @@
-//! Several sites that keep objects together, with nothing but conditional writes and fragments
+//! Several sites that store objects together, using nothing but conditional writes and fragments
 //! (Giza, USENIX ATC 2017).
 //!
 //! ```text
 //!   Scenario --> run (the controllers and rows of this project, over simulated sites) --> result
 //!            '-> plain (baselines, a model of a replicated database)
-//!   cache (a reader's site over the ages of a trace), lasting (arithmetic) --> probe
+//!   cache (a reader's site over the ages of a trace), lasting (closed forms) --> probe
 //! ```
 //!
-//! Everything here is simulated or computed. Times of tables, stores and networks are inputs; how
-//! often anything crosses between sites is what the controllers do.
+//! Everything here is simulated or computed. The latencies of tables, stores and networks are
+//! inputs; how often messages cross between sites follows from the controllers.
 
 mod arrivals;
 mod begin;

@@ -1,4 +1,4 @@
-//! What is under way: operations with their controllers, and messages between nodes and sites.
+//! Work in progress: operations with their controllers, and messages between nodes and sites.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,31 +8,31 @@ use fulgurite_geo::{
 };
 use fulgurite_units::{Controller, Duration, Instant, Outbox};
 
-/// What an operation is at.
+/// The kind of an operation.
 #[derive(Debug)]
 pub(super) enum Doing {
     /// A write.
     Write(Box<Write>, WriteId),
     /// A read that fetches while rows are read.
     Read(Box<Read>),
-    /// A read of rows alone, after which bytes are fetched.
+    /// A read of rows only, after which bytes are fetched.
     Facts(Box<Read>),
-    /// Bytes are fetched after the rows were read.
+    /// Fetching bytes after the rows were read.
     Bytes,
     /// Healing.
     Heal(Box<Heal>),
-    /// Fragments are written before any version is proposed.
+    /// Writing fragments before any version is proposed.
     Data(Data),
 }
 
-/// Fragments of a stripe, or of an object whose version comes after them.
+/// Fragments of a stripe, or of an object whose version is proposed later.
 #[derive(Debug)]
 pub(super) struct Data {
     /// Fragments that are not written yet.
     pub(super) open: BTreeSet<Fragment>,
-    /// Those of which nobody knows that they are.
+    /// Fragments not confirmed as written.
     pub(super) missing: usize,
-    /// What is proposed then.
+    /// The objects to propose afterwards.
     pub(super) members: Vec<Member>,
 }
 
@@ -44,14 +44,14 @@ pub(super) struct Member {
     pub(super) value: Value,
 }
 
-/// Bytes of a version on their way.
+/// A fetch of the bytes of a version.
 #[derive(Debug)]
 pub(super) struct Fetch {
-    /// Bytes that are read of each fragment.
+    /// Bytes to read of each fragment.
     pub(super) bytes: u64,
     /// Bytes of the object.
     pub(super) object: u64,
-    /// Fragments that were not asked for, nearest first.
+    /// Fragments not requested yet, nearest first.
     pub(super) left: Vec<Fragment>,
     pub(super) needed: usize,
     pub(super) open: usize,
@@ -61,7 +61,7 @@ pub(super) struct Fetch {
     pub(super) is_over: bool,
 }
 
-/// Of what the time until a version is decided is made.
+/// Components of the time until a version is decided.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parts {
     pub(super) query: Duration,
@@ -70,23 +70,23 @@ pub(super) struct Parts {
     pub(super) decided: Option<Instant>,
 }
 
-/// An operation under way.
+/// An operation in progress.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) key: u64,
-    /// The site of the node that does it.
+    /// The site of the node that runs it.
     pub(super) near: u8,
     pub(super) began: Instant,
     pub(super) doing: Doing,
     pub(super) fetches: BTreeMap<Version, Fetch>,
     pub(super) parts: Parts,
-    /// Answers that are kept until all are here.
+    /// Replies held back until all have arrived.
     pub(super) held: Vec<Heard>,
 }
 
 impl Operation {
-    /// Hears something; of an answer, how long it took and how long its round trip. What a decision
-    /// waited for is noted.
+    /// Handles an event; for a reply, with its total time and its round-trip time. Records what a
+    /// decision waited for.
     pub(super) fn hear(
         &mut self,
         now: Instant,
@@ -147,7 +147,7 @@ impl Operation {
         }
     }
 
-    /// Rounds between sites so far, of a write; and whether its version is decided.
+    /// Returns the rounds between sites of a write so far, and whether its version is decided.
     pub(super) fn progress(&self) -> (u32, bool) {
         match &self.doing {
             Doing::Write(it, id) => (it.rounds().total(), it.known().version_of(*id).is_some()),
@@ -166,22 +166,23 @@ where
     it.check();
 }
 
-/// Who asked, and when.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) operation: u64,
     pub(super) key: u64,
     pub(super) near: u8,
-    /// Whether it is for a write.
+    /// Whether it belongs to a write.
     pub(super) put: bool,
     pub(super) sent: Instant,
-    /// How long its round trip takes.
+    /// Its round-trip time.
     pub(super) trip: Duration,
-    /// What of that is left when it has been served.
+    /// The part of the round trip that remains after it has been served.
     pub(super) back: Duration,
 }
 
-/// Fragments in which the bytes of a value lie: its own, or those of the stripe that it shares.
+/// Returns the fragments that hold the bytes of a value: its own, or those of the stripe that it
+/// shares.
 pub(super) fn pieces(value: &Value) -> Vec<Fragment> {
     let coded = value.put().and_then(|put| put.coded(value.id));
     let Some((write, _, coded)) = coded else { return Vec::new() };
@@ -189,23 +190,23 @@ pub(super) fn pieces(value: &Value) -> Vec<Fragment> {
     (0..).zip(&coded.sites).map(piece).collect()
 }
 
-/// Something between a node and a site.
+/// A message between a node and a site.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// A question comes to its site.
+    /// A request reaches its site.
     Reaches { of: Asked, ask: Ask },
-    /// It has been served.
+    /// The request has been served.
     Served { of: Asked, ask: Ask },
-    /// A site is told something.
+    /// A notification reaches a site.
     Told { key: u64, site: SiteIndex, known: Known },
-    /// The row is free for that.
+    /// The row is free to apply the notification.
     Learns { key: u64, site: SiteIndex, known: Known },
     /// A fragment has been written.
     Written { operation: u64, fragment: Fragment, bytes: u64, back: Duration, again: bool },
-    /// Something is heard; of an answer, how long it took and how long its round trip.
+    /// A reply reaches its operation; `took` is its total time and its round-trip time.
     Heard { operation: u64, heard: Heard, took: Option<(Duration, Duration)> },
-    /// A fragment of a version is here, or is not.
+    /// A fragment of a version has arrived, or is missing.
     Piece { operation: u64, version: Version, how: How },
-    /// The nearest have had their time.
+    /// The hedging delay of a fetch is over.
     Hedge { operation: u64, version: Version },
 }

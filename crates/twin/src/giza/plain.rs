@@ -1,12 +1,12 @@
-//! What no controller runs: the time of one fragment, of an object in one site, and a model of the
-//! same design on a replicated database.
+//! Baselines without controllers: the time of one fragment, of an object in one site, and a model
+//! of the same design on a replicated database.
 //!
-//! The last is a MODEL by the text of section 6.4 and no database: a write is one transaction of
-//! statements one after the other - a row of each fragment's table, which is kept three times
-//! within its site, a row of the versions' table, which is kept once in each site, and the commit -
-//! and each waits for disks of a majority. Whoever leads a table of fragments is at its site;
-//! whoever leads that of versions is at the node's, the best for the node. A read asks for the
-//! version and then for each fragment.
+//! The last is a MODEL by the text of section 6.4 and no database. A write is one transaction of
+//! statements in sequence: a row in each fragment's table, replicated three times within its site;
+//! a row in the versions' table, with one replica in each site; and the commit. Each waits for the
+//! disks of a majority. The leader of a fragment table is at its site; the leader of the versions'
+//! table is at the node's, the best case for the node. A read asks for the version and then for
+//! each fragment.
 
 use fulgurite_geo::SiteIndex;
 use fulgurite_units::{Duration, Instant};
@@ -17,7 +17,7 @@ use super::times::{megabytes, ms};
 use crate::engine::{Observer, Stage};
 
 impl Sites {
-    /// Begins what no controller runs; its end is known at once.
+    /// Starts an operation without a controller; its end is known at once.
     pub(super) fn begin_plain<O: Observer<Self>>(
         &mut self,
         (key, near): (u64, u8),
@@ -57,14 +57,14 @@ impl Sites {
         }
     }
 
-    /// One body to a site.
+    /// Returns the time to write one body to a site.
     fn stored(&mut self, near: u8, site: SiteIndex, bytes: u64) -> Duration {
         let trip = self.trip(near, site);
         let transfer = self.transfer(bytes, (near, site), 1, true);
         trip + transfer + self.times.write(&self.scenario.blob, bytes)
     }
 
-    /// One body from a site.
+    /// Returns the time to read one body from a site.
     fn had(&mut self, near: u8, site: SiteIndex, bytes: u64) -> Duration {
         let trip = self.trip(near, site);
         let transfer = self.transfer(bytes, (near, site), 1, false);
@@ -78,7 +78,7 @@ impl Sites {
         self.stored(near, SiteIndex(farthest), bytes)
     }
 
-    /// Of the sites that a read needs the farthest.
+    /// Returns the time to read from the farthest site that a read needs.
     fn farthest_get(&mut self, near: u8) -> Duration {
         let sites = self.scenario.nearest(near, self.holders.clone());
         let bytes = self.scenario.fragment(self.scenario.size.get());

@@ -1,25 +1,25 @@
-//! Planning: the cheapest sites, fragments and quorums for objects that must last, be written and
-//! be read in time.
+//! Planning: the cheapest sites, fragments and quorums that meet requirements on durability and on
+//! write and read latency.
 //!
 //! ```text
-//!   sites with prices, rates, round trips;  --candidates--> not enough by arithmetic: left out
+//!   sites with prices, rates, round trips;  --candidates--> fail in closed form: excluded
 //!   demand, objective                            |
-//!                              those of least cost first: runs of the twin --> trials
+//!                              the others by least cost: runs of the twin --> trials
 //!                                                                                |
 //!                                        Plan: least cost, runner-up, all trials <'
 //! ```
 //!
-//! What is chosen: how many fragments are data and parity, which sites have them, how many sites
-//! vote and how many must agree. The sites that vote are those nearest to where is asked.
+//! The plan chooses the numbers of data and parity fragments, the sites that hold them, how many
+//! sites vote and how many must agree. The voters are the sites nearest to the requesting sites.
 //!
-//! What a plan must have: no more losses a year than are allowed; writes and reads that go on with
-//! so many sites away; and in every seed the 99th percentile of writes and of reads within the
-//! objective, and nothing that failed.
+//! A plan must have no more losses a year than allowed. Its writes and reads must continue with the
+//! given number of sites unavailable. In every seed the 99th percentile of writes and of reads must
+//! be within the objective, and nothing may fail.
 //!
-//! By arithmetic is left out what is lost too often, stands too few sites away, or is too late
-//! though every time were its median and nothing else were done. Costs are those of a month: bytes
-//! and rows that lie there, and requests and bytes between sites as a run counted them. What is
-//! left out: nodes, people, healing, versions that are kept, and what is deleted.
+//! Candidates are excluded without a run if they lose objects too often, survive too few
+//! unavailable sites, or are too slow even if every time were its median and nothing else were
+//! done. Costs are those of a month: stored bytes and rows, and requests and bytes between sites as
+//! counted by a run. Not included: nodes, staff, healing, kept versions, and deletes.
 
 mod costs;
 mod request;
@@ -37,39 +37,39 @@ use crate::Error;
 use crate::plan_picture::{Drawn, Point};
 use crate::runner::Runner;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The least cost; `None` when nothing is enough.
+    /// The cheapest trial; `None` when nothing meets the requirements.
     pub best: Option<Trial>,
-    /// The least cost after that.
+    /// The second cheapest trial.
     pub runner_up: Option<Trial>,
     /// The objective of writes, in seconds.
     pub put_s: f64,
     /// The objective of reads, in seconds.
     pub get_s: f64,
-    /// Names of the sites, by their places.
+    /// Names of the sites, by index.
     pub sites: Vec<String>,
-    /// Seeds of each candidate whose first did not miss.
+    /// Number of seeds of each candidate whose first seed did not miss.
     pub seeds: u32,
-    /// Runs of the twin.
+    /// Number of runs of the twin.
     pub runs: u32,
     /// Candidates that were worth a run.
     pub candidates: usize,
-    /// Those that were not.
+    /// Candidates that were excluded.
     pub excluded: Excluded,
     /// Whether the search ended at its limit of runs: then a cheaper plan may exist.
     pub is_cut_short: bool,
-    /// Money of the prices.
+    /// Currency of the prices.
     pub currency: String,
-    /// Everything that was tried, in that order.
+    /// All trials, in order.
     pub tried: Vec<Trial>,
 }
 
-/// Searches for the cheapest sites.
+/// Searches for the cheapest sites, and reports each trial.
 ///
 /// # Errors
-/// When a parameter is out of range, or a run cannot be made.
+/// When a parameter is out of range, or a run fails.
 pub fn plan_watched(
     request: &PlanRequest,
     runner: &dyn Runner,
@@ -79,7 +79,8 @@ pub fn plan_watched(
     search::search(request, runner, tell)
 }
 
-/// Draws all trials as SVG: cost against how much of the objective is taken, all of it as a line.
+/// Draws all trials as SVG: cost against the share of the objective that is used, with a line at
+/// all of it.
 ///
 /// # Errors
 /// When nothing was tried, or the picture cannot be drawn.

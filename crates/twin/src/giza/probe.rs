@@ -1,30 +1,30 @@
-//! Numbers of several sites that need no run of them.
+//! Numbers about several sites that need no run.
 
 use serde::Deserialize;
 
 use super::cache::{Cache, Cached, Filled};
 use crate::experiment::{self, Bases};
 
-/// Something to measure, repeated with every seed.
+/// A number to measure, once per seed.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Probe {
-    /// Something of a cache at a reader's site.
+    /// A number of a cache at a reader's site.
     Cache {
         /// The cache.
         cache: Cache,
-        /// What.
+        /// The number.
         of: CacheNumber,
     },
 }
 
-/// Something of a cache.
+/// A number of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheNumber {
-    /// Share of reads that cross no sites.
+    /// Share of reads without traffic between sites.
     Hits,
-    /// Bytes that reads bring across for each byte written.
+    /// Bytes that reads transfer between sites for each byte written.
     Crossed,
     /// Days that a byte is kept for each byte written.
     KeptDays,
@@ -34,15 +34,15 @@ pub enum CacheNumber {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CurveProbe {
-    /// Something of a cache, over the days that it keeps things.
+    /// A number of a cache, over the days that it keeps things.
     Cache {
         /// How it is filled.
         filled: Filled,
-        /// Fragments that give an object back.
+        /// Fragments needed to decode an object.
         data: u8,
         /// Days.
         days: Vec<f64>,
-        /// What.
+        /// The number.
         of: CacheNumber,
     },
 }

@@ -1,4 +1,4 @@
-//! What is said of the runs of several sites where statements of the paper are held against them.
+//! Companion figures of runs of several sites, for statements of the paper.
 
 use super::probe::{CurveProbe, Probe};
 use super::result::RunResult;
@@ -11,7 +11,7 @@ impl Published for Sites {
     type Curve = CurveProbe;
     const TIMES: &'static str = "put.";
 
-    /// What was done stands beside how long it took: a time is shorter where something failed.
+    /// Shows the amount of work next to the times: a time is shorter where something failed.
     fn aside(_: &Scenario, runs: &[&RunResult]) -> Aside {
         let all =
             |of: fn(&RunResult) -> f64| median(&runs.iter().map(|run| of(run)).collect::<Vec<_>>());

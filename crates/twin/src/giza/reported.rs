@@ -1,5 +1,5 @@
-//! How runs of several sites are shown: rows of numbers, and what is under way and crosses between
-//! sites over time.
+//! How runs of several sites are shown: rows of numbers, and the operations in progress and bytes
+//! sent between sites over time.
 
 use fulgurite_units::Instant;
 use serde::Serialize;
@@ -19,19 +19,19 @@ type Row = (&'static str, Shown, fn(&RunResult) -> f64);
 pub struct Course {
     /// The seed.
     pub seed: u64,
-    /// Seconds of a column; the last one may be shorter.
+    /// Seconds per column; the last one may be shorter.
     pub column_s: f64,
-    /// Seconds of all.
+    /// Seconds in total.
     pub end_s: f64,
-    /// Operations under way.
+    /// Operations in progress.
     pub under_way: Curve,
-    /// Bytes that have crossed between sites.
+    /// Bytes sent between sites so far.
     pub crossed: Curve,
-    /// Writes that needed more than a fast round, so far.
+    /// Writes so far that needed more than a fast round.
     pub slow: Curve,
 }
 
-/// Records the course of a run.
+/// Records a run over time.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     seed: u64,
@@ -43,7 +43,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Time passes: what holds now held since the last event.
+    /// Advances time: the current levels have held since the last event.
     fn pass(&mut self, now: Instant) {
         let mut levels = [&mut self.under_way, &mut self.crossed, &mut self.slow];
         while !self.grid.reaches(now) {

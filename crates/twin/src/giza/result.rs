@@ -1,4 +1,4 @@
-//! What a run of several sites measured.
+//! Measurements of a run of several sites.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,70 +6,70 @@ use super::site::Use;
 use crate::engine::histogram::{Histogram, Quantiles};
 use crate::measured::{Dimension, Made, Measured};
 
-/// What a run measured. Times in seconds.
+/// Measurements of a run. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The seed.
     pub seed: u64,
-    /// How long writes took.
+    /// Latency of writes.
     pub put: Quantiles,
-    /// How long reads took.
+    /// Latency of reads.
     pub get: Quantiles,
-    /// How long it took until a write's version was decided.
+    /// Time until the version of a write was decided.
     pub metadata: Quantiles,
-    /// Of it, to read the nearest row.
+    /// Part of it: reading the nearest row.
     pub query: Quantiles,
-    /// Of it, round trips to the sites that decided.
+    /// Part of it: round trips to the deciding sites.
     pub transfer: Quantiles,
-    /// Of it, rows of those sites.
+    /// Part of it: row operations at those sites.
     pub table: Quantiles,
-    /// How long it took to heal an object.
+    /// Time to heal an object.
     pub heal: Quantiles,
     /// Writes that were acknowledged.
     pub puts: u64,
-    /// Reads that had the bytes.
+    /// Reads that got their bytes.
     pub gets: u64,
-    /// Writes and reads that were not.
+    /// Writes and reads that failed.
     pub failed: u64,
-    /// Share of writes that were decided by one fast round.
+    /// Share of writes decided in one fast round.
     pub fast: f64,
-    /// Rounds between sites of a write, on average.
+    /// Mean rounds between sites per write.
     pub put_rounds: f64,
-    /// Rounds between sites of a write, at most.
+    /// Maximum rounds between sites of a write.
     pub put_rounds_max: u64,
-    /// Rounds between sites of a read, on average.
+    /// Mean rounds between sites per read.
     pub get_rounds: f64,
-    /// Bytes of fragments that crossed between sites for each byte written.
+    /// Fragment bytes sent between sites for each byte written.
     pub put_crossed: f64,
-    /// The same of reads.
+    /// Fragment bytes sent between sites for each byte read.
     pub get_crossed: f64,
-    /// Bytes of fragments read for each byte read.
+    /// Fragment bytes fetched for each byte read.
     pub get_fetched: f64,
-    /// Bytes that crossed between sites for each byte of a fragment that was made again.
+    /// Bytes sent between sites for each byte of a rebuilt fragment.
     pub rebuild_crossed: f64,
-    /// Fragments that were made again.
+    /// Rebuilt fragments.
     pub rebuilt: u64,
-    /// Bytes of rows that crossed between sites, a write.
+    /// Row bytes sent between sites, per write.
     pub row_crossed: f64,
-    /// What sites store for each byte of users, their own redundancy included, rows apart.
+    /// Bytes stored for each user byte, including the sites' own redundancy, without rows.
     pub stored: f64,
-    /// Bytes of a row, a write and site that votes.
+    /// Bytes of rows, per write and voting site.
     pub row_bytes: f64,
-    /// Fragments written, a write.
+    /// Fragments written, per write.
     pub fragment_writes: f64,
-    /// Fragments read, a read.
+    /// Fragments read, per read.
     pub fragment_reads: f64,
-    /// Rows changed, a write.
+    /// Rows changed, per write.
     pub row_updates: f64,
-    /// Rows read, a write and its reads.
+    /// Rows read by a write and its reads, per write.
     pub row_reads: f64,
     /// Simulated time.
     pub makespan: f64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Hash of the run: it differs as soon as any event, its order or its time differs.
     pub hash: u64,
-    /// What each site was asked for.
+    /// Usage of each site.
     #[serde(skip)]
     pub sites: Vec<Use>,
 }
@@ -78,7 +78,7 @@ impl Measured for RunResult {
     const MADE: &'static [Made<Self>] = &[
         ("table_over_transfer", |run| (run.table.p50 + run.query.p50) / run.transfer.p50),
         ("transfer_share", |run| run.transfer.p50 / run.metadata.p50),
-        // Two whole copies at sites that store 1.3 for each byte (section 2.3).
+        // Two full copies at sites that store 1.3 bytes for each byte (section 2.3).
         ("saved_of_two_copies", |run| 1.0 - run.stored / 2.6),
         ("puts_per_s", |run| over(run.puts, run.makespan)),
         ("requests", |run| run.fragment_writes + run.row_updates + run.row_reads),
@@ -107,7 +107,7 @@ impl Measured for RunResult {
     }
 }
 
-/// What is counted while a run goes on.
+/// Counters of a run.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     pub(super) put: Histogram,
@@ -132,12 +132,13 @@ pub(super) struct Accounts {
     pub(super) rebuilt_bytes: u64,
     pub(super) rebuilt: u64,
     pub(super) row_crossed: u64,
-    /// Reads of fragments that reads, and not healing, asked for.
+    /// Fragment reads by reads, without those by healing.
     pub(super) fragment_reads: u64,
 }
 
 impl Accounts {
-    /// Sums up, for objects of this size at sites that store so much for each byte.
+    /// Computes the result, for objects of this size at sites that store `stored_for_each` bytes
+    /// per byte.
     pub(super) fn result(self, sites: Vec<Use>, size: u64, stored_for_each: f64) -> RunResult {
         let all = |of: fn(&Use) -> u64| sites.iter().map(of).sum::<u64>();
         let written = float(self.puts * size);
@@ -175,7 +176,7 @@ impl Accounts {
     }
 }
 
-/// A count over something; none of nothing.
+/// Divides a count; zero if the divisor is zero.
 fn over(count: u64, of: f64) -> f64 {
     if of > 0.0 { float(count) / of } else { 0.0 }
 }

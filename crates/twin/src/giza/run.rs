@@ -1,14 +1,15 @@
-//! One run of several sites: the controllers of `geo` with sites, stores and a network of stated
+//! One run of several sites: the controllers of `geo` over sites, stores and a network of given
 //! speeds.
 //!
 //! ```text
 //!   arrivals --> Write, Read, Heal --acts--> Message --drawn time--> Site: row' = step(row)
 //!                       ^                                               |
-//!                       '----------------- heard <------- drawn time ---'
+//!                       '----------------- reply <------- drawn time ---'
 //! ```
 //!
-//! Messages are neither lost nor doubled here, sites are not replaced and nodes do not die: the
-//! simulation of `geo` has all that. A node waits for nobody but the sites it asks.
+//! Messages are neither lost nor duplicated here, sites are not replaced and nodes do not crash:
+//! the simulation of `geo` covers all that. A node never waits for other nodes, only for the sites
+//! it asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +25,12 @@ use super::times::{Times, ms};
 use crate::Error;
 use crate::engine::{Agenda, Ended, Observer, Stage, System};
 
-/// How long a written object rests before it is read.
+/// Delay between the write of an object and its read.
 pub(super) const REST: Duration = Duration::from_secs(5);
-/// How long everything rests before a site loses its fragments.
+/// Idle time before a site loses its fragments.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Several sites.
+/// The system of several sites.
 #[derive(Debug)]
 pub struct Sites {
     pub(super) scenario: Scenario,
@@ -43,45 +44,45 @@ pub struct Sites {
     messages: Vec<Option<Message>>,
     unused: Vec<u32>,
     next: u64,
-    /// Bytes of a fragment of each write.
+    /// Fragment size of each write.
     pub(super) fragments: BTreeMap<WriteId, u64>,
-    /// Objects that wait for their stripe to be full, of each site, and the number of that stripe.
+    /// For each site, the number of its open stripe and the objects waiting in it.
     pub(super) batches: BTreeMap<u8, (u64, Vec<(u64, Instant)>)>,
-    /// What is to come and no operation waits for.
+    /// Pending events that belong to no operation.
     pub(super) waiting: u64,
-    /// Writes of back-to-back clients that were begun.
+    /// Writes started; limits back-to-back clients.
     pub(super) begun: u32,
     /// Objects that were written.
     pub(super) keys: BTreeSet<u64>,
     pub(super) accounts: Accounts,
 }
 
-/// What comes to several sites by itself.
+/// A pending event.
 #[derive(Clone, Copy, Debug)]
 pub enum Next {
-    /// Something between a node and a site, by its place.
+    /// A message between a node and a site, by its slot.
     Message(u32),
     /// An operation's deadline.
     Wake(u64),
-    /// An object is read.
+    /// A read of an object starts.
     Get {
-        /// Which.
+        /// The object.
         key: u64,
-        /// Where.
+        /// The site.
         near: u8,
     },
     /// A stripe has waited long enough.
     Close {
-        /// Where.
+        /// The site.
         near: u8,
         /// Its number.
         stripe: u64,
     },
-    /// Something ended that no controller runs.
+    /// An operation without a controller ends.
     Plain {
         /// The object.
         key: u64,
-        /// Where.
+        /// The site.
         near: u8,
         /// When it began.
         began: Instant,
@@ -92,18 +93,18 @@ pub enum Next {
     Lose,
 }
 
-/// What there is to see of several sites.
+/// Observable events of several sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seen {
     /// An operation began.
     Begun(u64),
-    /// One ended, after so many nanoseconds.
+    /// An operation ended, after this many nanoseconds.
     Ended(u64, u64),
-    /// A question came to a site.
+    /// A request reached a site.
     Asked(u8),
     /// A fragment was written.
     Written(u8),
-    /// Bytes crossed between sites.
+    /// Bytes were sent between sites.
     Crossed(u64),
     /// A write needed more than a fast round.
     Slow,
@@ -207,18 +208,18 @@ impl System for Sites {
 }
 
 impl Sites {
-    /// A number for an operation, a stripe or an object.
+    /// Returns the next number for an operation or a stripe.
     pub(super) const fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    /// A stream of its own for a controller.
+    /// Returns a random stream for a controller.
     pub(super) fn child(&mut self) -> RandomStream {
         Seed::new(self.random.next_u64()).stream()
     }
 
-    /// Something is on its way.
+    /// Sends a message that arrives after a delay.
     pub(super) fn post<O: Observer<Self>>(
         &mut self,
         after: Duration,
@@ -233,7 +234,7 @@ impl Sites {
         stage.put(stage.now() + after, Next::Message(place));
     }
 
-    /// Terms of a node at a site.
+    /// Returns the terms of a node at a site.
     pub(super) fn terms(&self, near: u8) -> Terms {
         let scenario = &self.scenario;
         let nearest = scenario.nearest(near, self.voters.clone());
@@ -248,24 +249,24 @@ impl Sites {
             silent: known.iter().map(|site| SiteIndex(*site)).collect(),
             fast: matches!(scenario.design, Design::Giza | Design::SerialFast),
             round: scenario.round,
-            // The median between sites (section 6.5).
+            // The median round trip between sites (section 6.5).
             pause: ms(trips.get(trips.len() / 2).copied().unwrap_or(1.0)),
             patience: scenario.patience,
         }
     }
 
-    /// Whether a node knows that a site does not answer.
+    /// Returns whether nodes know that a site is down.
     pub(super) fn is_known_down(&self, site: SiteIndex) -> bool {
         self.scenario.down_is_known && !self.sites[site.index()].up
     }
 
-    /// A drawn round trip between a node and a site.
+    /// Draws a round-trip time between a node and a site.
     pub(super) fn trip(&mut self, near: u8, site: SiteIndex) -> Duration {
         let rtt = self.scenario.rtt(near, site.0);
         self.times.round_trip(&self.scenario.network, rtt)
     }
 
-    /// How long bytes take on one of so many connections of a node.
+    /// Returns the transfer time of bytes on one of `streams` connections of a node.
     pub(super) fn transfer(
         &self,
         bytes: u64,
@@ -277,7 +278,7 @@ impl Sites {
         ms(self.scenario.network.transfer_ms(bytes, rtt, streams, way_out))
     }
 
-    /// Bytes leave a site for another, for a write or not.
+    /// Counts bytes sent from one site to another, for a write or not.
     pub(super) fn cross<O: Observer<Self>>(
         &mut self,
         bytes: u64,

@@ -1,5 +1,5 @@
-//! What is simulated of several sites. The paper (Giza, USENIX ATC 2017) gives few of these
-//! numbers: which are its own, and which are assumed, stands in `experiments/giza/base-*.toml`.
+//! Scenarios of several sites. The paper (Giza, USENIX ATC 2017) gives few of these numbers:
+//! `experiments/giza/base-*.toml` lists which are its own and which are assumed.
 
 use fulgurite_geo::{Quorums, Sizes, limits};
 use fulgurite_units::{ByteCount, Duration};
@@ -9,69 +9,69 @@ use toml::Table;
 use super::times::{Blob, Coding, Disk, MS_MAX, Network, Rows};
 use crate::{Error, scenario};
 
-/// Fields of a scenario that are tables and may be left out.
+/// Fields of a scenario that are tables and may be omitted.
 const TABLES: [&str; 7] = ["network", "rows", "blob", "coding", "disk", "workload", "fetching"];
-/// Writes of a run, at most: all rows are held in memory.
+/// Maximum number of writes per run: all rows are held in memory.
 const OBJECTS_MAX: u32 = 1_000_000;
-/// Clients that write one object back to back, at most.
+/// Maximum number of clients that write one object back to back.
 const BACK_TO_BACK_MAX: u32 = 64;
-/// Objects of a stripe, at most.
+/// Maximum number of objects in a stripe.
 const BATCH_MAX: u32 = 4_096;
 
-/// How long a run may be, and anything in it.
+/// Maximum length of a run and of anything in it.
 const RUN_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
 
-/// Several sites, and what is asked of them.
+/// Several sites and their workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// What is simulated.
+    /// The system.
     pub system: Named,
     /// The sites.
     pub sites: Vec<Place>,
-    /// Round trips between them without anything done there, in milliseconds.
+    /// Bare round-trip times between them, in milliseconds.
     pub rtt_ms: Vec<Vec<f64>>,
-    /// Fragments that give an object back.
+    /// Number of data fragments.
     pub data: u8,
-    /// Fragments beside them.
+    /// Number of parity fragments.
     pub parity: u8,
-    /// How sizes of quorums are chosen.
+    /// How quorum sizes are chosen.
     pub sizes: Sizes,
-    /// Bytes of an object.
+    /// Size of an object.
     pub size: ByteCount,
     /// How objects are written, and read.
     pub design: Design,
     /// How an object is read, where the design leaves that open.
     pub reading: Reading,
-    /// Where the bytes of an object go.
+    /// Where the bytes of an object are stored.
     pub layout: Layout,
-    /// Between sites, and to their own stores.
+    /// The network between sites, and to their own stores.
     pub network: Network,
     /// Conditional writes.
     pub rows: Rows,
     /// Fragments.
     pub blob: Blob,
-    /// What a node reckons.
+    /// Encoding and decoding on a node.
     pub coding: Coding,
-    /// Disks of the design on a replicated database, and of nothing else.
+    /// Disks of the replicated database; used by that design only.
     pub disk: Disk,
-    /// What a site stores for each byte it is given (1.3, section 2.3).
+    /// Bytes a site stores for each byte it is given (1.3, section 2.3).
     pub stored_for_each: f64,
-    /// What is asked for.
+    /// The workload.
     pub workload: Workload,
-    /// Sites that do not answer, by their places.
+    /// Indices of the sites that are down.
     pub down: Vec<u8>,
-    /// Whether nodes know that.
+    /// Whether nodes know which sites are down.
     pub down_is_known: bool,
     /// How fragments are fetched.
     pub fetching: Fetching,
-    /// A site that loses its fragments when all is written, and whose objects are healed then.
+    /// A site that loses its fragments after all writes; its objects are then healed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuilt: Option<u8>,
-    /// How long the answers of a round are waited for.
+    /// Timeout for the replies of a round.
     pub round: Duration,
-    /// How long an operation may take.
+    /// Timeout of an operation.
     pub patience: Duration,
 }
 
@@ -90,10 +90,10 @@ pub enum Named {
 pub struct Place {
     /// Its name.
     pub name: String,
-    /// Whether it has rows that vote.
+    /// Whether its rows vote.
     #[serde(default = "yes")]
     pub votes: bool,
-    /// Whether it has fragments.
+    /// Whether it holds fragments.
     #[serde(default = "yes")]
     pub data: bool,
 }
@@ -106,16 +106,16 @@ const fn yes() -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
-    /// Fragments and version at once, the version in a fast round.
+    /// Fragments and version in parallel, the version in a fast round.
     #[default]
     Giza,
-    /// Fragments and version at once, the version in classic rounds.
+    /// Fragments and version in parallel, the version in classic rounds.
     ParallelClassic,
     /// Fragments, then a fast round.
     SerialFast,
     /// Fragments, then classic rounds.
     SerialClassic,
-    /// One fragment to or from the farthest site that is needed, and nothing else.
+    /// One fragment to or from the farthest site needed, and nothing else.
     Baseline,
     /// The whole object to or from the store of the node's own site, and nothing else.
     Local,
@@ -127,7 +127,7 @@ pub enum Design {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
-    /// Fragments of what the nearest row says while a quorum of rows is read.
+    /// Fetches the fragments named by the nearest row while a quorum of rows is read.
     #[default]
     Optimistic,
     /// A quorum of rows, then fragments.
@@ -136,38 +136,39 @@ pub enum Reading {
     SerialAll,
 }
 
-/// Where the bytes of an object go.
+/// Where the bytes of an object are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Into fragments of its own.
+    /// In fragments of its own.
     #[default]
     Own,
-    /// Into a stripe with others; see [`Workload::batch`].
+    /// In a stripe with others; see [`Workload::batch`].
     Shared,
-    /// Into its rows.
+    /// In its rows.
     Inline,
 }
 
-/// What is asked for.
+/// The workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
-    /// Writes, each of an object of its own unless another says so below.
+    /// Number of writes, each of a new object unless a field below says otherwise.
     pub objects: u32,
-    /// Time between two of them.
+    /// Time between two writes.
     pub every: Duration,
-    /// Where they come from, in turn.
+    /// Sites that write, round robin.
     pub from: Vec<u8>,
-    /// Where each is read, in turn, once it is written; nowhere for no reads.
+    /// Sites that read each object once it is written, round robin; empty for no reads.
     pub read_from: Vec<u8>,
-    /// Share of writes beside which another site writes the same object within a second.
+    /// Share of writes for which another site writes the same object within a second.
     pub concurrent: f64,
-    /// So many clients at the first site write one object, each as soon as its last write ended.
+    /// Number of clients at the first site that all write one object, each as soon as its last
+    /// write ended.
     pub back_to_back: u32,
-    /// Objects of a stripe, for [`Layout::Shared`].
+    /// Objects per stripe, for [`Layout::Shared`].
     pub batch: u32,
-    /// How long a stripe waits for more, at most.
+    /// Maximum time that a stripe waits for more objects.
     pub batch_wait: Duration,
 }
 
@@ -175,7 +176,8 @@ pub struct Workload {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fetching {
-    /// Whether the others are asked as well when the nearest have not answered after `after`.
+    /// Whether reads are hedged: the remaining fragments are requested too if the nearest have not
+    /// arrived within `after`.
     pub hedged: bool,
     /// See `hedged`.
     pub after: Duration,
@@ -203,7 +205,7 @@ impl Default for Workload {
 }
 
 impl Default for Scenario {
-    /// Three sites of the paper's World-2-1 (Figure 5): the largest round trip is its own.
+    /// Three sites of the paper's World-2-1 (Figure 5): the largest round trip is the paper's.
     fn default() -> Self {
         let place = |name: &str| Place { name: name.to_owned(), votes: true, data: true };
         Self {
@@ -239,12 +241,12 @@ fn refuse<T>(field: &'static str, value: String, expected: &'static str) -> Resu
 }
 
 impl Scenario {
-    /// Places of sites whose rows vote.
+    /// Returns the indices of the sites whose rows vote.
     pub(crate) fn voters(&self) -> Vec<u8> {
         self.places(|place| place.votes)
     }
 
-    /// Places of sites that have fragments.
+    /// Returns the indices of the sites that hold fragments.
     pub(crate) fn holders(&self) -> Vec<u8> {
         self.places(|place| place.data)
     }
@@ -254,31 +256,32 @@ impl Scenario {
         all.filter(|(_, place)| which(place)).map(|(index, _)| index).collect()
     }
 
-    /// A round trip, in milliseconds.
+    /// Returns a round-trip time, in milliseconds.
     pub(crate) fn rtt(&self, from: u8, to: u8) -> f64 {
         self.rtt_ms[usize::from(from)][usize::from(to)]
     }
 
-    /// Of these places the nearest first.
+    /// Sorts sites by distance, nearest first.
     pub(crate) fn nearest(&self, from: u8, mut places: Vec<u8>) -> Vec<u8> {
         places.sort_by(|a, b| self.rtt(from, *a).total_cmp(&self.rtt(from, *b)));
         places
     }
 
-    /// Quorums of the sites that vote.
+    /// Returns the quorums of the voting sites.
     ///
     /// # Errors
-    /// When so many cannot.
+    /// When there are no quorums for that number of sites.
     pub(crate) fn quorums(&self) -> Result<Quorums, Error> {
         Ok(Quorums::new(self.voters().len(), self.sizes)?)
     }
 
-    /// Bytes of a fragment of so many.
+    /// Returns the size of a fragment of `bytes`.
     pub(crate) fn fragment(&self, bytes: u64) -> u64 {
         bytes.div_ceil(u64::from(self.data).max(1))
     }
 
-    /// Fragments that a write must have on stable storage: all, or as many as leave one to lose.
+    /// Returns the number of fragments a write must have on stable storage: all, or as many as
+    /// leave one to lose.
     pub(crate) fn needed(&self) -> usize {
         usize::from(self.data) + usize::from(self.parity > 1)
     }
@@ -396,12 +399,12 @@ impl scenario::Scenario for Scenario {
         self.validate()
     }
 
-    /// All that comes is measured.
+    /// Measures all arrivals.
     fn window(&self) -> [Duration; 2] {
         [Duration::ZERO, Duration::from_nanos(u64::MAX)]
     }
 
-    /// Tables that are left out are put there, so that their fields can be set.
+    /// Fills in omitted tables, so that their fields can be set.
     fn resolve(table: Table) -> Result<Table, String> {
         scenario::fill_in(table, &Self::default(), &TABLES)
     }

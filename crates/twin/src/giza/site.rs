@@ -1,5 +1,5 @@
-//! A simulated site: rows that change by the one function that live sites use, fragments, and what
-//! each was asked for.
+//! A simulated site: rows that change through the same function that live sites use, fragments, and
+//! usage counters.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use fulgurite_units::{Duration, Instant};
 /// The epoch of the map: sites are not replaced here.
 pub(super) const EPOCH: Epoch = Epoch(1);
 
-/// What a site was asked for.
+/// Usage of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// Bytes that left it for other sites.
+    /// Bytes sent to other sites.
     pub sent: u64,
-    /// Of them, for writes.
+    /// Of these, bytes sent for writes.
     pub sent_by_puts: u64,
-    /// Bytes of fragments that it has.
+    /// Fragment bytes that it stores.
     pub fragment_bytes: u64,
-    /// Bytes of rows that it has.
+    /// Row bytes that it stores.
     pub row_bytes: u64,
     /// Fragments written.
     pub fragment_writes: u64,
@@ -34,7 +34,7 @@ pub struct Use {
 pub(super) struct Site {
     pub(super) up: bool,
     rows: BTreeMap<u64, Row>,
-    /// Until when the node that changes a row is at it.
+    /// Per row, the time until which its node is busy with it.
     busy: BTreeMap<u64, Instant>,
     fragments: BTreeMap<(WriteId, u8), u64>,
     pub(super) used: Use,
@@ -46,7 +46,8 @@ impl Site {
         Self { up, rows, busy, fragments, used: Use::default() }
     }
 
-    /// When a row has been served that is asked for now: one request after the other, as they come.
+    /// Returns when a request for a row that arrives now is finished: requests for a row are served
+    /// in order of arrival.
     pub(super) fn serve(&mut self, key: u64, now: Instant, takes: Duration) -> Instant {
         let busy = self.busy.entry(key).or_insert(now);
         *busy = now.max(*busy) + takes;
@@ -75,12 +76,12 @@ impl Site {
         self.fragments.insert((fragment.write, fragment.index), bytes);
     }
 
-    /// All fragments are lost.
+    /// Loses all fragments.
     pub(super) fn lose(&mut self) {
         self.fragments.clear();
     }
 
-    /// What it was asked for, and what it has now.
+    /// Returns the usage, with the bytes stored now.
     pub(super) fn uses(&self) -> Use {
         let size = |row: &Row| row.encode().map_or(0, |bytes| bytes.len() as u64);
         Use {

@@ -1,4 +1,4 @@
-//! Several sites against what can be reckoned by hand, and against themselves.
+//! Several sites against values computed by hand, and against themselves.
 
 use fulgurite_geo::Sizes;
 use fulgurite_units::{ByteCount, Duration, Seed};
@@ -7,7 +7,7 @@ use super::scenario::{Design, Layout, Reading, Scenario};
 use super::{Cache, Filled, RunResult, Sites, losses_a_year, overhead};
 use crate::engine::run;
 
-/// Three sites where every time is its median.
+/// Returns three sites where every time is its median.
 fn exact() -> Scenario {
     let mut scenario = Scenario::default();
     scenario.network.spread = 0.0;
@@ -22,12 +22,12 @@ fn ran(scenario: &Scenario) -> RunResult {
     run::<Sites>(scenario, 1).unwrap()
 }
 
-/// A number that is counted.
+/// Asserts a counted number.
 fn is(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "{found} for {expected}");
 }
 
-/// Milliseconds, as the histogram has them.
+/// Asserts milliseconds, with the accuracy of the histogram.
 fn near(found_s: f64, ms: f64) {
     assert!((found_s * 1e3 / ms - 1.0).abs() < 0.002, "{:.3} ms for {ms:.3}", found_s * 1e3);
 }
@@ -36,17 +36,17 @@ fn near(found_s: f64, ms: f64) {
 fn a_put_takes_as_long_as_the_slower_of_bytes_and_version() {
     let mut scenario = exact();
     let result = ran(&scenario);
-    // A look at the own row, a round trip to the farthest site and an update there.
+    // A read of the local row, a round trip to the farthest site and an update there.
     near(result.metadata.p50, 1.0 + 14.0 + 140.0 + 42.0);
     near(result.query.p50, 15.0);
     near(result.transfer.p50, 140.0);
     near(result.table.p50, 42.0);
-    // 2 MiB coded, on a connection with a window of 2 MiB, and written.
+    // 2 MiB encoded, sent on a connection with a window of 2 MiB, and written.
     let mb = 2.097_152;
     let written = 2.0 * mb * 7.15 + 140.0 + 140.0 + 40.0 + mb * 10.5;
     near(result.put.p50, written);
-    // Bytes of EU: the look, then the fragment, for which the node has half of its network, and its
-    // decoding.
+    // Bytes from EU: the row read, then the fragment, for which the node has half of its network,
+    // and decoding.
     let read = 15.0 + 102.0 + mb / (119.0 / 2.0) * 1e3 + 36.0 + mb * 9.5 + 2.0 * mb * 4.5;
     near(result.get.p50, read);
     scenario.design = Design::SerialClassic;
@@ -66,7 +66,7 @@ fn a_serial_read_waits_for_its_rows() {
     let mut scenario = exact();
     let whole = ran(&scenario).get.p50 * 1e3;
     scenario.reading = Reading::Serial;
-    // The row of EU instead of the own one is what it waits for.
+    // It waits for the row of EU instead of the local one.
     near(ran(&scenario).get.p50, whole - 15.0 + 102.0 + 14.0);
     scenario.reading = Reading::SerialAll;
     near(ran(&scenario).get.p50, whole - 15.0 + 140.0 + 14.0);
@@ -89,7 +89,7 @@ fn a_put_and_a_get_that_nobody_contends_with_are_one_round_each() {
         assert_eq!((result.put_rounds, result.put_rounds_max, result.get_rounds), (1.0, 1, 1.0));
         assert_eq!((result.puts, result.gets, result.failed), (200, 200, 0));
         is(result.fast, 1.0);
-        // Each site's row is changed by what it accepts and by what it is told.
+        // Each site's row changes when it accepts and when it learns the decision.
         is(result.row_updates, 6.0);
         is(result.fragment_writes, 3.0);
         is(result.fragment_reads, 2.0);
@@ -138,13 +138,13 @@ fn a_site_away_costs_a_round_or_none() {
     scenario.sizes = Sizes::Flexible;
     let flexible = ran(&scenario);
     assert_eq!((flexible.put_rounds, flexible.failed), (1.0, 0));
-    // Nobody knows it: the fast round waits for its time, and a classic one follows.
+    // Nodes do not know it: the fast round times out, and a classic one follows.
     scenario.sizes = Sizes::Majority;
     scenario.down_is_known = false;
     let unknown = ran(&scenario);
     assert_eq!((unknown.put_rounds, unknown.failed), (3.0, 0));
     assert!(unknown.put.p50 > scenario.round.as_secs_f64());
-    // With all sites needed for a promise, whoever meets another cannot go on.
+    // With all sites needed for a promise, a writer that meets another cannot proceed.
     scenario.down_is_known = true;
     scenario.sizes = Sizes::Flexible;
     scenario.workload.concurrent = 0.5;
@@ -181,7 +181,8 @@ fn hedging_asks_for_more_and_waits_for_less() {
 
 #[test]
 fn losses_are_those_of_sites_that_fail_by_themselves() {
-    // Three sites that fail twice a year and take 5 days; two at a time are one too many.
+    // Three sites that fail about twice a year and take 5 days to repair; two at a time are one too
+    // many.
     let (rates, days) = ([2.0, 1.0, 3.0], 5.0);
     let mut random = Seed::new(7).stream();
     let (mut lost, years) = (0_u32, 40_000_u32);
@@ -200,7 +201,7 @@ fn losses_are_those_of_sites_that_fail_by_themselves() {
             continue;
         }
         lost += u32::from(until.iter().any(|until| *until > now));
-        // Exponential repairs, as a chain has them.
+        // Exponential repair times, as in a Markov chain.
         until[site] = now - (1.0 - random.unit()).ln() * days / 365.25;
     }
     let found = f64::from(lost) / f64::from(years);
@@ -219,7 +220,7 @@ fn a_cache_that_keeps_what_was_written_hits_what_is_read_soon() {
         assert!((found.crossed - 1.15 * (1.0 - share)).abs() < 0.02, "{}", found.crossed);
         assert!((found.kept_days - days).abs() < 1e-9);
     }
-    // Whoever reads first crosses: nine of ten objects are read at all.
+    // The first read always crosses sites: nine of ten objects are read at all.
     let read = of(90.0, Filled::Read);
     let most = (2.3 - (1.0 - (-2.3_f64).exp())) / 2.3;
     assert!(read.hits <= most + 0.01 && read.hits > most - 0.02, "{} {most}", read.hits);

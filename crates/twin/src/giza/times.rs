@@ -1,11 +1,11 @@
-//! How long anything takes: drawn, from inputs that are stated and never results.
+//! Latencies, drawn from inputs that are stated and never results.
 //!
 //! ```text
 //! median x exp(spread x normal)    a service of a site, and a round trip with a small spread
 //! bytes / min(node's network / streams, window / round trip)    bytes on one warm connection
 //! ```
 //!
-//! Not here: connections that are cold or lose packets, and nodes that wait for each other.
+//! Not modeled: cold connections, packet loss, and nodes that wait for each other.
 
 use fulgurite_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
@@ -13,24 +13,24 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::workload::{Draws, exp2};
 
-/// Milliseconds that anything may take, at most.
+/// Maximum milliseconds of any latency.
 pub(super) const MS_MAX: f64 = 60_000.0;
-/// What a number times the logarithm of e to base two is, so that `exp2` is `exp`.
+/// The base-two logarithm of e: `exp2(LOG2_E * x)` is the exponential of x.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 
-/// Between sites, and from a node to the stores of its own site.
+/// The network between sites, and from a node to the stores of its own site.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// A round trip within a site, in milliseconds.
+    /// Round-trip time within a site, in milliseconds.
     pub local_ms: f64,
-    /// What a node's network carries, in MB/s (1 Gbit/s, section 6).
+    /// Bandwidth of a node, in MB/s (1 Gbit/s, section 6).
     pub node_mb_per_s: f64,
-    /// Bytes under way on one connection that a node sends on.
+    /// Window in bytes of a connection that a node sends on.
     pub put_window: f64,
-    /// The same of one that it receives on.
+    /// Window in bytes of a connection that it receives on.
     pub get_window: f64,
-    /// Deviation of the logarithm of a round trip.
+    /// Standard deviation of the logarithm of a round trip.
     pub spread: f64,
 }
 
@@ -38,14 +38,14 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rows {
-    /// Median to read one, in milliseconds.
+    /// Median time to read one, in milliseconds.
     pub read_ms: f64,
-    /// Median to read one and write it back on condition, in milliseconds.
+    /// Median time of a read and a conditional write, in milliseconds.
     pub update_ms: f64,
-    /// Deviation of the logarithms of both.
+    /// Standard deviation of the logarithms of both.
     pub spread: f64,
-    /// Whether a node in the row's site does that. Without, reading and writing cross between
-    /// sites.
+    /// Whether a proxy node in the row's site does both. Without one, the read and the write each
+    /// cross between sites.
     pub proxies: bool,
 }
 
@@ -53,41 +53,41 @@ pub struct Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Blob {
-    /// Median to write one, in milliseconds.
+    /// Median time to write one, in milliseconds.
     pub write_ms: f64,
-    /// What each MB of it adds.
+    /// Additional milliseconds per MB.
     pub write_ms_per_mb: f64,
-    /// Median to read one, in milliseconds.
+    /// Median time to read one, in milliseconds.
     pub read_ms: f64,
-    /// What each MB of it adds.
+    /// Additional milliseconds per MB.
     pub read_ms_per_mb: f64,
-    /// Deviation of the logarithms of both.
+    /// Standard deviation of the logarithms of both.
     pub spread: f64,
     /// Share of reads that stall.
     pub stalls: f64,
-    /// For how long, in milliseconds.
+    /// Length of a stall, in milliseconds.
     pub stall_ms: f64,
 }
 
-/// What a node reckons.
+/// Encoding and decoding on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Coding {
-    /// To make fragments of a MB, in milliseconds.
+    /// Milliseconds to encode a MB into fragments.
     pub encode_ms_per_mb: f64,
-    /// To make a MB of fragments, in milliseconds.
+    /// Milliseconds to decode a MB from fragments.
     pub decode_ms_per_mb: f64,
 }
 
-/// Disks of the design on a replicated database.
+/// Disks of the replicated database.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Disk {
-    /// Median until a row is on the disks of a majority within a site, in milliseconds.
+    /// Median time until a row is on the disks of a majority within a site, in milliseconds.
     pub write_ms: f64,
-    /// Median to read one, in milliseconds.
+    /// Median time to read one, in milliseconds.
     pub read_ms: f64,
-    /// Deviation of the logarithms of both.
+    /// Standard deviation of the logarithms of both.
     pub spread: f64,
 }
 
@@ -124,7 +124,7 @@ impl Default for Blob {
 }
 
 impl Default for Coding {
-    /// 30 ms for 4 MB (section 6.2.1), and what section 6.2.2 leaves for the other way.
+    /// 30 ms to encode 4 MB (section 6.2.1), and what section 6.2.2 leaves for decoding.
     fn default() -> Self {
         Self { encode_ms_per_mb: 7.15, decode_ms_per_mb: 4.5 }
     }
@@ -189,12 +189,12 @@ impl Disk {
     }
 }
 
-/// Whether milliseconds are some that anything takes.
+/// Checks a latency in milliseconds.
 fn check_ms(field: &'static str, ms: f64) -> Result<(), Error> {
     check_range(field, ms, MS_MAX, "from 0 to 60000 milliseconds")
 }
 
-/// Whether this is the spread of a time: the deviation of its logarithm.
+/// Checks the spread of a time: the standard deviation of its logarithm.
 fn check_spread(field: &'static str, spread: f64) -> Result<(), Error> {
     check_range(field, spread, 2.0, "from 0 to 2")
 }
@@ -222,8 +222,8 @@ pub(super) fn ms(ms: f64) -> Duration {
 }
 
 impl Network {
-    /// How long bytes take on one of so many connections of a node, in milliseconds. Within a site
-    /// nothing but the node's network counts.
+    /// Returns the transfer time of bytes on one of `streams` connections of a node, in
+    /// milliseconds. Within a site only the node's network counts.
     pub(crate) fn transfer_ms(
         &self,
         bytes: u64,
@@ -239,7 +239,7 @@ impl Network {
     }
 }
 
-/// What is drawn.
+/// Draws latencies.
 #[derive(Debug)]
 pub(super) struct Times {
     draws: Draws,
@@ -250,36 +250,36 @@ impl Times {
         Self { draws: Draws::new(seed, b"times") }
     }
 
-    /// A time with this median, in milliseconds.
+    /// Draws a time with this median, in milliseconds.
     fn spread(&mut self, median_ms: f64, spread: f64) -> Duration {
         let factor = if spread > 0.0 { exp2(spread * LOG2_E * self.draws.normal()) } else { 1.0 };
         ms(median_ms * factor)
     }
 
-    /// A round trip.
+    /// Draws a round-trip time.
     pub(super) fn round_trip(&mut self, network: &Network, rtt_ms: f64) -> Duration {
         let rtt = if rtt_ms > 0.0 { rtt_ms } else { network.local_ms };
         self.spread(rtt, network.spread)
     }
 
-    /// To do something with a row.
+    /// Draws the time of a row operation.
     pub(super) fn row(&mut self, rows: &Rows, changes: bool) -> Duration {
         self.spread(if changes { rows.update_ms } else { rows.read_ms }, rows.spread)
     }
 
-    /// To write a fragment.
+    /// Draws the time to write a fragment.
     pub(super) fn write(&mut self, blob: &Blob, bytes: u64) -> Duration {
         self.spread(blob.write_ms + megabytes(bytes) * blob.write_ms_per_mb, blob.spread)
     }
 
-    /// To read a fragment.
+    /// Draws the time to read a fragment.
     pub(super) fn read(&mut self, blob: &Blob, bytes: u64) -> Duration {
         let stalls = blob.stalls > 0.0 && self.draws.unit() < blob.stalls;
         let stall = if stalls { ms(blob.stall_ms) } else { Duration::ZERO };
         self.spread(blob.read_ms + megabytes(bytes) * blob.read_ms_per_mb, blob.spread) + stall
     }
 
-    /// A row of the replicated database.
+    /// Draws the time of a row operation of the replicated database.
     pub(super) fn disk(&mut self, disk: &Disk, writes: bool) -> Duration {
         self.spread(if writes { disk.write_ms } else { disk.read_ms }, disk.spread)
     }

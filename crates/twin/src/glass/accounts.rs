@@ -1,4 +1,4 @@
-//! What a run adds up.
+//! Counters of a run.
 
 use fulgurite_library::{Action, Counters, Travel};
 use fulgurite_units::{Duration, Instant};
@@ -72,7 +72,7 @@ impl Accounts {
         self.from <= at && at < self.until
     }
 
-    /// A machine was busy with something until now.
+    /// Counts an action of a machine that ends now.
     pub(crate) fn worked(&mut self, action: &Action, new: bool, from: Instant, to: Instant) {
         let clipped = to.min(self.until).since(from.max(self.from)).as_nanos();
         match *action {
@@ -93,7 +93,7 @@ impl Accounts {
         }
     }
 
-    /// A shuttle came to where it was sent.
+    /// Counts a shuttle's arrival at its destination.
     pub(crate) fn traveled(&mut self, travel: &Travel, scenario: &Scenario, now: Instant) {
         if !self.is_measured(now) {
             return;

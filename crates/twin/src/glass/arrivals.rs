@@ -1,4 +1,4 @@
-//! What comes to a library from without: the reads of its workload, and batches of restores.
+//! External arrivals at a library: the reads of its workload, and batches of restores.
 
 use std::iter::Peekable;
 
@@ -9,12 +9,12 @@ use super::scenario::{Restores, Scenario};
 use crate::workload::Reads;
 use crate::{Error, TraceRead};
 
-/// The read of a file, and how fast it is wanted where reads are restores.
+/// The read of a file, with its retrieval class where reads are restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The read.
     pub read: TraceRead,
-    /// How fast it is wanted.
+    /// The retrieval class.
     pub retrieval: Retrieval,
 }
 
@@ -24,7 +24,7 @@ impl From<TraceRead> for Arrival {
     }
 }
 
-/// All that comes, in the order of time; of one time, batches come behind reads.
+/// All arrivals in the order of time; at the same time, batches come after reads.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     reads: Peekable<Reads>,

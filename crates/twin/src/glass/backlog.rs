@@ -1,35 +1,36 @@
-//! New platters that are not verified: since when, how much of each is left, and where it lies.
+//! New platters that are not verified yet: their age, how much of each is left, and whether a drive
+//! has them.
 //!
-//! Whether verification keeps up with what comes in is asked over windows of two days. Both ends of
-//! a window are where a new platter comes out, which is not counted itself:
+//! Whether verification keeps up with ingest is checked over windows of two days. A window begins
+//! and ends when a new platter is ejected, and that platter is not counted itself:
 //!
 //! ```text
-//!   coming out   |     |     |     |  . . .  |     |     |     |
+//!   ejected      |     |     |     |  . . .  |     |     |     |
 //!                '-- the shortest of two days at least --'
 //!            unverified there                      waits outside of drives there
 //!
 //!   ingested - verified - left in drives at the end = what waits at the end - unverified before
 //! ```
 //!
-//! So a platter has an interval between two of them to come into a drive, and a library that puts
-//! nothing off has no shortfall however little it has to do. What is unverified at the start is
-//! known to the track, passes under way included. Before the run nothing was.
+//! So each platter has one interval to get into a drive, and a library that delays nothing has no
+//! shortfall, however little work it has. The unverified tracks at the start are known exactly,
+//! including passes in progress. Before the run there were none.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use fulgurite_units::{Duration, Instant};
 
-/// How long a window is, at least.
+/// Minimum length of a window.
 const WINDOW: Duration = Duration::from_secs(2 * 86_400);
 
-/// New platters that are not verified, by number.
+/// New platters that are not verified yet, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     platters: BTreeMap<u32, NewPlatter>,
-    /// When platters came out, and the tracks that were unverified then; those at which no window
-    /// to come begins are left out.
+    /// When platters were ejected, and the tracks unverified then. Entries at which no future
+    /// window can begin are dropped.
     moments: VecDeque<(Instant, u64)>,
-    /// Tracks, over the windows so far; of no window, nothing.
+    /// Largest shortfall of the windows so far, in tracks; `None` if there was no window.
     shortfall: Option<u64>,
 }
 
@@ -41,45 +42,45 @@ struct NewPlatter {
 }
 
 impl Backlog {
-    /// A platter comes out.
+    /// Adds a platter that was ejected.
     pub(crate) fn came(&mut self, number: u32, now: Instant, tracks: u32) {
         let platter = NewPlatter { came: now, tracks_left: tracks, in_drive: false };
         self.platters.insert(number, platter);
     }
 
-    /// A platter was put into a drive, or taken out of one.
+    /// Notes that a platter was put into a drive, or taken out of one.
     pub(crate) fn moved(&mut self, number: u32, in_drive: bool) {
         if let Some(platter) = self.platters.get_mut(&number) {
             platter.in_drive = in_drive;
         }
     }
 
-    /// A pass over a platter read so many tracks.
+    /// Counts the tracks that a verification pass read.
     pub(crate) fn passed(&mut self, number: u32, tracks: u32) {
         if let Some(platter) = self.platters.get_mut(&number) {
             platter.tracks_left = platter.tracks_left.saturating_sub(tracks);
         }
     }
 
-    /// When a platter that is verified now came out.
+    /// Removes a platter that is verified, and returns when it was ejected.
     pub(crate) fn verified(&mut self, number: u32) -> Option<Instant> {
         self.platters.remove(&number).map(|platter| platter.came)
     }
 
-    /// When the oldest platter came out.
+    /// Returns when the oldest platter was ejected.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.platters.values().next().map(|platter| platter.came)
     }
 
-    /// A window ends here, where the next platter is about to come out; `under_way` tracks were
-    /// read by passes that go on.
+    /// Ends a window just before the next platter is ejected. Passes still in progress have read
+    /// `under_way` tracks.
     pub(crate) fn window_ends(&mut self, now: Instant, under_way: u64) {
         let left = |platter: &NewPlatter| u64::from(platter.tracks_left);
         let waiting = self.platters.values().filter(|platter| !platter.in_drive).map(left).sum();
         let unverified: u64 = self.platters.values().map(left).sum();
         self.moments.push_back((now, unverified.saturating_sub(under_way)));
         let is_whole = |moment: &&(Instant, u64)| moment.0 + WINDOW <= now;
-        // Of the moments two days ago and before, the last.
+        // Keep the last entry that is at least two days old.
         while self.moments.get(1).as_ref().is_some_and(is_whole) {
             self.moments.pop_front();
         }
@@ -89,7 +90,7 @@ impl Backlog {
         }
     }
 
-    /// The largest shortfall of a window, in tracks; `None` where there was no window.
+    /// Returns the largest shortfall of a window, in tracks; `None` if there was no window.
     pub(crate) const fn shortfall(&self) -> Option<u64> {
         self.shortfall
     }
@@ -105,7 +106,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(3600 * hours)
     }
 
-    /// A platter of 100 tracks each 12 h: 4 in a window.
+    /// Ejects a platter of 100 tracks every 12 h: 4 per window.
     fn after(windows: u32, each: impl Fn(&mut Backlog, u32)) -> Option<u64> {
         let mut backlog = Backlog::default();
         for number in 0..=windows + 3 {
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_backlog_that_does_not_grow_is_no_shortfall() {
-        // The first four wait for ever, and those after them are verified at once.
+        // The first four wait for ever, and later ones are verified at once.
         let late = |backlog: &mut Backlog, number| {
             if number >= 4 {
                 backlog.verified(number);
@@ -156,7 +157,7 @@ mod tests {
         backlog.moved(0, true);
         backlog.window_ends(hour(1), 90);
         backlog.moved(0, false);
-        // A drive broke: the pass is never answered, and all has to be read again.
+        // A drive broke: the pass is never completed, and all has to be read again.
         backlog.window_ends(hour(49), 0);
         assert_eq!(backlog.shortfall(), Some(90));
         assert_eq!(backlog.oldest(), Some(hour(0)));

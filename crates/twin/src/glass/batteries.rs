@@ -1,9 +1,9 @@
-//! The batteries: what each shuttle has left, and what its driver says of it.
+//! The batteries of the shuttles: their levels, and what the drivers report.
 //!
-//! A level falls with each operation and with time, and rises with a piece of charging. It is
-//! worked out when an operation ends, and for all shuttles now and then, so that those that only
-//! stand are known too. A battery that is empty by the end of an operation was flat before it: the
-//! operation is not answered, and the shuttle is broken until somebody changed the battery.
+//! A level falls with each operation and with time, and rises with each charging step. It is
+//! updated when an operation ends, and periodically for all shuttles, so that the levels of idle
+//! ones are known too. A battery that is empty at the end of an operation went flat during it: the
+//! operation never completes, and the shuttle is broken until the battery is replaced.
 
 use fulgurite_library::{Action, Event};
 use fulgurite_units::{Duration, Instant, ShuttleIndex};
@@ -11,10 +11,10 @@ use fulgurite_units::{Duration, Instant, ShuttleIndex};
 use crate::glass::energy;
 use crate::glass::scenario::{Battery, Scenario};
 
-/// How often the level of a shuttle that stands is looked at.
+/// Interval at which the levels of idle shuttles are polled.
 pub(crate) const LOOK: Duration = Duration::from_secs(600);
 
-/// The batteries of all shuttles; none if they need no power.
+/// The batteries of all shuttles; empty if they need no power.
 #[derive(Debug)]
 pub(crate) struct Batteries {
     of: Option<Battery>,
@@ -26,9 +26,9 @@ pub(crate) struct Batteries {
 #[derive(Clone, Copy, Debug)]
 struct Level {
     joules: f64,
-    /// Up to when it is worked out.
+    /// The time of the last update.
     at: Instant,
-    /// What the driver said last.
+    /// The last percentage reported.
     told: Option<u8>,
 }
 
@@ -42,18 +42,19 @@ impl Batteries {
         Self { of, levels, flat: 0, percent_min: 100 }
     }
 
-    /// What a battery is, if there is any.
+    /// Returns the battery model, if there is one.
     pub(crate) const fn of(&self) -> Option<&Battery> {
         self.of.as_ref()
     }
 
-    /// All shuttles.
+    /// Returns all shuttles.
     pub(crate) fn shuttles(&self) -> impl Iterator<Item = ShuttleIndex> + use<> {
         let count = u16::try_from(self.levels.len()).unwrap_or(u16::MAX);
         (0..count).map(ShuttleIndex::new)
     }
 
-    /// An operation of a shuttle is over, or time has passed. Whether the battery is flat.
+    /// Updates a level at the end of an operation, or after time has passed. Returns whether the
+    /// battery is flat.
     pub(crate) fn passed(
         &mut self,
         shuttle: ShuttleIndex,
@@ -78,21 +79,21 @@ impl Batteries {
         flat
     }
 
-    /// Somebody put in a full one.
+    /// Replaces a battery with a full one.
     pub(crate) fn swap(&mut self, shuttle: ShuttleIndex, now: Instant) {
         let Some(with) = self.of else { return };
         let joules = with.capacity_kj * 1000.0;
         self.levels[shuttle.as_usize()] = Level { joules, at: now, told: None };
     }
 
-    /// A repaired shuttle tells its level again.
+    /// Makes a repaired shuttle report its level again.
     pub(crate) fn tell_again(&mut self, shuttle: ShuttleIndex) {
         if let Some(level) = self.levels.get_mut(shuttle.as_usize()) {
             level.told = None;
         }
     }
 
-    /// What the driver of a shuttle has to say, if it is something else than before.
+    /// Returns the driver's report of a level, if it has changed.
     pub(crate) fn news(&mut self, shuttle: ShuttleIndex) -> Option<Event> {
         self.of?;
         let percent = self.percent(shuttle);

@@ -1,10 +1,10 @@
 //! How busy drives and shuttles are with reads, while there is a platter for each drive.
 //!
-//! Told what a library is told and answers, live (its log) or simulated. A drive is busy while it
-//! carries out a command for a read - to mount, to seek, to read, to unmount, to turn to its other
-//! slot - and idle while it waits for a platter; what it verifies counts as neither. A shuttle is
-//! busy while it carries out a command, with or without a platter. While fewer platters are wanted
-//! than there are drives some drive has nothing to do, whoever decides, so that time is left out.
+//! The input is the events and outputs of a library, live (from its log) or simulated. A drive is
+//! busy while it executes a command for a read - mount, seek, read, unmount, switch slots - and
+//! idle while it waits for a platter; verification counts as neither. A shuttle is busy while it
+//! executes a command, with or without a platter. While fewer platters are wanted than there are
+//! drives, some drive has nothing to do under any policy, so that time is left out.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ pub(crate) struct Busy {
     drives: u16,
     shuttles: u16,
     since: Instant,
-    /// What each drive and shuttle does.
+    /// The current command of each drive and shuttle.
     working: BTreeMap<Machine, (CommandId, Doing)>,
     wishes: BTreeMap<RequestId, PlatterId>,
-    /// Reads asked of each platter.
+    /// Number of waiting reads of each platter.
     platters: BTreeMap<PlatterId, usize>,
     drive_time: Time,
     shuttle_time: Time,
 }
 
-/// Nanoseconds times machines: all that could have worked, and those that did.
+/// Machine time in nanoseconds: available and used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Time {
     could_ns: u64,

@@ -1,12 +1,13 @@
-//! What may not be given up for a tail. A tail can be bought with work that is put off or dropped,
-//! so wherever a tail is shown it says beside it whether these are held, and else by how much not:
+//! What may not be given up for a tail. A tail can be bought by delaying or dropping work, so every
+//! tail is shown with these constraints, and by how much any was missed:
 //!
 //! - no new platter is unverified for longer than the scenario's `verify_within`, at any moment;
-//! - over every window of two days as much is verified as comes in, but for what lies in drives;
+//! - over every window of two days as much is verified as is ingested, except for what is in
+//!   drives;
 //! - every read is answered.
 //!
-//! The first two are asked of runs whose new platters come at an interval. Where one always waits,
-//! drives verify as much as they have time for, and nobody can say what should have been.
+//! The first two apply to runs whose new platters arrive at an interval. Where a new platter always
+//! waits, drives verify as much as they have time for, and there is no target to compare with.
 
 use fulgurite_units::Duration;
 use serde::Serialize;
@@ -18,10 +19,10 @@ use crate::glass::scenario::{Scenario, Writes};
 /// What may not be given up for a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Constraints {
-    /// The longest that a new platter may be unverified, while the run is measured and before;
-    /// `None` where new platters do not come at an interval.
+    /// The longest that a new platter may be unverified, in the measured window and before; `None`
+    /// where new platters do not arrive at an interval.
     pub verify_within: Option<Duration>,
-    /// Why verification is not asked about, if it is not.
+    /// Why verification is not checked, if it is not.
     pub not_asked: Option<&'static str>,
 }
 
@@ -31,7 +32,7 @@ pub struct Constraints {
 pub enum Constraint {
     /// No new platter is unverified for longer than the bound.
     VerifyWithin,
-    /// Over two days as much is verified as comes in.
+    /// Over two days as much is verified as is ingested.
     VerifyAsMuch,
     /// Every read is answered.
     AnswerAll,
@@ -41,7 +42,7 @@ pub enum Constraint {
 pub type Finding = constraints::Finding<Constraint>;
 
 impl Constraints {
-    /// Those of a scenario.
+    /// Returns the constraints of a scenario.
     #[must_use]
     pub const fn of(scenario: &Scenario) -> Self {
         match scenario.writes {
@@ -55,7 +56,7 @@ impl Constraints {
         }
     }
 
-    /// Which of them a run holds, and by how much it misses the others.
+    /// Returns which constraints a run meets, and by how much it misses the others.
     #[must_use]
     pub fn findings(&self, run: &RunResult) -> [Finding; 3] {
         #[expect(clippy::cast_precision_loss, reason = "bytes and reads of a run are below 2^53")]
@@ -70,7 +71,7 @@ impl Constraints {
         ]
     }
 
-    /// The same over the runs of several seeds.
+    /// Summarizes the findings over the runs of several seeds.
     #[must_use]
     pub fn summary<'a>(&self, runs: impl IntoIterator<Item = &'a RunResult>) -> Summary {
         let all: Vec<[Finding; 3]> = runs.into_iter().map(|run| self.findings(run)).collect();
@@ -118,7 +119,8 @@ mod tests {
     const DAY: Constraints =
         Constraints { verify_within: Some(Duration::from_secs(86_400)), not_asked: None };
 
-    /// Hours of the oldest unverified platter, TB of shortfall, reads not answered.
+    /// Builds a result: hours of the oldest unverified platter, TB of shortfall, reads not
+    /// answered.
     fn run(hours: f64, shortfall: Option<u64>, failed: u64) -> RunResult {
         RunResult {
             unverified_age_max: hours * 3600.0,
@@ -159,7 +161,7 @@ mod tests {
     fn what_cannot_be_asked_is_not_held_silently() {
         check(DAY, &[run(3.0, None, 0)], expect!["held; no window of two days to ask about"]);
         let none = Constraints { verify_within: None, not_asked: Some("nothing is written") };
-        // Ages and windows of such a run say nothing.
+        // Ages and windows of such a run mean nothing.
         check(
             none,
             &[run(99.0, Some(5), 0)],

@@ -1,12 +1,12 @@
-//! The course of a run: what waits, how old it is and what each machine does, over time.
+//! A run over time: the queue, the age of its requests, and the work of each machine.
 //!
 //! ```text
 //! events, outputs --> Recorder --> columns of equal time, at most 240 --> Course --> report
 //! ```
 //!
-//! The recorder is one more observer: it draws nothing from a random stream and tells the engine
-//! nothing, so a run that is watched is the same run. Columns begin narrow; whenever the run is
-//! longer than all of them, each two become one.
+//! The recorder is just another observer: it draws no random numbers and does not affect the
+//! engine, so an observed run is the same run. Columns begin narrow; whenever the run outgrows
+//! them, each pair is merged into one.
 
 mod pictures;
 
@@ -21,7 +21,7 @@ use crate::engine::Observer;
 use crate::glass::scenario::Scenario;
 use crate::glass::{Glass, Seen, is_new};
 
-/// What a drive did: shares of each column.
+/// What a drive did, as shares of each column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DriveCourse {
     /// Reading for customers, with the seeks, mounts and unmounts of their platters.
@@ -32,7 +32,7 @@ pub struct DriveCourse {
     pub switch: Vec<f64>,
 }
 
-/// What a shuttle did: shares of each column.
+/// What a shuttle did, as shares of each column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ShuttleCourse {
     /// Moving, crabbing, picking and placing.
@@ -46,19 +46,19 @@ pub struct ShuttleCourse {
 pub struct Course {
     /// The seed.
     pub seed: u64,
-    /// Seconds of a column; the last one may be shorter.
+    /// Seconds per column; the last one may be shorter.
     pub column_s: f64,
-    /// Seconds of all.
+    /// Seconds in total.
     pub end_s: f64,
-    /// Requests that wait or are read: a file is one for each platter it lies on.
+    /// Requests that wait or are being read; a file has one request for each of its platters.
     pub requests: Curve,
-    /// User bytes of them, in whole tracks.
+    /// User bytes of those requests, in whole tracks.
     pub backlog_bytes: Curve,
     /// New platters that are not verified yet.
     pub unverified: Curve,
-    /// Age of the oldest request, at most, in seconds.
+    /// Maximum age of the oldest request, in seconds.
     pub oldest_request_s: Vec<f64>,
-    /// Age of the oldest new platter that is not verified yet, at most, in seconds.
+    /// Maximum age of the oldest unverified new platter, in seconds.
     pub oldest_unverified_s: Vec<f64>,
     /// All drives, by number.
     pub drives: Vec<DriveCourse>,
@@ -66,7 +66,7 @@ pub struct Course {
     pub shuttles: Vec<ShuttleCourse>,
 }
 
-/// What a machine can be busy with.
+/// The kinds of work of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Read,
@@ -76,7 +76,7 @@ enum Work {
     Charge,
 }
 
-/// Records the course of a run.
+/// Records a run over time.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     seed: u64,
@@ -90,7 +90,7 @@ pub struct Recorder {
     oldest_unverified: Ages,
     drives: Vec<[Times; 3]>,
     shuttles: Vec<[Times; 2]>,
-    /// Reads under way: since when, and their bytes.
+    /// Reads in progress: their start and their bytes.
     reads: BTreeMap<RequestId, (Instant, u64)>,
     reads_by_age: BTreeSet<(Instant, RequestId)>,
     /// New platters that are not verified yet. Their numbers rise with time.
@@ -99,7 +99,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for a run of this scenario with this seed.
+    /// Creates a recorder for a run of this scenario with this seed.
     #[must_use]
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
         let shape = &scenario.library;
@@ -124,7 +124,7 @@ impl Recorder {
         }
     }
 
-    /// What was recorded, until the last event.
+    /// Returns the recording, up to the last event.
     #[must_use]
     pub fn finish(mut self) -> Course {
         for (machine, work, since) in std::mem::take(&mut self.doing).into_values() {
@@ -161,7 +161,7 @@ impl Recorder {
         }
     }
 
-    /// Time passes: what holds now held since the last event.
+    /// Advances time: the current levels have held since the last event.
     fn pass(&mut self, now: Instant) {
         if now <= self.now {
             return;
@@ -209,7 +209,7 @@ impl Recorder {
         }
     }
 
-    /// What a machine was doing when it broke is never answered.
+    /// Ends the work of a machine that broke; it will never complete.
     fn broke(&mut self, broken: Machine) {
         let of = |(command, (machine, ..)): (&CommandId, &(Machine, Work, Instant))| {
             (*machine == broken).then_some(*command)

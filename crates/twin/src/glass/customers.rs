@@ -1,4 +1,5 @@
-//! The customers of a run whose reads are restores: what it knows of them beside the controller.
+//! The customers of a run whose reads are restores: what the run knows of them besides the
+//! controller.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +13,19 @@ use crate::engine::histogram::Histogram;
 use crate::glass::result::RestoreResult;
 use crate::glass::scenario::Scenario;
 
-/// Restores under way, and what came of those that were.
+/// Restores in progress, and statistics of finished ones.
 #[derive(Debug)]
 pub(crate) struct Customers {
     pub(crate) restoring: Restoring,
     pub(crate) busy: Busy,
-    /// The file of each restore, and how fast it is wanted.
+    /// The file and the retrieval class of each restore.
     files: BTreeMap<RestoreId, (u32, Retrieval)>,
     took: BTreeMap<Retrieval, Histogram>,
     pub(crate) visits: u64,
     next: u64,
-    /// When the controller is told the time.
+    /// When the controller's timer fires.
     pub(crate) timer: Option<Instant>,
-    /// What cannot be had from then on can never be had: no machine is repaired any more.
+    /// The last repair. What is unavailable after it stays unavailable.
     last_repair: Instant,
 }
 
@@ -46,7 +47,7 @@ impl Customers {
         })
     }
 
-    /// Asks for a restore.
+    /// Requests a restore.
     pub(crate) fn ask(&mut self, file: u32, retrieval: Retrieval, now: Instant, parts: Vec<Part>) {
         let restore = RestoreId::new(self.next);
         self.next += 1;
@@ -54,7 +55,7 @@ impl Customers {
         self.restoring.ask(restore, retrieval, unix(now), parts);
     }
 
-    /// A restore came to its end: its file. Counted if that is measured, as one that took so long.
+    /// Ends a restore and returns its file. Counts its duration if `took` gives one.
     pub(crate) fn restored(
         &mut self,
         restore: RestoreId,
@@ -67,7 +68,8 @@ impl Customers {
         Some(file)
     }
 
-    /// A restore failed too often: its file, if no repair to come can help it.
+    /// Gives up a restore that failed too often and returns its file; `None` while a future repair
+    /// may still help.
     pub(crate) fn gave_up(&mut self, restore: RestoreId, now: Instant) -> Option<u32> {
         if now <= self.last_repair {
             return None;
@@ -106,22 +108,22 @@ impl Places for Supply {
     }
 }
 
-/// The place that a stored platter is to restores, named as an archive names it.
+/// Returns the place of a stored platter, named as in an archive.
 pub(crate) fn place_of(platter: u32) -> Place {
     Place::new(u128::from_le_bytes(stored_id(platter).to_bytes()))
 }
 
-/// The number of a stored platter.
+/// Returns the number of a stored platter.
 pub(crate) fn platter_of(place: Place) -> u32 {
     number_of(PlatterId::from_bytes(place.get().to_le_bytes()))
 }
 
-/// A time of a run as one of a calendar: it begins with 1970.
+/// Converts a time of a run to Unix time; a run begins at 0.
 fn unix(at: Instant) -> UnixTime {
     UnixTime::from_millis(at.as_nanos() / 1_000_000)
 }
 
-/// The other way round.
+/// Converts Unix time back to a time of a run.
 pub(crate) const fn instant(at: UnixTime) -> Instant {
     Instant::from_nanos(at.as_millis().saturating_mul(1_000_000))
 }

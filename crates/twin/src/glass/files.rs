@@ -1,11 +1,11 @@
-//! Reads of files, split into shards, and what becomes of those whose platter cannot be had.
+//! Reads of files, split into shards, and how unavailable platters are handled.
 
 use fulgurite_library::{RequestId, TrackSpan};
 use fulgurite_units::{ByteCount, Duration, Instant, RandomStream, TrackIndex};
 
 use crate::glass::scenario::Scenario;
 
-/// One file that is read.
+/// A file that is being read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct File {
     pub(crate) arrived: Instant,
@@ -20,23 +20,23 @@ pub(crate) struct File {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shard {
     pub(crate) file: u32,
-    /// Which it is asked of.
+    /// The platter to read it from.
     pub(crate) platter: u32,
     pub(crate) tracks: TrackSpan,
-    /// Times it may be asked of another platter.
+    /// How many more times it may be retried on another platter.
     pub(crate) retries: u8,
-    /// Whether it is part of a recovery already.
+    /// Whether it is already part of a recovery.
     pub(crate) recovers: bool,
 }
 
-/// All files and shards under way, by number.
+/// All files and shards in progress, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
     pub(crate) files: Slab<File>,
     pub(crate) shards: Slab<Shard>,
 }
 
-/// Values by number; numbers of removed ones are used again.
+/// Values by number; numbers of removed values are reused.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
     values: Vec<Option<T>>,
@@ -75,15 +75,15 @@ impl<T: Copy> Slab<T> {
     }
 }
 
-/// Requests of new platters are told apart from those of shards by this.
+/// Distinguishes requests of new platters from those of shards.
 pub(crate) const NEW_PLATTER: u64 = 1 << 40;
 
-/// The shard of a request, if it is one.
+/// Returns the shard of a request, if it is one.
 pub(crate) fn shard_number(request: RequestId) -> Option<u32> {
     u32::try_from(request.get()).ok()
 }
 
-/// The sizes of the shards of a file: as many whole ones as fit, and the rest.
+/// Returns the sizes of the shards of a file: as many full ones as fit, and the rest.
 pub(crate) fn shard_sizes(
     size: ByteCount,
     shard_size: ByteCount,
@@ -95,7 +95,7 @@ pub(crate) fn shard_sizes(
     })
 }
 
-/// Whole tracks that hold `size` bytes from a random place in a track on.
+/// Returns the whole tracks that hold `size` bytes, starting at a random place in a track.
 pub(crate) fn tracks_of(
     scenario: &Scenario,
     size: ByteCount,
@@ -104,7 +104,7 @@ pub(crate) fn tracks_of(
     span_of(scenario, size, random).0
 }
 
-/// The same, and the byte of the platter that it begins with.
+/// Returns such tracks, and the byte offset in the platter of the first byte.
 pub(crate) fn span_of(
     scenario: &Scenario,
     size: ByteCount,
@@ -114,7 +114,7 @@ pub(crate) fn span_of(
     let offset = random.below(track);
     let count = (offset + size.get()).div_ceil(track).max(1);
     let count = u32::try_from(count).unwrap_or(u32::MAX / 2);
-    // Where on the platter does not matter: a seek is drawn, whatever its distance.
+    // The place on the platter does not matter: seeks are drawn regardless of distance.
     let first = u32::try_from(random.below(1 << 16)).unwrap_or(0);
     let span = TrackSpan::new(TrackIndex::new(first), count);
     (span, ByteCount::new(u64::from(first) * track + offset))

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!   reads of the fleet --split by placement--> parts of library 0 --run--> ends --.
-//!      a part of a platter that cannot be --.  parts of library 1 --run--> ends --+--> a read is
-//!      had: parts on the OTHER libraries <--'  ...                                |    done with
+//!      a part of an unavailable platter:  --.  parts of library 1 --run--> ends --+--> a read is
+//!      parts on the OTHER libraries      <--'  ...                                |    done with
 //!                                                                    Histogram <--'  its last part
 //! ```
 //!
-//! Libraries share nothing but the workload, so each is a run of its own and they may run at the
-//! same time. Parts are held for some of the libraries at once ([`PARTS_HELD_MAX`]); the stream of
-//! reads is made again for the others, so that memory does not grow with the fleet.
+//! Libraries share only the workload, so each is a run of its own and they may run in parallel.
+//! Parts are held in memory for some of the libraries at once ([`PARTS_HELD_MAX`]). The stream of
+//! reads is regenerated for the others, so that memory does not grow with the fleet.
 //!
-//! Not modeled: machines that break. And a skewed placement is exact between libraries, while
-//! within one its law is drawn anew over the platters that can be had.
+//! Not modeled: machines that break. A skewed placement is exact between libraries; within one, its
+//! law is drawn anew over the available platters.
 
 mod library;
 mod split;
@@ -33,27 +33,27 @@ use library::LibraryRun;
 use split::{Joint, Share, Splitter};
 pub use stop::Stop;
 
-/// Libraries of a fleet, at most.
+/// Maximum number of libraries of a fleet.
 pub const LIBRARIES_MAX: u32 = 4096;
-/// Parts of reads held at once, about: 512 MiB of them.
+/// Approximate number of parts of reads held at once: 512 MiB of them.
 pub const PARTS_HELD_MAX: u64 = 1 << 25;
 
-/// Several libraries of one kind.
+/// Several identical libraries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fleet {
-    /// Each of them: `platters` are those of one library, `workload` is that of the whole fleet.
+    /// Each library: `platters` are those of one library, `workload` is that of the whole fleet.
     pub each: Scenario,
-    /// How many.
+    /// Number of libraries.
     pub libraries: u32,
 }
 
-/// What a run of a fleet measured; times in seconds.
+/// Measurements of a run of a fleet; times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FleetResult {
     /// The seed.
     pub seed: u64,
-    /// Libraries.
+    /// Number of libraries.
     pub libraries: u32,
     /// Completion times of the measured reads, whatever libraries their parts came from.
     pub completion: Quantiles,
@@ -61,7 +61,7 @@ pub struct FleetResult {
     pub reads: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Reads of which a part could not be had.
+    /// Reads with an unavailable part.
     pub failed: u64,
     /// Requests of all reads, measured or not.
     pub parts: u64,
@@ -83,17 +83,17 @@ pub struct FleetResult {
     pub crabs: u64,
     /// Bytes verified in the measured window.
     pub verified_bytes: u64,
-    /// Reads waiting in one library, at most.
+    /// Maximum number of reads waiting in one library.
     pub queue_max: u64,
     /// Simulated time until the last read ended.
     pub makespan: f64,
     /// Engine events.
     pub events: u64,
-    /// A number that differs as soon as any event of any library does.
+    /// Hash of the run: it differs as soon as any event of any library does.
     pub hash: u64,
-    /// When the first library was stopped before its last read, as a [`Stop`] allowed. Reads that
-    /// were under way count as if they ended then, and those to come as if they took no time: so
-    /// the quantiles are no more than they would have been.
+    /// When the first library was stopped before its last read, as a [`Stop`] allowed. Reads in
+    /// progress count as ending then, and later ones as taking no time: the quantiles are lower
+    /// bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<f64>,
 }
@@ -137,8 +137,8 @@ impl Fleet {
         self.run_reads(seed, expected, Stop::Never, reads, runner)
     }
 
-    /// Runs all libraries with these reads, about `expected` many, up to where `stop` says. The
-    /// stream is asked for several times when there are many, and has to be the same each time.
+    /// Runs all libraries with these reads, about `expected` many, as far as `stop` says. The
+    /// stream is requested several times when there are many reads, and must be the same each time.
     ///
     /// # Errors
     /// When a parameter is out of range.
@@ -182,7 +182,7 @@ impl Fleet {
         Ok(sum.finish(self, seed, &joints))
     }
 
-    /// As many libraries as have their parts in memory at once.
+    /// Returns how many libraries can have their parts in memory at once.
     fn libraries_per_pass(&self, expected: u64) -> usize {
         let unavailable = self.each.unavailable.get();
         let more = f64::from(self.each.recovery_reads).mul_add(unavailable, 1.0);
@@ -201,7 +201,7 @@ impl Fleet {
 /// Sums over the libraries.
 #[derive(Debug, Default)]
 struct Sum {
-    /// Measured reads of the workload, whether they came or not.
+    /// Measured reads of the workload, whether they arrived or not.
     measured: u64,
     completion: Histogram,
     drive_time: DriveTime,
@@ -248,7 +248,7 @@ impl Sum {
         sum.events += of.events;
     }
 
-    /// Reads of several parts end with the last of them.
+    /// Computes the result. Reads of several parts end with the last of them.
     fn finish(mut self, fleet: &Fleet, seed: u64, joints: &[Joint]) -> FleetResult {
         let each = &fleet.each;
         for joint in joints.iter().filter(|joint| each.is_measured(joint.arrived)) {

@@ -1,9 +1,10 @@
-//! More hardware makes no tail longer by more than noise: drives and customer slots.
+//! More hardware makes no tail longer, except for noise: drives and customer slots.
 //!
 //! A drive that keeps one of its slots waiting, or shuttles that crowd where drives are many, would
 //! make a library with more of them slower. Each seed has the same reads with less hardware and
-//! with more. What is compared is the median over the seeds of the 99.9th percentile, and noise is
-//! a twentieth of it: no more than what tails of different seeds lie from their median (5 to 9 %).
+//! with more. The test compares the median over the seeds of the 99.9th percentile, and allows a
+//! twentieth of it as noise: no more than the tails of different seeds differ from their median (5
+//! to 9 %).
 
 use fulgurite_library::{POLICY_NAMES, Policy};
 use fulgurite_units::{ByteCount, Duration};
@@ -15,7 +16,7 @@ use crate::workload::{Envelope, Jobs, Sizes};
 
 const SEEDS: u64 = 5;
 
-/// Large reads for half an hour, which keep most of ten drives busy.
+/// Returns a library with large reads for half an hour, which keep most of ten drives busy.
 fn library(policy: &str, drives: u16, customer_slots: u8) -> Scenario {
     let mut scenario = scenario(Policy { customer_slots, ..Policy::named(policy).unwrap() });
     scenario.library.drives_per_read_rack = drives / 2;
@@ -38,7 +39,7 @@ fn library(policy: &str, drives: u16, customer_slots: u8) -> Scenario {
     scenario
 }
 
-/// The tails of the seeds, the shortest first, in seconds.
+/// Returns the tails of the seeds, the shortest first, in seconds.
 fn tails(scenario: &Scenario) -> Vec<f64> {
     let tail = |seed| run(scenario, seed).unwrap().completion.p999;
     let mut tails: Vec<f64> = (1..=SEEDS).map(tail).collect();
@@ -50,11 +51,11 @@ fn median(sorted: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// How much longer a tail may be, as a share: noise, and what is known (docs/twin.md).
+/// Returns how much longer a tail may be, as a share: noise, and known cases (docs/twin.md).
 fn allowed(policy: &str, what: &str) -> f64 {
     match (policy, what) {
-        // A platter that appears in a second slot is bound to that drive, though another may be
-        // free sooner: 8 to 13 % longer in every seed.
+        // A platter in a second slot is bound to that drive, though another may be free sooner: 8
+        // to 13 % longer in every seed.
         ("no-shuttles", "2 slots") => 0.2,
         _ => 0.05,
     }
@@ -65,7 +66,7 @@ fn more_drives_or_slots_make_no_tail_longer() {
     let mut longer = Vec::new();
     for policy in POLICY_NAMES {
         let less = library(policy, 10, 1);
-        // Where new platters wait, a second slot is theirs.
+        // Where new platters wait, they take the second slot.
         let no_writes = Scenario { writes: Writes::None, ..less.clone() };
         let slots = Policy { customer_slots: 2, ..less.policy.clone() };
         let two_slots = Scenario { policy: slots, ..no_writes.clone() };

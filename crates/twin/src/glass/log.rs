@@ -1,4 +1,4 @@
-//! The log of a simulated library, in the form in which a live one writes its own.
+//! The log of a simulated library, in the format of a live one.
 
 use std::io::Write;
 
@@ -17,10 +17,10 @@ pub struct LibraryLog<W> {
 }
 
 impl<W: Write> LibraryLog<W> {
-    /// Begins the log of a library that has had no event yet.
+    /// Starts the log of a library that has had no event yet.
     ///
     /// # Errors
-    /// When the sink fails, or the policy does not survive being written as text.
+    /// When the sink fails, or the policy does not survive the round trip through text.
     pub fn new(sink: W, library: &Library) -> Result<Self, LogError> {
         Ok(Self { log: LogWriter::new(sink, library)?, failed: None })
     }

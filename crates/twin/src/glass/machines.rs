@@ -1,7 +1,8 @@
-//! The machines: how long each command takes, and when it is answered.
+//! The machines: how long each command takes, and when it completes.
 //!
-//! A verification pass lasts for hours and is nearly always halted, so it is not put on the agenda
-//! each time: each drive has one alarm there, and looks when it rings whether its pass is over.
+//! A verification pass lasts for hours and is nearly always halted, so it gets no entry of its own
+//! in the event queue. Instead each drive has one alarm there, and checks when it fires whether its
+//! pass is over.
 
 use fulgurite_library::limits::REPORT_UM;
 use fulgurite_library::{
@@ -25,12 +26,12 @@ pub(crate) struct Machines {
 struct Machinery {
     random: RandomStream,
     work: Option<Work>,
-    /// The soonest alarm of a drive on the agenda.
+    /// The earliest alarm of a drive in the event queue.
     alarm: Option<Instant>,
     broken: bool,
 }
 
-/// Which machine, on the agenda: small, for each event moves some of these.
+/// Identifies a machine in the event queue. Small, because each event moves some of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// A shuttle, by its index.
@@ -55,7 +56,7 @@ const fn device_of(action: &Action) -> Device {
     }
 }
 
-/// A command under way.
+/// A command in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     pub(crate) command: Command,
@@ -70,7 +71,7 @@ impl Machines {
         Self::with_mechanics(&scenario.library, mechanics, drives, seed)
     }
 
-    /// The machines of a library that is no scenario's.
+    /// Creates the machines of a library without a scenario.
     pub(crate) fn with_mechanics(
         shape: &LibraryShape,
         mechanics: Mechanics,
@@ -117,7 +118,7 @@ impl Machines {
         agenda.push(ends, Next::Done(command.id, name));
     }
 
-    /// Notes when a shuttle will be where it has to say so.
+    /// Schedules the position reports of a moving shuttle.
     fn report(&self, now: Instant, command: &Command, agenda: &mut Agenda<Next>) {
         let Action::Move { from, to, .. } = command.action else { return };
         let meters = from.meters_to(to);
@@ -130,19 +131,19 @@ impl Machines {
         }
     }
 
-    /// Whether a command is still under way.
+    /// Returns whether a command is still in progress.
     pub(crate) fn is_under_way(&mut self, command: CommandId, device: Device) -> bool {
         self.machinery(device).work.is_some_and(|work| work.command.id == command)
     }
 
-    /// A command came to its end; `None` if its machine broke in the meantime.
+    /// Ends a command; `None` if its machine broke in the meantime.
     pub(crate) fn done(&mut self, command: CommandId, device: Device) -> Option<Work> {
         let device = self.machinery(device);
         let due = device.work.is_some_and(|work| work.command.id == command);
         if due { device.work.take() } else { None }
     }
 
-    /// A drive's alarm rings: its pass is over, or goes on.
+    /// Handles a drive's alarm: returns its pass if it is over, else sets a new alarm.
     pub(crate) fn alarm(
         &mut self,
         now: Instant,
@@ -165,7 +166,7 @@ impl Machines {
         None
     }
 
-    /// Has a pass end with the track it is in.
+    /// Makes a pass end with its current track.
     pub(crate) fn halt(&mut self, now: Instant, command: CommandId, agenda: &mut Agenda<Next>) {
         let passes =
             |device: &&mut Machinery| device.work.is_some_and(|work| work.command.id == command);
@@ -179,7 +180,7 @@ impl Machines {
         agenda.push(work.ends, Next::Done(command, device_of(&work.command.action)));
     }
 
-    /// What the controller is told at the end of a command.
+    /// Returns the event for the controller at the end of a command.
     pub(crate) fn answer(&self, work: &Work) -> Event {
         let command = work.command.id;
         let Action::VerifyPass { tracks, .. } = work.command.action else {
@@ -193,7 +194,7 @@ impl Machines {
         }
     }
 
-    /// Whole tracks that a pass read.
+    /// Returns the number of whole tracks that a pass read.
     pub(crate) fn tracks_done(&self, work: &Work) -> u32 {
         let Action::VerifyPass { tracks, .. } = work.command.action else { return 0 };
         let track = self.mechanics.read(TrackSpan::new(tracks.first, 1)).as_nanos().max(1);
@@ -201,7 +202,7 @@ impl Machines {
         u32::try_from(done).unwrap_or(u32::MAX).min(tracks.track_count)
     }
 
-    /// Whole tracks read so far by the passes that go on.
+    /// Returns the number of whole tracks read so far by the passes in progress.
     pub(crate) fn passing_tracks(&self, now: Instant) -> u64 {
         let works = self.drives.iter().filter_map(|drive| drive.work);
         works
@@ -209,7 +210,7 @@ impl Machines {
             .sum()
     }
 
-    /// A machine breaks: what it was doing is never answered.
+    /// Breaks a machine: its command never completes.
     pub(crate) fn break_down(&mut self, machine: Machine) {
         if let Some(device) = self.named(machine) {
             device.work = None;

@@ -1,10 +1,10 @@
-//! Numbers of a run of a glass library by name: its fields, and a few made of them.
+//! Metrics of a run of a glass library by name: its fields, and a few derived ones.
 
 use crate::glass::energy::{CRAB_ENERGY, METER_ENERGY, START_ENERGY};
 use crate::glass::result::RunResult;
 use crate::measured::{Dimension, Made, Measured};
 
-/// Metrics made of fields.
+/// Derived metrics.
 const MADE: [Made<RunResult>; 8] = [
     ("utilization", |run| run.drive_time.read + run.drive_time.verify),
     ("energy_per_operation", energy_per_operation),
@@ -43,7 +43,7 @@ impl Measured for RunResult {
     }
 }
 
-/// The energy of an operation by the paper's weights, in starts.
+/// Returns the energy per operation by the paper's weights, in starts.
 pub(super) fn energy_per_operation(run: &RunResult) -> f64 {
     per(energy(run), run.platter_operations)
 }

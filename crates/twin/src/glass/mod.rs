@@ -1,15 +1,15 @@
-//! The glass library as a system: the live controller, with machines that only take their time.
+//! The glass library as a system: the live controller, with simulated machines that only take time.
 //!
 //! ```text
 //!   reads (a stream in order of time,
 //!     as they are or as restores) ------.
 //!   faults, timer, new platters ---------+--> next event --> Library::step --> outputs
-//!   agenda: commands under way ----------'        ^                              |
+//!   agenda: commands in progress --------'        ^                              |
 //!                                                 '--- command + duration -------'
 //! ```
 //!
-//! Each machine has a random stream of its own. Give-way between shuttles is not modeled here: it
-//! is what the controller's commands do.
+//! Each machine has its own random stream. Give-way between shuttles is not modeled here: it
+//! results from the controller's commands.
 
 mod accounts;
 mod arrivals;

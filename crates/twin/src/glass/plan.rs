@@ -1,4 +1,4 @@
-//! Planning: the cheapest libraries that hold what comes in and meet the objective of reads.
+//! Planning: the cheapest libraries that hold the ingest and meet the objective for reads.
 //!
 //! ```text
 //!   ingest, reads, objective, growth --> PlanRequest --groups by lower bound of cost--> trials
@@ -8,16 +8,15 @@
 //!                                             Plan: least cost, runner-up, all trials
 //! ```
 //!
-//! What a plan must have: room for all platters at the stated age; the storage racks that a
-//! platter-set needs (`fulgurite_layout`); at most two shuttles for each drive; the 99.9th
-//! percentile of reads within the objective in every seed, with the stated share of platters
-//! unavailable; and drives that verify as fast as platters are written, even in the measured
-//! window.
+//! A plan must have room for all platters at the given age; the storage racks that a platter-set
+//! needs (`fulgurite_layout`); at most two shuttles per drive; the 99.9th percentile of reads
+//! within the objective in every seed, with the given share of platters unavailable; and drives
+//! that verify as fast as platters are written, even in the measured window.
 //!
-//! The search relies on more shuttles, drives or throughput never making a library slower. The
-//! twin shows that within its noise, not exactly, so a plan is the least cost as far as that holds.
-//! A run is given up only when a miss is certain, which relies on nothing.
-//! What it leaves out: write drives (their throughput is not public), buildings, people, glass.
+//! The search assumes that more shuttles, drives or throughput never make a library slower. The
+//! twin confirms that within its noise, not exactly, so a plan has the least cost only as far as
+//! that holds. A run is stopped early only when a miss is certain, which relies on no assumption.
+//! Not included: write drives (their throughput is not public), buildings, staff, glass.
 
 mod candidate;
 mod costs;
@@ -39,47 +38,47 @@ use crate::plan_picture::{Drawn, OF_SERVICE, Point};
 use crate::runner::Runner;
 use search::Search;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The least cost; `None` when nothing in the space is enough.
+    /// The cheapest trial; `None` when nothing in the space meets the requirements.
     pub best: Option<Trial>,
-    /// The least cost with other drives, another throughput, number of libraries or policy.
+    /// The cheapest trial with other drives, another throughput, number of libraries or policy.
     pub runner_up: Option<Trial>,
     /// The objective, in seconds.
     pub objective_s: f64,
-    /// Platters that must have a slot at the stated age.
+    /// Platters that need a slot at the given age.
     pub platters: u64,
-    /// Storage racks of a library that a platter-set needs.
+    /// Storage racks per library that a platter-set needs.
     pub set_racks: u16,
-    /// Bytes a day that have to be verified, redundancy included.
+    /// Bytes per day to verify, redundancy included.
     pub verify_per_day: f64,
-    /// Seeds of each candidate whose first did not miss.
+    /// Number of seeds of each candidate whose first seed did not miss.
     pub seeds: u32,
-    /// Runs of the twin.
+    /// Number of runs of the twin.
     pub runs: u32,
-    /// Candidates in the space, each number of shuttles counted.
+    /// Candidates in the space, counting each number of shuttles.
     pub candidates: u64,
     /// Whether the search ended at its limit of runs: then a cheaper plan may exist.
     pub is_cut_short: bool,
-    /// Money of the cost table.
+    /// Currency of the cost table.
     pub currency: String,
-    /// Prices and powers that are the assumed defaults, by name.
+    /// Names of prices and powers with the assumed default.
     pub assumed: Vec<String>,
-    /// Everything that was tried, in that order; but for candidates that passed their first seed
-    /// when that was all there was to know.
+    /// All trials in order, except of candidates that passed their first seed when no more needed
+    /// to be known.
     pub tried: Vec<Trial>,
 }
 
 /// Searches for the cheapest libraries.
 ///
 /// # Errors
-/// When a parameter is out of range, or a run cannot be made.
+/// When a parameter is out of range, or a run fails.
 pub fn plan(request: &PlanRequest, runner: &dyn Runner) -> Result<Plan, Error> {
     plan_watched(request, runner, &mut |_| ())
 }
 
-/// The same, telling of each trial as soon as it is over.
+/// Searches like [`plan`], and reports each trial as soon as it is finished.
 ///
 /// # Errors
 /// As [`plan`].
@@ -92,8 +91,8 @@ pub fn plan_watched(
     Search::new(request, runner, tell)?.run()
 }
 
-/// Draws all trials as SVG: cost against the tail, the objective as a line. Of a trial that was
-/// given up the tail is not known, and it stands where that is at least.
+/// Draws all trials as SVG: cost against the tail, with the objective as a line. The tail of a
+/// trial that was stopped early is drawn at its lower bound.
 ///
 /// # Errors
 /// When nothing was tried, or the picture cannot be drawn.

@@ -1,5 +1,5 @@
-//! Numbers that need no run: what the generators draw, what the machines need, how a library is
-//! shaped, how platters of a set are placed.
+//! Numbers that need no run: the draws of the generators, the times of the machines, the shape of a
+//! library, and the placement of sets.
 
 mod arithmetic;
 mod machines;
@@ -15,34 +15,34 @@ use crate::glass::unavailable_platters;
 pub use machines::MachineOperation;
 pub use reads::{Quantity, SizeStatistic};
 
-/// Something to measure, repeated with every seed.
+/// A number to measure, once per seed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Probe {
-    /// A statistic of what a machine needs for an operation.
+    /// A statistic of the time of an operation.
     Machine {
         /// The operation.
         operation: MachineOperation,
-        /// Of many of them.
+        /// The statistic, over many operations.
         statistic: Statistic,
     },
     /// How much longer a pick takes than a place on average, in s.
     PickMinusPlace,
-    /// A number of crabs up, less that of crabs down, in s.
+    /// A statistic of crabs up minus that of crabs down, in s.
     CrabUpMinusDown {
-        /// Of many of them.
+        /// The statistic, over many crabs.
         statistic: Statistic,
     },
-    /// What a motion of a shuttle takes beyond the trapezoid of its speed, in s.
+    /// The time of a shuttle's motion beyond its trapezoidal speed profile, in s.
     FineTuning {
-        /// How far it goes.
+        /// Length of the motion.
         meters: f64,
     },
-    /// A number of the sizes that a base scenario's workload draws.
+    /// A statistic of the read sizes of a base scenario's workload.
     ReadSizes {
         /// The base.
         base: String,
-        /// Of a million sizes.
+        /// The statistic, over a million sizes.
         statistic: SizeStatistic,
     },
     /// Reads per second in the window of a base scenario's workload.
@@ -50,36 +50,36 @@ pub enum Probe {
         /// The base.
         base: String,
     },
-    /// What the window of one base's workload has, over that of another.
+    /// The ratio of a quantity in the windows of two bases.
     Windows {
-        /// This one.
+        /// The base in the numerator.
         of: String,
-        /// The other.
+        /// The base in the denominator.
         over: String,
-        /// What of it.
+        /// The quantity.
         quantity: Quantity,
     },
-    /// Bytes read from the platter with the most of them, over those of the second, in the window
-    /// of a base scenario.
+    /// Bytes read in the window of a base scenario from the most-read platter, over those from the
+    /// second.
     HottestOverSecond {
         /// The base.
         base: String,
     },
-    /// Platters of a base scenario that cannot be fetched where this share of them cannot.
+    /// Platters of a base scenario that cannot be fetched if this share of them is unavailable.
     UnavailablePlatters {
         /// The base.
         base: String,
         /// The share.
         share: Ratio,
     },
-    /// What is written in half a year, over what is read.
+    /// The ratio of writes to reads in half a year.
     WrittenOverRead {
-        /// What of it.
+        /// The quantity.
         quantity: Quantity,
     },
-    /// The 99.9th percentile over the median of the bytes read in an hour, over half a year.
+    /// The 99.9th percentile over the median of the hourly bytes read, over half a year.
     HourlyTail {
-        /// Deviation of the logarithm of the hourly rate.
+        /// Standard deviation of the logarithm of the hourly rate.
         deviation: f64,
     },
     /// The largest volume written in a window of this many days, over the mean.
@@ -87,19 +87,19 @@ pub enum Probe {
         /// Days.
         days: usize,
     },
-    /// A number of a base scenario.
+    /// A number in a base scenario.
     Scenario {
         /// The base.
         base: String,
         /// The dotted path of the field.
         field: String,
     },
-    /// 1 when a library of this shape is accepted, 0 when it is not; other counts are those of the
-    /// minimum deployment.
+    /// 1 if a library of this shape is accepted, 0 if not; other counts are those of the minimum
+    /// deployment.
     ShapeAccepted {
-        /// Drives of a read rack.
+        /// Drives per read rack.
         drives_per_read_rack: u16,
-        /// Shuttles of a panel.
+        /// Shuttles per panel.
         shuttles_per_panel: u16,
     },
     /// Redundancy platters of a set over its information platters.
@@ -116,8 +116,8 @@ pub enum Probe {
         /// Redundancy platters.
         redundancy: u16,
     },
-    /// The most platters of one set in one blast zone, after filling a library of the minimum
-    /// deployment with as many sets as fit.
+    /// The most platters of one set in one blast zone, after a library of the minimum deployment is
+    /// filled with as many sets as fit.
     SetPlattersInZone {
         /// Platters of a set.
         platters: u16,
@@ -134,30 +134,30 @@ pub enum Probe {
         /// Platters of the set in the drive or the shuttles that failed.
         held: u16,
     },
-    /// The chance that a track is lost, when sectors are lost independently.
+    /// The probability that a track is lost when sectors are lost independently.
     TrackLoss {
         /// Information sectors.
         information: u32,
         /// Redundancy sectors.
         redundancy: u32,
-        /// The chance that a sector is lost.
+        /// The probability that a sector is lost.
         sector_loss: f64,
     },
-    /// The read rate of a library that is `folds` times as old, when what is older is read and
-    /// kept less.
+    /// The read rate of a library that is `folds` times as old, when older data is read less and
+    /// partly deleted.
     GrowthRate {
         /// Reads per second now.
         start: f64,
         /// Age-folds into the future.
         folds: u32,
-        /// What is deleted in a fold, as a share.
+        /// Share of data deleted per fold.
         deletion: f64,
-        /// By how much what is kept cools down in a fold, as a share.
+        /// Share by which kept data cools down per fold.
         cool_down: f64,
     },
 }
 
-/// One number of many.
+/// A statistic of many numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
@@ -167,11 +167,11 @@ pub enum Statistic {
     Min,
     /// The largest.
     Max,
-    /// Largest less smallest.
+    /// Largest minus smallest.
     Range,
-    /// What this share of them stays below.
+    /// The value that this share of them stays below.
     Quantile(f64),
-    /// The share of them that is this or less.
+    /// The share of them at or below this value.
     ShareBelow(f64),
 }
 
@@ -179,18 +179,18 @@ pub enum Statistic {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CurveProbe {
-    /// The share of operations of a machine that take no longer, over the time in s.
+    /// The cumulative distribution of an operation's time in s.
     Machine(MachineOperation),
-    /// The time of a motion of a shuttle, in s, over its length in m.
+    /// The time of a shuttle's motion in s, as a function of its length in m.
     MotionTime {
-        /// Up to here.
+        /// Maximum length.
         meters: f64,
     },
-    /// Shares of the reads, or of their bytes, in classes of sizes.
+    /// Shares of the reads, or of their bytes, by size class.
     SizeClasses {
-        /// The base whose workload is drawn from.
+        /// The base with the workload.
         base: String,
-        /// Which shares.
+        /// The quantity to take shares of.
         quantity: Quantity,
     },
     /// The largest volume written in a window of days, over the mean.
@@ -271,7 +271,7 @@ impl experiment::CurveProbe for CurveProbe {
 }
 
 impl Statistic {
-    /// Of these numbers; no number when there are none.
+    /// Computes the statistic of these numbers; NaN when there are none.
     pub(crate) fn of(self, mut numbers: Vec<f64>) -> f64 {
         numbers.sort_by(f64::total_cmp);
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else {

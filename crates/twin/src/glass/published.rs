@@ -1,4 +1,4 @@
-//! What is said of the runs of a glass library where statements of the paper are held against them.
+//! Companion figures of runs of a glass library, for statements of the paper.
 
 use super::constraints::Constraints;
 use super::probe::{CurveProbe, Probe};

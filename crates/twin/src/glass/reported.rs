@@ -90,7 +90,7 @@ const ROWS: [Row; 27] = [
     ("events", Shown::Count, |r| r.events as f64),
 ];
 
-/// Besides, where shuttles run on batteries.
+/// Additional rows where shuttles run on batteries.
 #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
 const BATTERY_ROWS: [Row; 3] = [
     ("charges", Shown::Count, |r| r.charges as f64),
@@ -98,7 +98,7 @@ const BATTERY_ROWS: [Row; 3] = [
     ("battery min", Shown::Share, |r| r.battery_min as f64 / 100.0),
 ];
 
-/// Besides, where reads are restores.
+/// Additional rows where reads are restores.
 #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
 const RESTORE_ROWS: [Row; 9] = [
     ("Expedited median", Shown::Time, |r| restores(r).expedited.p50),
@@ -116,7 +116,7 @@ fn restores(result: &RunResult) -> RestoreResult {
     result.restores.unwrap_or_default()
 }
 
-/// Besides, where new platters come at an interval and for two days.
+/// Additional row where new platters arrive at an interval and for two days.
 #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two digits")]
 const SHORTFALL: Row = ("shortfall TB", Shown::Decimal, |r| {
     r.verify_shortfall_bytes.unwrap_or_default() as f64 / 1e12

@@ -1,4 +1,4 @@
-//! What an archive makes of restores: the controller of restores in front of that of the library.
+//! How an archive handles restores: the restore controller in front of the library's controller.
 //!
 //! ```text
 //! ask --> waiting --(first of each retrieval)--> Restores --Fetch--> stretches --Read--> library
@@ -6,9 +6,9 @@
 //!                   Came, Failed <---- all others of the set, if a platter is of no use <-'
 //! ```
 //!
-//! The controller is that of a live archive; what stands here is the archive's driver without its
-//! files: of a visit each stretch of neighboring tracks is one read of the library, what a platter
-//! does not give is asked of all others of its set at once, and what is at hand, and making copies
+//! The controller is that of a live archive; this is the archive's driver without its files. In a
+//! visit, each stretch of neighboring tracks is one read of the library. What a platter does not
+//! provide is requested from all others of its set at once. Staged data, and making copies
 //! readable, takes no time.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,41 +18,41 @@ use fulgurite_restore::limits::HELD_MAX;
 use fulgurite_restore::{Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval};
 use fulgurite_units::{Controller as _, Instant, Outbox, UnixTime};
 
-/// Tracks from the last of one piece to the first of another that is read along with it: as in the
-/// archive.
+/// Maximum distance from the last track of one piece to the first of the next one read together
+/// with it, as in the archive.
 const GAP_TRACKS: u32 = 2;
 
-/// Platters, as far as restores have to know them.
+/// Platters, as far as restores need to know them.
 pub(crate) trait Places {
-    /// Whether the library can be asked for a platter.
+    /// Returns whether a platter can be requested from the library.
     fn is_there(&self, place: Place) -> bool;
 
-    /// Whether what is read of a platter is of use.
+    /// Returns whether the data read from a platter is usable.
     fn is_whole(&self, place: Place) -> bool;
 
-    /// What is read in the place of a platter, and how many of these are enough.
+    /// Returns the places to read instead of a platter, and how many of them are enough.
     fn others(&mut self, place: Place) -> (Vec<Place>, usize);
 }
 
-/// A piece of a restore, and the tracks that it lies on.
+/// A piece of a restore, and its tracks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) piece: Piece,
     pub(crate) tracks: TrackSpan,
 }
 
-/// What restores come to.
+/// What restores request or report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wanted {
-    /// Tracks are to be read; ends with [`Restoring::ended`].
+    /// Tracks to read; ends with [`Restoring::ended`].
     Read { request: RequestId, place: Place, tracks: TrackSpan, due: UnixTime },
-    /// All of a restore is there.
+    /// A restore is complete.
     Restored(RestoreId),
-    /// A restore failed too often, and begins anew after a while.
+    /// A restore failed too often, and is retried after a backoff.
     GaveUp(RestoreId),
 }
 
-/// What the controller of restores is told, or decides.
+/// An input or output of the restore controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told<'a> {
     Event(&'a Event),
@@ -63,14 +63,14 @@ pub(crate) enum Told<'a> {
 #[derive(Debug)]
 pub(crate) struct Restoring {
     restores: Restores,
-    /// What the controller was not told of, of each retrieval, by when it was asked for.
+    /// Restores not passed to the controller yet, by retrieval class and request time.
     waiting: BTreeMap<Retrieval, BTreeMap<(UnixTime, RestoreId), Vec<Part>>>,
     known: BTreeMap<RestoreId, Known>,
-    /// Pieces that did not come, of restores that the controller knows or not.
+    /// Pieces not read yet, of all restores, passed to the controller or not.
     pieces_open: usize,
     events: VecDeque<Event>,
     wanted: VecDeque<Wanted>,
-    /// The stretch that a read is part of.
+    /// The stretch that each read belongs to.
     reads: BTreeMap<RequestId, u64>,
     stretches: BTreeMap<u64, Stretch>,
     next_request: u64,
@@ -82,22 +82,22 @@ pub(crate) struct Restoring {
 #[derive(Clone, Debug)]
 struct Known {
     parts: Vec<Part>,
-    /// Pieces that did not come yet.
+    /// Pieces not read yet.
     open: usize,
 }
 
-/// Pieces that are read in one go.
+/// Pieces that are read together.
 #[derive(Clone, Debug)]
 struct Stretch {
     place: Place,
     pieces: Vec<PieceId>,
     tracks: TrackSpan,
     due: UnixTime,
-    /// Where others of the set are read instead.
+    /// Progress of a degraded read from the other platters of the set.
     set: Option<OfSet>,
 }
 
-/// How far the reads of a set are.
+/// Progress of the reads from a set.
 #[derive(Clone, Copy, Debug)]
 struct OfSet {
     left: usize,
@@ -106,7 +106,7 @@ struct OfSet {
 }
 
 impl Restoring {
-    /// Nothing is asked for; reads are numbered from here on.
+    /// Creates an idle instance; reads are numbered from `first_request` on.
     pub(crate) fn new(drives: usize, first_request: u64) -> Self {
         Self {
             restores: Restores::new(drives.max(1)),
@@ -123,27 +123,27 @@ impl Restoring {
         }
     }
 
-    /// Pieces that did not come yet.
+    /// Returns the number of pieces not read yet.
     pub(crate) const fn pieces_open(&self) -> usize {
         self.pieces_open
     }
 
-    /// Whether everything that was asked for has ended.
+    /// Returns whether all requests have ended.
     pub(crate) fn is_idle(&self) -> bool {
         self.known.is_empty() && self.waiting.values().all(BTreeMap::is_empty)
     }
 
-    /// When the controller is to be told the time.
+    /// Returns when the controller's timer fires.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.restores.deadline()
     }
 
-    /// Tells the controller something that is no restore: the room, the time.
+    /// Passes an event other than a restore to the controller: free space or a timer.
     pub(crate) fn tell(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// A restore is asked for, or the same one once more.
+    /// Requests a restore, or requests it again.
     pub(crate) fn ask(
         &mut self,
         restore: RestoreId,
@@ -152,7 +152,7 @@ impl Restoring {
         parts: Vec<Part>,
     ) {
         if self.known.contains_key(&restore) {
-            // What is asked for again has its pieces known.
+            // The pieces of a repeated request are already known.
             self.events.push_back(Event::Asked { restore, retrieval, at, pieces: Vec::new() });
             return;
         }
@@ -162,7 +162,7 @@ impl Restoring {
         self.waiting.entry(retrieval).or_default().insert((at, restore), parts);
     }
 
-    /// A restore is not wanted any more.
+    /// Cancels a restore.
     pub(crate) fn forget(&mut self, restore: RestoreId) {
         self.forget_waiting(restore);
         if let Some(known) = self.known.remove(&restore) {
@@ -181,7 +181,7 @@ impl Restoring {
         Some(parts)
     }
 
-    /// The next thing that restores come to; nothing until something ends or is asked for.
+    /// Returns the next output of the restores; `None` until something ends or is requested.
     pub(crate) fn next(
         &mut self,
         now: Instant,
@@ -208,7 +208,7 @@ impl Restoring {
         }
     }
 
-    /// A read came to its end. Whether it was one of these.
+    /// Handles the end of a read. Returns whether it belonged to a restore.
     pub(crate) fn ended(
         &mut self,
         request: RequestId,
@@ -235,7 +235,7 @@ impl Restoring {
         true
     }
 
-    /// Tells the controller of the first that wait of each retrieval, one of each at a time.
+    /// Passes waiting restores to the controller: the first of each retrieval class, one at a time.
     fn ask_more(&mut self) {
         for retrieval in Retrieval::URGENT_FIRST {
             if self.events.is_empty()
@@ -268,7 +268,7 @@ impl Restoring {
                 self.wanted.push_back(Wanted::Restored(restore));
             }
             Command::Forget { restore } => {
-                // What came of it has to come again.
+                // Pieces already read must be read again.
                 if let Some(known) = self.known.get_mut(&restore) {
                     self.pieces_open += known.parts.len() - known.open;
                     known.open = known.parts.len();
@@ -278,7 +278,7 @@ impl Restoring {
         }
     }
 
-    /// Has what is wished of a platter read, each stretch of neighboring tracks in one go.
+    /// Reads the requested pieces of a platter, each stretch of neighboring tracks at once.
     fn visit(
         &mut self,
         place: Place,
@@ -301,7 +301,7 @@ impl Restoring {
         }
     }
 
-    /// Has all others of a set read in the place of a platter.
+    /// Reads all others of a set instead of a platter.
     fn ask_others(&mut self, stretch: Stretch, places: &mut impl Places) {
         let (others, needed) = places.others(stretch.place);
         if others.is_empty() || others.len() < needed {
@@ -324,7 +324,7 @@ impl Restoring {
         self.next_stretch += 1;
     }
 
-    /// Tells the controller what became of pieces.
+    /// Reports the outcome of pieces to the controller.
     fn answer(&mut self, pieces: &[PieceId], came: bool) {
         for &piece in pieces.iter().filter(|piece| self.restores.is_under_way(**piece)) {
             if came && let Some(known) = self.known.get_mut(&piece.restore) {
@@ -337,7 +337,7 @@ impl Restoring {
     }
 }
 
-/// Wishes in order of place, by stretches of tracks that are read in one go each.
+/// Groups requested pieces, sorted by track, into stretches of tracks that are each read at once.
 fn stretches(wishes: Vec<(TrackSpan, PieceId)>) -> Vec<(TrackSpan, Vec<PieceId>)> {
     let mut stretches: Vec<(TrackSpan, Vec<PieceId>)> = Vec::new();
     for (tracks, piece) in wishes {

@@ -1,4 +1,5 @@
-//! What a run measured. All times in seconds unless the name says so; `serde` gives `--json`.
+//! Measurements of a run. All times are in seconds unless the name says otherwise; `serde` gives
+//! `--json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,20 +14,20 @@ pub struct DriveTime {
     pub verify: f64,
     /// Switching between the two slots.
     pub switch: f64,
-    /// Nothing.
+    /// Idle.
     pub idle: f64,
 }
 
 /// Restores of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RestoreResult {
-    /// From request to readable copy, of the measured restores that are Expedited,
+    /// Time from request to readable copy of the measured Expedited restores.
     pub expedited: Quantiles,
-    /// Standard,
+    /// Time from request to readable copy of the measured Standard restores.
     pub standard: Quantiles,
-    /// and Bulk.
+    /// Time from request to readable copy of the measured Bulk restores.
     pub bulk: Quantiles,
-    /// Visits to platters that were asked of the library.
+    /// Visits to platters requested from the library.
     pub visits: u64,
     /// Share of the drives that worked for reads, over the time in which as many platters were
     /// wanted as there are drives, in the whole run.
@@ -36,7 +37,7 @@ pub struct RestoreResult {
     pub shuttles_busy: f64,
 }
 
-/// What one run measured.
+/// Measurements of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The seed.
@@ -45,17 +46,17 @@ pub struct RunResult {
     pub completion: Quantiles,
     /// Reads that arrived in the window (files, not shards).
     pub reads: u64,
-    /// User bytes of them.
+    /// Their user bytes.
     pub bytes: u64,
     /// Reads that could not be answered.
     pub failed: u64,
     /// Shares of the drives' time.
     pub drive_time: DriveTime,
-    /// Travel times of shuttles: start to arrival, waiting included.
+    /// Travel times of shuttles: start to arrival, including waiting.
     pub travel: Quantiles,
-    /// Time shuttles lost to others, as a share of the travel time without them.
+    /// Time shuttles lost to each other, as a share of their undisturbed travel time.
     pub congestion: f64,
-    /// Times a shuttle had to leave its way or place for another.
+    /// How often a shuttle had to leave its way or place for another.
     pub give_ways: u64,
     /// Platters brought to a drive for customers.
     pub fetches: u64,
@@ -69,10 +70,10 @@ pub struct RunResult {
     pub meters: f64,
     /// Crabs, all shuttles.
     pub crabs: u64,
-    /// Pieces of charging, all shuttles.
+    /// Charging steps, all shuttles.
     #[serde(default)]
     pub charges: u64,
-    /// Times a battery went flat.
+    /// How often a battery went flat.
     #[serde(default)]
     pub flat: u64,
     /// The lowest level of a battery, in percent; 100 without batteries.
@@ -80,29 +81,29 @@ pub struct RunResult {
     pub battery_min: u64,
     /// User bytes verified in the window.
     pub verified_bytes: u64,
-    /// The longest that a new platter was unverified, from its coming out, in seconds; of those
-    /// never verified, until the end of the measured window.
+    /// The longest time that a new platter was unverified after it was ejected, in seconds; for
+    /// those never verified, until the end of the measured window.
     #[serde(default)]
     pub unverified_age_max: f64,
-    /// What was verified less than ingested over a window of two days, and does not lie in drives
-    /// at its end: the most of all windows up to where reads are not measured any more; nothing
-    /// where new platters do not come at an interval, or no such window fits.
+    /// Bytes ingested but not verified over a window of two days, without those in drives at its
+    /// end: the maximum over all windows up to the end of the measured one. `None` where new
+    /// platters do not arrive at an interval, or no such window fits.
     #[serde(default)]
     pub verify_shortfall_bytes: Option<u64>,
-    /// New platters waiting in eject bays, at most.
+    /// Maximum number of new platters waiting in eject bays.
     pub eject_bay_max: u64,
-    /// Oldest age of a read when it was begun: the age bound is held against it.
+    /// Maximum age of a read when it was started; to compare with the age bound.
     pub age_max: f64,
-    /// Reads waiting, at most.
+    /// Maximum number of waiting reads.
     pub queue_max: u64,
     /// Simulated time until the last read ended.
     pub makespan: f64,
-    /// Where reads are restores: how long they took by retrieval, and how busy drives were.
+    /// Where reads are restores: their times by retrieval class, and how busy drives were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restores: Option<RestoreResult>,
     /// Engine events.
     pub events: u64,
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Hash of the run: it differs as soon as any event, its order or its time differs.
     pub hash: u64,
     /// Processor time of the run, when the driver measured it; not part of the result proper.
     #[serde(skip)]

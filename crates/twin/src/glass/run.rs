@@ -1,4 +1,4 @@
-//! A glass library in a run: the controller, the machines around it, and the reads under way.
+//! A glass library in a run: the controller, the machines around it, and the reads in progress.
 
 use fulgurite_library::{
     Action, CommandId, Destination, Event, Library, Machine, Outcome, Output, PanelIndex,
@@ -26,23 +26,23 @@ use crate::glass::result::RunResult;
 use crate::glass::scenario::{Scenario, Writes};
 use crate::workload::PlacementSampler;
 
-/// Times a part of a recovery may be asked of another platter, which is drawn at random: the
-/// platters of a set stand in different blast zones, so that one failure leaves 16 of 19 within
-/// reach, but some draws are lost.
+/// How many times a part of a recovery may be retried on another platter, drawn at random. The
+/// platters of a set are in different blast zones, so one failure leaves 16 of 19 available, but
+/// some draws hit an unavailable one.
 const RECOVERY_RETRIES: u8 = 16;
 
-/// What there is to see of a glass library.
+/// What can be observed of a glass library.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// The controller is told something.
+    /// An event for the controller.
     Event(&'a Event),
-    /// The controller answered.
+    /// An output of the controller.
     Output(&'a Output),
-    /// The controller has taken an event.
+    /// The controller has handled an event.
     Stepped(&'a Library),
-    /// Where reads are restores, their controller is told something,
+    /// An event for the restore controller, where reads are restores.
     Told(&'a restore::Event),
-    /// and decides.
+    /// A command of the restore controller.
     Decided(&'a Command),
 }
 
@@ -54,7 +54,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<RunResult, Error> {
     engine::run::<Glass>(scenario, seed)
 }
 
-/// Runs a scenario that somebody watches.
+/// Runs a scenario with an observer.
 ///
 /// # Errors
 /// When a parameter is out of range.
@@ -66,7 +66,7 @@ pub fn run_observed<O: Observer<Glass>>(
     engine::run_observed::<Glass, O>(scenario, seed, observer)
 }
 
-/// Platters of a scenario that cannot be fetched in a run with this seed.
+/// Returns how many platters of a scenario cannot be fetched in a run with this seed.
 ///
 /// # Errors
 /// When there are more platters than slots.
@@ -75,33 +75,33 @@ pub(crate) fn unavailable_platters(scenario: &Scenario, seed: u64) -> Result<usi
     Ok((0..scenario.platters).filter(|&platter| supply.is_unavailable(platter)).count())
 }
 
-/// Something on the agenda.
+/// A pending event.
 #[derive(Clone, Copy, Debug)]
 pub enum Next {
-    /// A command of a machine comes to its end.
+    /// A machine completes a command.
     Done(CommandId, Device),
-    /// A drive looks whether its pass is over.
+    /// A drive checks whether its pass is over.
     Alarm(DriveIndex),
-    /// A shuttle passes where it has to say so.
+    /// A shuttle passes a position that it has to report.
     Passed(CommandId, Device, RailPosition),
     /// A machine breaks.
     Break(Machine),
-    /// A machine works again.
+    /// A machine is repaired.
     Repair(Machine),
-    /// A flat battery is changed.
+    /// A flat battery is replaced.
     Swap(ShuttleIndex),
-    /// All batteries are looked at.
+    /// All battery levels are polled.
     Look,
-    /// A new platter comes out, on this panel.
+    /// A new platter is ejected, on this panel.
     Write(PanelIndex),
-    /// The controller asked to be told.
+    /// The controller's timer fires.
     Timer,
-    /// That of restores did.
+    /// The restore controller's timer fires.
     Rested,
 }
 
-/// What restores are told goes into the hash of a run behind this, which is no kind of an event of
-/// the library.
+/// Precedes events of the restore controller in the hash of a run; no library event has this
+/// discriminant.
 const OF_RESTORES: u64 = u64::MAX;
 
 /// A glass library with simulated machines.
@@ -116,7 +116,7 @@ pub struct Glass {
     offsets: RandomStream,
     accounts: Accounts,
     batteries: Batteries,
-    /// If reads are restores.
+    /// Present if reads are restores.
     customers: Option<Box<Customers>>,
     out: Outbox<Output>,
     pending: Vec<Event>,
@@ -124,7 +124,7 @@ pub struct Glass {
     drives: usize,
 }
 
-/// The run that a library is in.
+/// The stage of a library's run.
 type On<'o, O> = Stage<'o, Glass, O>;
 
 impl System for Glass {
@@ -179,7 +179,7 @@ impl System for Glass {
         arrival.read.at
     }
 
-    /// A file is read: a request for each shard of it.
+    /// Reads a file: sends a request for each shard of it.
     fn arrive<O: Observer<Self>>(&mut self, arrival: &Arrival, stage: &mut On<'_, O>) {
         if self.customers.is_some() {
             return self.arrive_at_archive(arrival, stage);
@@ -189,7 +189,7 @@ impl System for Glass {
         let shard_size = self.scenario.shard_size;
         let sizes = shard_sizes(read.size, shard_size);
         let (arrived, size) = (read.at, read.size);
-        // The file itself counts as a shard until all are asked for.
+        // The file itself counts as a shard until all are requested.
         let file = File { arrived, size, left: 1, measured, failed: false };
         let file = self.files.files.insert(file);
         for size in sizes {
@@ -286,7 +286,7 @@ impl System for Glass {
 }
 
 impl Glass {
-    /// A file is asked for as a restore: pieces of it are asked of the library when it is time.
+    /// Requests a file as a restore; the restore controller decides when its pieces are read.
     fn arrive_at_archive<O: Observer<Self>>(&mut self, arrival: &Arrival, stage: &mut On<'_, O>) {
         let Arrival { read, retrieval } = *arrival;
         let Some(customers) = &mut self.customers else { return };
@@ -307,7 +307,7 @@ impl Glass {
         self.settle(stage);
     }
 
-    /// The next read that restores want of the library.
+    /// Returns the next read that restores need from the library.
     fn next_read<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) -> Option<Event> {
         loop {
             let Self { customers, supply, .. } = self;
@@ -356,7 +356,7 @@ impl Glass {
         }
     }
 
-    /// A new platter comes out; the next one follows.
+    /// Ejects a new platter, and schedules the next one.
     fn write<O: Observer<Self>>(&mut self, panel: PanelIndex, stage: &mut On<'_, O>) {
         if let Writes::Every { interval, .. } = self.scenario.writes {
             let next = (panel.get() + 1) % self.scenario.library.panels;
@@ -372,7 +372,8 @@ impl Glass {
         self.step(event, stage);
     }
 
-    /// Works out the level of a battery, and says it. A flat one stops its shuttle; whether it did.
+    /// Updates and reports the level of a battery. A flat one stops its shuttle; returns whether it
+    /// did.
     fn look<O: Observer<Self>>(
         &mut self,
         shuttle: ShuttleIndex,
@@ -428,7 +429,7 @@ impl Glass {
         self.step(answer, stage);
     }
 
-    /// A new platter was moved, or a pass over it came to its end.
+    /// Notes that a new platter was moved, or that a pass over it ended.
     fn handled_new(&mut self, action: &Action, work: &Work, now: Instant) {
         let backlog = &mut self.supply.backlog;
         match *action {
@@ -456,7 +457,7 @@ impl Glass {
         }
     }
 
-    /// Reads other platters instead: of one set, the same tracks of each.
+    /// Reads other platters instead: from one set, the same tracks of each.
     fn recover<O: Observer<Self>>(
         &mut self,
         file: u32,
@@ -501,13 +502,13 @@ impl Glass {
         self.step(event, stage);
     }
 
-    /// Steps the controller, and carries out what it answers.
+    /// Steps the controller with an event, and executes its outputs.
     fn step<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
         self.step_once(event, stage);
         self.settle(stage);
     }
 
-    /// Steps the controller on with what follows from what it answered.
+    /// Steps the controller with the events that follow from its outputs.
     fn settle<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) {
         while let Some(event) = self.pending.pop().or_else(|| self.next_read(stage)) {
             self.step_once(event, stage);
@@ -570,7 +571,7 @@ impl Glass {
         }
     }
 
-    /// A new platter is in a drive; if it is for the first time, the next may come out.
+    /// Notes that a new platter is being mounted; if for the first time, the next may be ejected.
     fn mounts_new<O: Observer<Self>>(&mut self, platter: PlatterId, stage: &mut On<'_, O>) {
         let Some(panel) = self.supply.mounted(platter) else { return };
         if matches!(self.scenario.writes, Writes::Saturated { .. }) && stage.more_to_come() {
@@ -601,14 +602,14 @@ impl Glass {
         }
     }
 
-    /// A new platter was unverified for that long; what it was after the window does not count.
+    /// Counts how long a new platter was unverified, up to the end of the window.
     fn note_unverified(&mut self, since: Instant, until: Instant) {
         let end = Instant::ZERO + self.scenario.measure_until;
         let age = until.min(end).since(since);
         self.accounts.unverified_age_max = self.accounts.unverified_age_max.max(age);
     }
 
-    /// A request cannot be served: other platters of the set are read instead.
+    /// Handles a request that cannot be served: reads other platters of the set instead.
     fn unavailable(&mut self, request: RequestId, now: Instant) {
         if request.get() >= NEW_PLATTER {
             return;
@@ -664,7 +665,7 @@ impl Glass {
     }
 }
 
-/// New platters that come out by themselves, the first of them.
+/// Schedules the first of the new platters that need no trigger.
 fn begin_writes(scenario: &Scenario, agenda: &mut Agenda<Next>) {
     let panels = (0..scenario.library.panels).map(PanelIndex::new);
     match scenario.writes {

@@ -1,5 +1,4 @@
-//! What is simulated: one library, one policy, one workload. A run is a function of this and of a
-//! seed.
+//! A scenario: one library, one policy, one workload. A run is a function of a scenario and a seed.
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_restore::Retrieval;
@@ -17,46 +16,46 @@ use crate::{Error, TraceRead};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What is simulated. A file may leave it out: it is a glass library then.
+    /// The system. A file may omit it, which means a glass library.
     #[serde(default)]
     pub system: Named,
     /// Racks, drives, shuttles.
     pub library: LibraryShape,
-    /// How the controller decides.
+    /// The policy of the controller.
     pub policy: Policy,
-    /// What the machines need for each operation.
+    /// Times of the machines for each operation.
     pub mechanics: MechanicsParameters,
-    /// What a drive reads per second.
+    /// Read throughput of a drive.
     pub throughput: Throughput,
-    /// User bytes of a track; whole tracks are read.
+    /// User bytes per track; whole tracks are read.
     pub track_size: ByteCount,
     /// Platters stored before the first read, spread over the blast zones.
     pub platters: u32,
-    /// Files above this are split over platters.
+    /// Larger files are split over platters.
     pub shard_size: ByteCount,
-    /// Share of platters that cannot be fetched; a read of one becomes reads of `recovery_reads`.
+    /// Share of platters that cannot be fetched; a read of one becomes `recovery_reads` reads.
     pub unavailable: Ratio,
-    /// Platters read instead of one that cannot be fetched (16 of a set of 16+3).
+    /// Number of platters to read instead of one that cannot be fetched (16 of a set of 16+3).
     pub recovery_reads: u16,
-    /// Which platters these are.
+    /// Which platters to read instead.
     #[serde(default)]
     pub recovery: Recovery,
     /// The reads.
     pub workload: Workload,
-    /// Written platters that come out to be verified.
+    /// Written platters that are ejected and must be verified.
     pub writes: Writes,
     /// Machines that break and are repaired.
     pub faults: Vec<FaultPlan>,
-    /// Reads are restores of an archive, which asks the library for them; if not given, they are
-    /// asked of the library as they come, as in the paper.
+    /// Makes reads restores of an archive, which requests them from the library. If omitted, reads
+    /// go directly to the library as they arrive, as in the paper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restores: Option<Restores>,
-    /// What the shuttles run on; if not given, they need no power.
+    /// The battery of the shuttles; if omitted, they need no power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub battery: Option<Battery>,
-    /// Reads that arrive from here on are measured.
+    /// Reads that arrive from this time on are measured.
     pub measure_from: Duration,
-    /// Reads that arrive from here on are not measured any more.
+    /// Reads that arrive from this time on are no longer measured.
     pub measure_until: Duration,
 }
 
@@ -73,79 +72,79 @@ pub enum Named {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Recovery {
-    /// Any that can be fetched, drawn for each read anew.
+    /// Any available ones, drawn separately for each read.
     #[default]
     Anywhere,
-    /// Others of its platter-set, of which no more than it can do without are out of reach.
+    /// Others of its platter-set. No set has more unavailable platters than its redundancy.
     Set {
-        /// Platters of a set beyond `recovery_reads`: it can do without as many.
+        /// Platters of a set beyond `recovery_reads`: how many may be unavailable.
         redundancy: u16,
     },
 }
 
-/// Written platters that come out to be verified.
+/// Written platters that are ejected and must be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writes {
-    /// None: drives have nothing to do but read.
+    /// None: drives only read.
     None,
-    /// A panel's eject bay always holds a new platter of this size.
+    /// A new platter of this size always waits in each panel's eject bay.
     Saturated {
-        /// User bytes of a platter.
+        /// User bytes per platter.
         platter_size: ByteCount,
     },
-    /// A new platter each `interval`, panels in turn.
+    /// A new platter every `interval`, panels round robin.
     Every {
-        /// User bytes of a platter.
+        /// User bytes per platter.
         platter_size: ByteCount,
         /// Time between two platters.
         interval: Duration,
     },
 }
 
-/// Reads as restores: the controller of restores of a live archive decides what the library is
-/// asked for, and when.
+/// Reads as restores: the restore controller of a live archive decides what to request from the
+/// library, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restores {
-    /// Bytes that copies under way may take. What is readable already takes none of it here.
+    /// Space for copies in progress, in bytes. Finished copies take no space here.
     pub room: ByteCount,
-    /// Share of the workload's reads that are Expedited,
+    /// Share of the workload's reads that are Expedited.
     #[serde(default)]
     pub expedited: Ratio,
-    /// and Bulk; the others are Standard.
+    /// Share of the workload's reads that are Bulk; the rest are Standard.
     #[serde(default)]
     pub bulk: Ratio,
-    /// Restores beside those of the workload.
+    /// Restores in addition to those of the workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<Batch>,
 }
 
-/// Restores that are all of one size and as fast.
+/// Restores with the same size and retrieval class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
-    /// When the first of them is asked for.
+    /// When the first of them is requested.
     pub at: Duration,
-    /// Time between two; all at once, if not given.
+    /// Time between two requests; all at once if omitted.
     #[serde(default)]
     pub every: Duration,
-    /// How many.
+    /// Number of restores.
     pub count: u32,
-    /// Of how many bytes.
+    /// Size of each.
     pub size: ByteCount,
-    /// How fast they are wanted.
+    /// Their retrieval class.
     #[serde(default)]
     pub retrieval: Retrieval,
 }
 
-/// Restores of all batches of a scenario, at most: each is held in memory.
+/// Maximum number of restores in all batches of a scenario: each is held in memory.
 const BATCH_READS_MAX: u64 = 1 << 20;
-/// Batches reach no further than a workload may: 100 years.
+/// Batches must end within 100 years, like workloads.
 const BATCH_LENGTH_MAX: Duration = Duration::from_secs(36_525 * 86_400);
 
 impl Batch {
-    /// Its restores, in the order of time.
+    /// Returns its restores, in the order of time.
     pub(crate) fn reads(&self) -> impl Iterator<Item = Arrival> + use<> {
         let Self { at, every, count, size, retrieval } = *self;
         (0..u64::from(count)).map(move |number| {
@@ -162,7 +161,7 @@ impl Batch {
 }
 
 impl Restores {
-    /// The first value that cannot be, and what it has to be.
+    /// Returns the first invalid value, and what it must be.
     fn wrong(&self) -> Option<(&'static str, String, &'static str)> {
         let shares = self.expedited.get() + self.bulk.get();
         if shares > 1.0 {
@@ -185,27 +184,27 @@ impl Restores {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultPlan {
-    /// Which.
+    /// The machine.
     pub machine: fulgurite_library::Machine,
     /// When it breaks.
     pub at: Duration,
-    /// When it works again; never, if not given.
+    /// When it is repaired; never if omitted.
     pub repaired_at: Option<Duration>,
 }
 
-/// The battery of a shuttle. The paper says that there is one and gives no number: all are assumed.
+/// The battery of a shuttle. The paper mentions one but gives no numbers: all are assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Battery {
-    /// What it holds, in kJ. Assumed: 56 Wh, a battery of 0.3 kg.
+    /// Capacity, in kJ. Assumed: 56 Wh, a battery of 0.3 kg.
     pub capacity_kj: f64,
     /// Power at a charging point, in W. Assumed.
     pub charging_w: f64,
-    /// What a shuttle always needs, in W. Assumed.
+    /// Constant power of a shuttle, in W. Assumed.
     pub idle_w: f64,
-    /// What a start needs, in J; a meter, a crab, a pick and a place in proportion. Assumed.
+    /// Energy of a start, in J; a meter, a crab, a pick and a place in proportion. Assumed.
     pub start_j: f64,
-    /// How long it takes until somebody has changed a flat battery for a full one. Assumed.
+    /// Time until someone has replaced a flat battery. Assumed.
     pub swap: Duration,
 }
 
@@ -219,7 +218,7 @@ impl Battery {
         swap: Duration::from_secs(3600),
     };
 
-    /// The first value that no battery has.
+    /// Returns the first invalid value.
     fn wrong(&self) -> Option<(&'static str, f64)> {
         let values = [
             ("battery.capacity_kj", self.capacity_kj),
@@ -241,7 +240,7 @@ impl Default for Battery {
 }
 
 impl Scenario {
-    /// Whether a read that arrives then is measured.
+    /// Returns whether a read that arrives at this time is measured.
     pub(crate) fn is_measured(&self, at: Instant) -> bool {
         let [from, until] = [self.measure_from, self.measure_until].map(|at| Instant::ZERO + at);
         from <= at && at < until
@@ -307,7 +306,7 @@ impl scenario::Scenario for Scenario {
         [self.measure_from, self.measure_until]
     }
 
-    /// A policy given by name becomes the policy.
+    /// Replaces the name of a policy by its settings.
     fn resolve(mut table: Table) -> Result<Table, String> {
         if let Some(Value::String(name)) = table.get("policy") {
             let policy = Policy::named(name).map_err(|error| error.to_string())?;
@@ -317,7 +316,7 @@ impl scenario::Scenario for Scenario {
         Ok(table)
     }
 
-    /// Shuttles of the library become shuttles of a panel.
+    /// Converts shuttles per library to shuttles per panel.
     fn field(table: &Table, _: &str, value: &Value) -> Result<(String, Value), String> {
         let panels = table.get("library").and_then(|library| library.get("panels"));
         let panels = panels.and_then(Value::as_integer).ok_or("library.panels is not given")?;

@@ -1,21 +1,19 @@
-//! What was asked of a served library, asked of the twin.
+//! Replays the requests of a served library in the twin.
 //!
 //! ```text
-//! log of a library --> what it was asked, and when --> Library + the twin's machines
-//!                 '--> how long it took  <---- beside ----> how long it takes
+//! log of a library --> requests and when they came --> Library + the twin's machines
+//!                 '--> how long it took  <---- versus ----> how long it takes
 //! ```
 //!
-//! A replay of a log ([`fulgurite_library::log`]) holds the decisions of a library against its own
-//! events. Here only what came from without is taken - requests, machines that broke and were
-//! repaired, batteries - each at its time; what machines do and when is simulated anew. So the two
-//! tails say whether a simulated library serves the same requests as fast as the one that served
-//! them.
+//! A replay of a log ([`fulgurite_library::log`]) compares the decisions of a library with its own
+//! events. Here only the external events are taken - requests, machines that broke and were
+//! repaired, batteries - each at its time; what machines do and when is simulated again. So the two
+//! tails show whether a simulated library serves the same requests as fast as the real one.
 //!
-//! With the log of the archive's restores beside it the twin is asked what clients asked: their
-//! restores go to the archive's controller of restores, and that asks the library (`restores`).
-//! Without it each read comes at the time at which it came, whatever became of those before; only
-//! the way of a new platter to its slot follows its verification, as the library takes no other
-//! order.
+//! With the log of the archive's restores, the twin gets the requests of the clients: their
+//! restores go to the archive's restore controller, which sends reads to the library (`restores`).
+//! Without it, each read arrives at its logged time, whatever happened to earlier ones. Only the
+//! storing of a new platter follows its verification, because the library accepts no other order.
 
 mod order;
 mod play;
@@ -39,10 +37,10 @@ use crate::engine::histogram::Quantiles;
 
 pub use order::Order;
 
-/// Reads are told apart by how long they had until they were due: up to these, and longer.
+/// Reads are classified by the time until their deadline: up to each of these, and longer.
 const DUE_WITHIN: [Duration; 2] = [Duration::from_secs(5 * 60), Duration::from_secs(5 * 3600)];
 
-/// What one library was asked, and what became of it.
+/// The external events of one library, and their outcomes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
     shape: LibraryShape,
@@ -53,15 +51,15 @@ pub struct Served {
     restores: Option<Restores>,
 }
 
-/// Something from without.
+/// An external event.
 #[derive(Clone, Debug, PartialEq)]
 struct Ask {
     at: Instant,
-    /// With the ask's place as the number of its request: a log may use numbers again.
+    /// The event, with its index as its request number: a log may reuse numbers.
     event: Event,
-    /// Of an order to store: the verification that it followed.
+    /// For a store request, the verification that it followed.
     follows: Option<usize>,
-    /// How its request ended in the log, and when.
+    /// How and when its request ended in the log.
     ended: Option<(Instant, End)>,
 }
 
@@ -72,7 +70,7 @@ enum End {
     Rejected,
 }
 
-/// How long the reads of one kind took.
+/// Times of one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Compared {
     /// In the log.
@@ -81,53 +79,54 @@ pub struct Compared {
     pub twin: Quantiles,
 }
 
-/// Restores of a served archive beside those of its twin, from the request to the readable copy.
+/// Restores of a served archive compared with those of its twin, from the request to the readable
+/// copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RestoresCompared {
-    /// All that came to their end.
+    /// All that finished.
     pub all: Compared,
-    /// Of them the Expedited,
+    /// Expedited ones.
     pub expedited: Compared,
-    /// Standard,
+    /// Standard ones.
     pub standard: Compared,
-    /// and Bulk.
+    /// Bulk ones.
     pub bulk: Compared,
-    /// Restores with an end in the log and none in the twin.
+    /// Restores that finished in the log but not in the twin.
     pub unended_twin: u64,
-    /// Platters that were of no use, and whose sets were asked.
+    /// Unusable platters, whose sets were read instead.
     pub platters_of_no_use: u64,
     /// The order of fetches.
     pub order: Order,
-    /// Share of the drives that worked for reads while there was a platter for each: in the log,
+    /// Share of the drives that worked for reads while there was a platter for each, in the log.
     pub busy_served: f64,
-    /// and in the twin.
+    /// The same share in the twin.
     pub busy_twin: f64,
-    /// Share of the shuttles that moved or carried, over the same time: in the log,
+    /// Share of the shuttles that moved or carried, over the same time, in the log.
     pub shuttles_busy_served: f64,
-    /// and in the twin.
+    /// The same share in the twin.
     pub shuttles_busy_twin: f64,
 }
 
-/// A served library beside its twin; times in seconds of the log.
+/// A served library compared with its twin; times are in seconds of the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ServedResult {
     /// The seed of the twin's machines.
     pub seed: u64,
-    /// All reads that came to their end.
+    /// All reads that finished.
     pub reads: Compared,
-    /// Of them, those that had at most five minutes,
+    /// Reads due within five minutes.
     pub due_in_minutes: Compared,
-    /// at most five hours,
+    /// Reads due within five hours.
     pub due_in_hours: Compared,
-    /// and longer.
+    /// Reads due later.
     pub due_later: Compared,
     /// Verifications.
     pub verifications: Compared,
-    /// Requests whose end was another one, or that had none in the twin.
+    /// Requests that ended differently in the twin, or not at all.
     pub ended_otherwise: u64,
-    /// Requests that the log does not say the end of.
+    /// Requests whose end is not in the log.
     pub unended: u64,
-    /// Where the log of the restores was there too, and the twin was asked for those.
+    /// Restores, if their log was given and replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restores: Option<RestoresCompared>,
 }
@@ -136,7 +135,7 @@ impl Served {
     /// Reads the log of a library.
     ///
     /// # Errors
-    /// Names the first line that is not sound.
+    /// Names the first invalid line.
     pub fn read(source: impl BufRead) -> Result<Self, LogError> {
         let mut log = LogReader::new(source)?;
         let (shape, policy) = (log.shape().clone(), log.policy().clone());
@@ -152,10 +151,10 @@ impl Served {
         Ok(Self { shape, policy, asks, until, busy: busy.shares(), restores: None })
     }
 
-    /// Reads the log of the restores that asked the library, so that the twin is asked for these.
+    /// Reads the log of the restores that used the library, so that the twin replays these.
     ///
     /// # Errors
-    /// Names the first line that is not sound, or does not say where a piece begins.
+    /// Names the first invalid line, or one that does not say where a piece begins.
     pub fn with_restores(
         mut self,
         source: impl BufRead,
@@ -165,16 +164,16 @@ impl Served {
         Ok(self)
     }
 
-    /// Requests and everything else that came from without.
+    /// Returns the number of external events, requests included.
     #[must_use]
     pub fn ask_count(&self) -> usize {
         self.asks.len()
     }
 
-    /// Asks the same of a library with simulated machines.
+    /// Replays the external events with simulated machines.
     ///
     /// # Errors
-    /// When there is no library like that of the log.
+    /// When the library of the log cannot be created.
     pub fn run(&self, mechanics: Mechanics, seed: u64) -> Result<ServedResult, Error> {
         let Played { ends, restores } = play::play(self, mechanics, &Seed::new(seed))?;
         let mut result = ServedResult { seed, ..ServedResult::default() };
@@ -188,7 +187,8 @@ impl Served {
                 continue;
             };
             if restores.is_some() && matches!(ask.event, Event::Read { .. }) {
-                // The twin's reads are others: these have no counterpart, and are counted alone.
+                // The twin's reads are different ones: these have no counterpart, and are counted
+                // alone.
                 for kind in kinds_of(ask, served) {
                     kinds[kind][0].add(served_at.since(ask.at));
                 }
@@ -219,7 +219,7 @@ impl Served {
         Ok(result)
     }
 
-    /// Restores of the log beside those of the twin.
+    /// Compares restores of the log with those of the twin.
     fn compare(&self, log: &Restores, twin: &PlayedRestores) -> RestoresCompared {
         let mut kinds: [[Histogram; 2]; 4] = Default::default();
         let mut unended_twin = 0;
@@ -259,12 +259,12 @@ impl Served {
     }
 }
 
-/// Of the kinds of reads told apart by how long they had: which.
+/// Returns the class of a read by the time until its deadline.
 fn due_kind(left: Duration) -> usize {
     DUE_WITHIN.iter().take_while(|within| left > **within).count()
 }
 
-/// Where what came of an ask counts, of the kinds of a [`ServedResult`] in their order.
+/// Returns the kinds of a [`ServedResult`], in their order, under which an external event counts.
 fn kinds_of(ask: &Ask, end: End) -> Vec<usize> {
     match (&ask.event, end) {
         (Event::Read { deadline, .. }, End::Finished(Outcome::Read)) => {
@@ -275,11 +275,11 @@ fn kinds_of(ask: &Ask, end: End) -> Vec<usize> {
     }
 }
 
-/// What is known of a log so far.
+/// State of reading a log.
 #[derive(Debug, Default)]
 struct Reading {
     asks: Vec<Ask>,
-    /// Asks without an end, by the log's number of the request.
+    /// Unfinished requests, by the log's request number.
     open: BTreeMap<RequestId, usize>,
     /// The last verification of each platter.
     verified: BTreeMap<PlatterId, usize>,
@@ -324,12 +324,12 @@ impl Reading {
                 self.open.insert(std::mem::replace(request, renamed), number);
             }
             Event::Cancel { request } => {
-                // What it names is none of ours if that had its end already.
+                // A cancel of a request that has ended names none of ours.
                 let canceled = self.open.get(request).copied().unwrap_or(number);
                 *request = RequestId::new(canceled as u64);
             }
             Event::Broke { .. } | Event::Repaired { .. } | Event::Battery { .. } => {}
-            // These are the machines' own, and simulated.
+            // These come from the machines, and are simulated.
             Event::Completed { .. }
             | Event::Passed { .. }
             | Event::Halted { .. }
@@ -340,7 +340,7 @@ impl Reading {
     }
 }
 
-/// The request of an event that is one.
+/// Returns the request number of an event that is a request.
 const fn request_of(event: &Event) -> Option<RequestId> {
     match event {
         Event::Read { request, .. }

@@ -1,7 +1,7 @@
-//! Platter-sets: which platters stand in for one that cannot be had.
+//! Platter-sets: which platters are read instead of an unavailable one.
 //!
-//! Sets are made as the live archive makes them, one after the other, each onto the least used
-//! blast zones (`fulgurite_layout::choose_zones`), so that no two platters of a set share one:
+//! Sets are built as in the live archive, one after the other, each on the least used blast zones
+//! (`fulgurite_layout::choose_zones`), so that no two platters of a set share one:
 //!
 //! ```text
 //!   zones        0  1  2  . . .  18 | 19 20  . . .  37 | . . . | 133 . . . 139
@@ -9,9 +9,9 @@
 //!   platter 2    --- set 7 -- | --- set 8 -------- | . . .
 //! ```
 //!
-//! Which platter lies in which slot is given. The few that are left over when no whole set can be
-//! made of them join sets that are whole. All platters of a set have reads of their own: that some
-//! hold redundancy only is left out, as it is in the number of platters.
+//! The slot of each platter is given. The few platters left over that form no complete set join
+//! complete ones. All platters of a set get reads: that some hold only redundancy is ignored, here
+//! as in the number of platters.
 
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_library::LibraryShape;
@@ -26,12 +26,12 @@ pub(crate) struct Sets {
     members: Vec<Vec<u32>>,
     /// The set of each platter.
     of: Vec<usize>,
-    /// Platters of a set that may be out of reach at a time.
+    /// Platters of a set that may be unavailable at a time.
     redundancy: usize,
 }
 
 impl Sets {
-    /// The sets of the platters in these slots, of so many platters.
+    /// Builds sets of `size` platters from the platters in these slots.
     ///
     /// # Errors
     /// When there are too few platters, or zones, for a set.
@@ -91,13 +91,13 @@ impl Sets {
         self.members.push(platters);
     }
 
-    /// The other platters of the set of a platter.
+    /// Returns the other platters of a platter's set.
     pub(crate) fn others(&self, platter: u32) -> impl Iterator<Item = u32> + '_ {
         let members = &self.members[self.of[platter as usize]];
         members.iter().copied().filter(move |other| *other != platter)
     }
 
-    /// Of a set no more are out of reach than it can do without: what was drawn beyond that is
+    /// Limits the unavailable platters of each set to its redundancy. Those drawn beyond it are
     /// taken from other sets.
     pub(crate) fn bound(&self, unavailable: &mut [bool], random: &mut RandomStream) {
         let mut lost = vec![0; self.members.len()];
@@ -142,7 +142,7 @@ mod tests {
     const SIZE: usize = 19;
     const REDUNDANCY: usize = 3;
 
-    /// Platters spread evenly over the zones, each zone filled from its first slot on.
+    /// Spreads platters evenly over the zones, each zone filled from its first slot on.
     fn slots(shape: &LibraryShape, platters: u32) -> Vec<SlotIndex> {
         let (zones, per_zone) = (shape.zone_count(), u32::from(shape.slots_per_shelf));
         (0..platters).map(|at| SlotIndex::new(at % zones * per_zone + at / zones)).collect()

@@ -1,4 +1,4 @@
-//! The platters: where the stored ones are, and the new ones that come out to be verified.
+//! The platters: the slots of stored ones, and the new ones that are ejected and must be verified.
 
 use fulgurite_library::{Event, LibraryShape, PanelIndex, RequestId, TrackSpan};
 use fulgurite_units::{Instant, PlatterId, RandomStream, Seed, SlotIndex, TrackIndex};
@@ -14,14 +14,14 @@ use crate::glass::scenario::{Recovery, Scenario, Writes};
 pub(crate) struct Supply {
     slots: Vec<SlotIndex>,
     unavailable: Vec<bool>,
-    /// If those of a set stand in for each other.
+    /// The sets, if platters of a set are read instead of each other.
     sets: Option<Sets>,
     recovery_reads: usize,
-    /// Slots of each panel that nothing lives in.
+    /// Free slots of each panel.
     free: Vec<Vec<SlotIndex>>,
-    /// New platters that have not come into a drive yet, of each panel.
+    /// New platters of each panel that have not been in a drive yet.
     pub(crate) waiting: Vec<u64>,
-    /// The panel of each new platter, until it first came into a drive.
+    /// The panel of each new platter, and whether it has yet to be in a drive.
     panels: Vec<(PanelIndex, bool)>,
     /// New platters that are not verified yet.
     pub(crate) backlog: Backlog,
@@ -35,7 +35,7 @@ impl Supply {
         let mut random = seed.child(b"slots").stream();
         let mut zones = free_by_zone(shape, &mut random);
         let mut slots = Vec::with_capacity(scenario.platters as usize);
-        // Round by round over the zones: the least occupied first.
+        // Round robin over the zones, so the least occupied come first.
         while slots.len() < scenario.platters as usize {
             let before = slots.len();
             for zone in &mut zones {
@@ -90,12 +90,13 @@ impl Supply {
         self.unavailable[platter as usize]
     }
 
-    /// Whether the platters of a set stand in for each other.
+    /// Returns whether platters of a set are read instead of each other.
     pub(crate) const fn has_sets(&self) -> bool {
         self.sets.is_some()
     }
 
-    /// The platters read instead of one that cannot be had; none if too few of its set are left.
+    /// Returns the platters to read instead of an unavailable one; empty if too few of its set are
+    /// left.
     pub(crate) fn stand_ins(&mut self, platter: u32) -> Vec<u32> {
         if self.sets.is_none() {
             return (0..self.recovery_reads).map(|_| self.any_platter()).collect();
@@ -110,8 +111,9 @@ impl Supply {
         others
     }
 
-    /// All that an archive asks for in the place of a platter, and how many of them are enough: of
-    /// a set all others within reach, as it does not know which of them will give what they have.
+    /// Returns all platters that an archive reads instead of another, and how many of them are
+    /// enough. From a set it reads all available others, as it does not know which of them are
+    /// readable.
     pub(crate) fn all_stand_ins(&mut self, platter: u32) -> (Vec<u32>, usize) {
         let others = match self.sets {
             Some(_) => self.others_left(platter),
@@ -120,7 +122,7 @@ impl Supply {
         (others, self.recovery_reads)
     }
 
-    /// Another platter for one of these that cannot be had either.
+    /// Returns another platter to replace a stand-in that is unavailable too.
     pub(crate) fn stand_in(&mut self, platter: u32) -> Option<u32> {
         if self.sets.is_none() {
             return Some(self.any_platter());
@@ -130,13 +132,13 @@ impl Supply {
         others.get(usize::try_from(drawn).unwrap_or(0)).copied()
     }
 
-    /// The other platters of a set that can be had.
+    /// Returns the other available platters of a set.
     fn others_left(&self, platter: u32) -> Vec<u32> {
         let others = self.sets.iter().flat_map(|sets| sets.others(platter));
         others.filter(|other| !self.is_unavailable(*other)).collect()
     }
 
-    /// Any platter that can be had.
+    /// Draws an available platter; after 64 failed draws, platter 0.
     fn any_platter(&mut self) -> u32 {
         let count = self.slots.len() as u64;
         for _ in 0..64 {
@@ -148,7 +150,7 @@ impl Supply {
         0
     }
 
-    /// A new platter comes out on a panel.
+    /// Ejects a new platter on a panel.
     pub(crate) fn new_platter(&mut self, panel: PanelIndex, now: Instant) -> Event {
         let number = u32::try_from(self.panels.len()).unwrap_or(u32::MAX);
         self.backlog.came(number, now, self.tracks);
@@ -162,7 +164,7 @@ impl Supply {
         }
     }
 
-    /// A new platter is in a drive: where it came from, if that is for the first time.
+    /// Notes that a new platter is in a drive; returns its panel if this is the first time.
     pub(crate) fn mounted(&mut self, platter: PlatterId) -> Option<PanelIndex> {
         let (panel, first) = self.panels.get_mut(number_of(platter) as usize)?;
         if !std::mem::replace(first, false) {
@@ -172,13 +174,13 @@ impl Supply {
         Some(*panel)
     }
 
-    /// When a new platter that is verified now came out.
+    /// Marks a new platter as verified and returns when it was ejected.
     pub(crate) fn verified(&mut self, request: RequestId) -> Option<Instant> {
         let number = u32::try_from(request.get() - NEW_PLATTER).unwrap_or(u32::MAX);
         self.backlog.verified(number)
     }
 
-    /// A new platter was verified: it gets a slot, as long as there are some.
+    /// Stores a verified new platter in a slot, as long as there are free ones.
     pub(crate) fn store(&mut self, request: RequestId) -> Option<Event> {
         let number = u32::try_from(request.get() - NEW_PLATTER).unwrap_or(u32::MAX);
         let (panel, _) = self.panels.get(number as usize)?;
@@ -187,19 +189,19 @@ impl Supply {
     }
 }
 
-/// The sets of the platters in these slots, if a scenario has any.
+/// Builds the sets of the platters in these slots, if a scenario has sets.
 fn sets(scenario: &Scenario, slots: &[SlotIndex]) -> Result<Option<Sets>, Error> {
     let Recovery::Set { redundancy } = scenario.recovery else { return Ok(None) };
     let (reads, redundancy) = (usize::from(scenario.recovery_reads), usize::from(redundancy));
     Sets::new(&scenario.library, slots, reads + redundancy, redundancy).map(Some)
 }
 
-/// The id of a stored platter.
+/// Returns the id of a stored platter.
 pub(crate) fn stored_id(number: u32) -> PlatterId {
     id(0, number)
 }
 
-/// The id of a new platter.
+/// Returns the id of a new platter.
 pub(crate) fn new_id(number: u32) -> PlatterId {
     id(1, number)
 }
@@ -218,12 +220,12 @@ fn id(kind: u8, number: u32) -> PlatterId {
     PlatterId::from_bytes(bytes)
 }
 
-/// The number of a new platter.
+/// Returns the number in the id of a platter.
 pub(crate) fn number_of(platter: PlatterId) -> u32 {
     platter.to_bytes()[12..].iter().fold(0, |number, byte| (number << 8) | u32::from(*byte))
 }
 
-/// The slots that can be homes, by zone, in random order.
+/// Returns the slots for storage, by zone, in random order.
 fn free_by_zone(shape: &LibraryShape, random: &mut RandomStream) -> Vec<Vec<SlotIndex>> {
     let per_zone = u32::from(shape.slots_per_shelf);
     let mut zones: Vec<Vec<SlotIndex>> = (0..shape.zone_count())

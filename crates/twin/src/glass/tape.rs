@@ -4,10 +4,10 @@
 //! slot --robot--> drive --load--> locate, read, locate, ... --rewind, unload--> --robot--> slot
 //! ```
 //!
-//! Its own small event loop, not the glass library's controller: whichever cartridge has the oldest
-//! read waiting comes next, and all its reads are served while it is mounted. Every figure is a
-//! named field with its source; none is fitted to anything. What it is not: no failures, no writes,
-//! no robots in each other's way, no cartridge exchange in one robot trip.
+//! It has its own small event loop instead of the glass library's controller. The cartridge with
+//! the oldest waiting read comes next, and all its reads are served while it is mounted. Every
+//! figure is a named field with its source; none is fitted to anything. Not modeled: failures,
+//! writes, robots in each other's way, and cartridge exchange in one robot trip.
 
 mod engine;
 
@@ -20,7 +20,7 @@ use crate::engine::histogram::Quantiles;
 use crate::workload::Placement;
 use crate::{Error, TraceRead};
 
-/// Reads that wait at once, at most; a library that has more is overloaded for good.
+/// Maximum number of waiting reads; a library with more is permanently overloaded.
 pub const READS_WAITING_MAX: usize = 1 << 24;
 
 /// A tape library.
@@ -31,63 +31,64 @@ pub const READS_WAITING_MAX: usize = 1 << 24;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TapeLibrary {
-    /// Drives. Chosen by who compares.
+    /// Number of drives. Chosen for the comparison.
     pub drives: u16,
-    /// Robots that move cartridges, each one at a time. Chosen by who compares.
+    /// Number of robots, each moving one cartridge at a time. Chosen for the comparison.
     pub robots: u16,
-    /// Cartridges with data. Chosen by who compares.
+    /// Number of cartridges with data. Chosen for the comparison.
     pub cartridges: u32,
-    /// Bytes of a cartridge, uncompressed: 12 TB (LTO 8), 18 TB (LTO 9). Source (c).
+    /// Bytes per cartridge, uncompressed: 12 TB (LTO 8), 18 TB (LTO 9). Source (c).
     pub cartridge_capacity: ByteCount,
-    /// Passes over the length of the tape that fill it: 208 (LTO 8), 280 (LTO 9). Source (c):
-    /// tracks over the 32 that are read at once.
+    /// Passes over the length of the tape that fill it: 208 (LTO 8), 280 (LTO 9). Source (c): the
+    /// number of tracks divided by the 32 that are read at once.
     pub wraps: u32,
     /// Bytes read per second, uncompressed: 360 MB (LTO 8), 400 MB (LTO 9). Source (a).
     pub read_rate: ByteCount,
-    /// From slot to drive, or back: 12.5 s, the middle of the 10 to 15 s of source (b) for a
+    /// Time from slot to drive, or back: 12.5 s, the middle of the 10 to 15 s of source (b) for a
     /// library of 3,000 cells.
     pub robot_move: Duration,
-    /// From insertion to ready, threading included: 15 s (LTO 8), 17 s (LTO 9). Source (a).
+    /// Time from insertion to ready, including threading: 15 s (LTO 8), 17 s (LTO 9). Source (a).
     pub load: Duration,
-    /// To stop, change wraps and get up to speed at each locate: 5 s. Assumed; source (a) has
-    /// averages only, and this is taken out of `locate_pass`.
+    /// Time to stop, change wraps and get up to speed at each locate: 5 s. Assumed: source (a) has
+    /// only averages, and this is subtracted from `locate_pass`.
     pub locate_settle: Duration,
-    /// To wind over the whole length: twice the average time from the load point to a record less
-    /// `locate_settle`. Source (a): 59 s on average (LTO 8), 45 s (LTO 9).
+    /// Time to wind over the whole length: twice the difference of the average time from the load
+    /// point to a record and `locate_settle`. Source (a): 59 s on average (LTO 8), 45 s (LTO 9).
     pub locate_pass: Duration,
-    /// To rewind over the whole length: twice the average. Source (a): 59 s (LTO 8), 55 s (LTO 9).
+    /// Time to rewind over the whole length: twice the average. Source (a): 59 s (LTO 8), 55 s (LTO
+    /// 9).
     pub rewind_pass: Duration,
-    /// From the load point to ejected: 24 s (LTO 8), 30 s (LTO 9). Source (a).
+    /// Time from the load point to ejected: 24 s (LTO 8), 30 s (LTO 9). Source (a).
     pub unload: Duration,
-    /// What unloading takes more after much was read; LTO 9 rewinds once more from 5 GB on (source
-    /// (a): 110 s instead of 55 s). The third rewind it names for "other mount activity" is left
-    /// out, in favor of tape.
+    /// Additional unload time after large reads; LTO 9 rewinds once more from 5 GB on (source (a):
+    /// 110 s instead of 55 s). The third rewind that the source names for "other mount activity" is
+    /// omitted, in favor of tape.
     pub tension: Option<Tension>,
-    /// In which order the reads of a mounted cartridge are served.
+    /// The order in which the reads of a mounted cartridge are served.
     pub order: BatchOrder,
-    /// Reads taken together, at most, before other cartridges are looked at again. Assumed: 1000.
+    /// Maximum reads per batch before other cartridges are considered again. Assumed: 1000.
     pub batch_reads_max: u32,
 }
 
-/// A further rewind that evens out the tension of the tape.
+/// An additional rewind that evens out the tension of the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tension {
-    /// From this many bytes read in one mount on.
+    /// Bytes read in one mount from which it is needed.
     pub from: ByteCount,
-    /// How long it takes.
+    /// Its duration.
     pub time: Duration,
 }
 
-/// In which order the reads of a mounted cartridge are served.
+/// The order in which the reads of a mounted cartridge are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchOrder {
-    /// As they came.
+    /// By arrival.
     Arrival,
-    /// As they were written: by offset.
+    /// By offset, as they were written.
     Offset,
-    /// Whichever begins nearest along the tape, on any wrap: a simple recommended access order.
+    /// Nearest along the tape first, on any wrap: a simple recommended access order.
     Nearest,
 }
 
@@ -168,12 +169,12 @@ impl TapeLibrary {
         }
     }
 
-    /// Serves these reads, each a whole range of one cartridge at a uniform offset; those that
+    /// Serves these reads, each a contiguous range of one cartridge at a uniform offset. Reads that
     /// arrive within `measured` count.
     ///
     /// # Errors
-    /// Names the first parameter that is out of range, a read that fits no cartridge, or one out
-    /// of order; or says that the library is overloaded.
+    /// Names the first parameter that is out of range, a read that fits no cartridge, or one out of
+    /// order; or reports that the library is overloaded.
     pub fn run(
         &self,
         reads: impl IntoIterator<Item = TraceRead>,
@@ -185,15 +186,15 @@ impl TapeLibrary {
         engine::run(self, reads.into_iter(), measured, placement, seed)
     }
 
-    /// How far along the tape a byte lies, from 0 at the load point to 1 at the end; wraps run to
-    /// and fro.
+    /// Returns how far along the tape a byte lies, from 0 at the load point to 1 at the end; wraps
+    /// alternate in direction.
     fn along(&self, offset: u64) -> f64 {
         let position = offset as f64 / self.cartridge_capacity.get() as f64 * f64::from(self.wraps);
         let within = position % 2.0;
         if within <= 1.0 { within } else { 2.0 - within }
     }
 
-    /// To wind from one place to another.
+    /// Returns the time to wind from one position to another.
     fn locate(&self, from: f64, to: f64) -> u64 {
         self.locate_settle.as_nanos() + part(self.locate_pass, (from - to).abs())
     }
@@ -203,7 +204,7 @@ impl TapeLibrary {
         u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 
-    /// To rewind from a place and unload.
+    /// Returns the time to rewind from a position and unload.
     fn unmount(&self, from: f64, bytes_read: u64) -> u64 {
         let tension = self.tension.filter(|tension| bytes_read >= tension.from.get());
         let tension = tension.map_or(Duration::ZERO, |tension| tension.time);
@@ -211,12 +212,12 @@ impl TapeLibrary {
     }
 }
 
-/// What a tape library did.
+/// Measurements of a tape library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TapeResult {
     /// Completion times of the measured reads in seconds: arrival to last byte.
     pub completion: Quantiles,
-    /// Bytes of them.
+    /// Their bytes.
     pub bytes: u64,
     /// Shares of the drives' time until the last cartridge is back.
     pub drive_time: TapeDriveTime,
@@ -224,13 +225,13 @@ pub struct TapeResult {
     pub robots_busy: f64,
     /// Cartridges mounted.
     pub mounts: u64,
-    /// Reads of the whole trace for each mount.
+    /// Reads of the whole trace per mount.
     pub reads_per_mount: f64,
-    /// Reads waiting, at most.
+    /// Maximum number of waiting reads.
     pub queue_max: u64,
     /// Seconds until the last cartridge is back.
     pub makespan: f64,
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Hash of the run: it differs as soon as any event, its order or its time differs.
     pub hash: u64,
 }
 
@@ -239,19 +240,19 @@ pub struct TapeResult {
 pub struct TapeDriveTime {
     /// Reading.
     pub read: f64,
-    /// Winding to what is to be read.
+    /// Locating the data.
     pub locate: f64,
     /// Loading and threading.
     pub load: f64,
     /// Rewinding and unloading.
     pub unmount: f64,
-    /// Waiting for a robot to come and bring or take a cartridge.
+    /// Waiting for a robot to bring or take a cartridge.
     pub robot: f64,
-    /// Nothing.
+    /// Idle.
     pub idle: f64,
 }
 
-/// A part, from 0 to 1, of a time, in nanoseconds.
+/// Returns a share, from 0 to 1, of a duration, in nanoseconds.
 fn part(of: Duration, share: f64) -> u64 {
     Duration::from_secs_f64(of.as_secs_f64() * share).as_nanos()
 }

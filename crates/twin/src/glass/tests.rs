@@ -1,5 +1,5 @@
-//! The engine against what must hold of any run: it repeats, it ends every read, and every
-//! invariant of the controller holds after every event.
+//! Invariants of any run of the engine: it repeats, it ends every read, and every invariant of the
+//! controller holds after every event.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An hour of typical reads on a small library.
+/// Returns an hour of typical reads on a small library.
 pub(crate) fn scenario(policy: Policy) -> Scenario {
     let envelope = Envelope {
         warm_up: Duration::from_secs(900),
@@ -56,7 +56,7 @@ pub(crate) fn scenario(policy: Policy) -> Scenario {
     }
 }
 
-/// Checks every invariant after every event, and counts what came and went.
+/// Checks every invariant after every event, and counts requests and their ends.
 #[derive(Default)]
 struct Checker {
     asked: u64,
@@ -117,7 +117,7 @@ fn what_cannot_be_had_is_read_from_others_of_the_set() {
     assert!(damaged.completion.p50 > whole.completion.p50);
 }
 
-/// Which platters are asked for.
+/// Collects the platters that are requested.
 #[derive(Default)]
 struct Asked(BTreeSet<PlatterId>);
 
@@ -129,7 +129,7 @@ impl Observer<Glass> for Asked {
     }
 }
 
-/// With all reads on one platter, and that out of reach.
+/// All reads go to one platter, and that is unavailable.
 #[test]
 fn what_cannot_be_had_is_read_from_its_own_set() {
     let mut scenario = scenario(Policy::silica());
@@ -137,7 +137,7 @@ fn what_cannot_be_had_is_read_from_its_own_set() {
     scenario.unavailable = Ratio::new(0.1).unwrap();
     let asked = |recovery: Recovery| {
         let scenario = Scenario { recovery, ..scenario.clone() };
-        // The first seeds at which the platter that all reads go to is out of reach.
+        // The first seeds for which the platter of all reads is unavailable.
         let runs = (0..60).filter_map(|seed| {
             let mut asked = Asked::default();
             let result = run_observed(&scenario, seed, &mut asked).unwrap();
@@ -221,12 +221,12 @@ fn every_read_ends_though_batteries_go_flat() {
     let result = run_observed(&scenario, 8, &mut checker).unwrap();
     assert!(result.flat > 0 && result.battery_min == 0, "{result:?}");
     assert!(checker.answered >= checker.asked, "reads are left");
-    // With all shuttles flat at once nothing is within reach.
+    // With all shuttles flat at once nothing can be fetched.
     assert_eq!(result.reads + result.failed, all, "every read ends");
     assert!(result.makespan < 24.0 * HOUR.as_secs_f64(), "it comes to an end");
 }
 
-/// The runs of before there were batteries.
+/// Runs without batteries are the same as before batteries existed.
 #[test]
 fn without_batteries_a_run_is_as_it_was() {
     let hashes = [Policy::silica(), Policy::fulgurite()].map(|policy| {
@@ -274,7 +274,8 @@ fn what_no_library_can_be_is_refused() {
     check(&|s| s.workload.jobs.alpha = f64::NAN, "alpha");
 }
 
-/// Reads come faster than the library fetches for as long as it lasts; new platters wait meanwhile.
+/// Returns a scenario in which reads arrive faster than the library fetches all the time, while new
+/// platters wait.
 fn siege(policy: Policy) -> Scenario {
     let mut siege = scenario(Policy { verify_within: HOUR + HOUR, ..policy });
     siege.workload.envelope.warm_up = Duration::from_secs(60);
@@ -282,7 +283,7 @@ fn siege(policy: Policy) -> Scenario {
     siege.workload.envelope.window_rate = 0.4;
     siege.measure_from = Duration::from_secs(60);
     siege.measure_until = Duration::from_secs(8 * 3600);
-    // A drive needs 17 minutes for one.
+    // A drive needs 17 minutes per platter.
     siege.writes = Writes::Every {
         platter_size: ByteCount::new(60_000_000_000),
         interval: Duration::from_secs(900),
@@ -298,13 +299,13 @@ fn no_policy_leaves_a_new_platter_unverified_for_long() {
         let result = run_observed(&siege, 7, &mut checker).unwrap();
         let oldest = result.unverified_age_max / 3600.0;
         assert!(result.queue_max > 100, "{name}: {} reads waited at most", result.queue_max);
-        // The bound, and what one verification takes.
+        // The bound, plus the time of one verification.
         assert!(oldest <= 2.3, "{name}: a platter was unverified for {oldest:.2} h");
         assert!(result.verified_bytes > 1_200_000_000_000, "{name}: {}", result.verified_bytes);
     }
 }
 
-/// Three days with a new platter of so many bytes each hour, and hardly a read.
+/// Returns three days with a new platter of this size each hour, and hardly a read.
 fn three_days(policy: Policy, platter_size: u64) -> Scenario {
     let mut scenario = scenario(policy);
     let day = Duration::from_secs(86_400);
@@ -319,14 +320,14 @@ fn three_days(policy: Policy, platter_size: u64) -> Scenario {
 
 #[test]
 fn what_is_verified_too_little_over_two_days_is_seen() {
-    // Four drives of 60 MB/s read 864 GB in an hour.
+    // Four drives of 60 MB/s read 864 GB per hour.
     let platters = [600_000_000_000, 1_200_000_000_000];
     for name in ["silica", "fulgurite", "thrifty", "no-shuttles"] {
         let [enough, too_much] = platters.map(|platter_size| {
             run(&three_days(Policy::named(name).unwrap(), platter_size), 8).unwrap()
         });
         assert_eq!(enough.verify_shortfall_bytes, Some(0), "{name}");
-        // 58 TB came in, the drives had time for 41, and four platters half verified lie in them.
+        // 58 TB were ingested, the drives had time for 41, and hold four platters half verified.
         let missing = too_much.verify_shortfall_bytes.unwrap() / 1_000_000_000_000;
         assert!((10..24).contains(&missing), "{name}: {missing} TB");
     }

@@ -1,6 +1,6 @@
 //! CSV with a header: columns are found by name, in any order, and others are ignored.
 //!
-//! Fields may be quoted (RFC 4180); a field does not go on on the next line.
+//! Fields may be quoted (RFC 4180), but may not span lines.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -13,7 +13,7 @@ use crate::Error;
 use crate::error::FieldProblem;
 use crate::trace::{Lines, whole_number};
 
-/// Units of sizes: binary and decimal ones, each as the standard writes it.
+/// Units of sizes, binary and decimal, as the standard writes them.
 const UNITS: [(&str, u64); 11] = [
     ("B", 1),
     ("KiB", 1 << 10),
@@ -32,19 +32,19 @@ const UNITS: [(&str, u64); 11] = [
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CsvImport {
-    /// Name of the column of times.
+    /// Name of the time column.
     pub time: String,
-    /// Name of the column of sizes: bytes, or a whole number with a unit ("4096", "64MiB").
+    /// Name of the size column: bytes, or a whole number with a unit ("4096", "64MiB").
     pub size: String,
-    /// Name of the column of keys: a whole number stays what it is, of other text a hash is taken.
+    /// Name of the key column: a whole number is used as it is, other text is hashed.
     pub key: String,
-    /// What times look like.
+    /// Format of the times.
     pub time_format: TimeFormat,
-    /// Reads held back to put them in order of time.
+    /// Number of reads held back to sort them by time.
     pub reorder_reads: usize,
 }
 
-/// What times look like.
+/// Format of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeFormat {
@@ -72,7 +72,7 @@ impl CsvImport {
     /// Imports a CSV.
     ///
     /// # Errors
-    /// Names the first line and field that is not sound.
+    /// Names the first invalid line and field.
     pub fn import(&self, source: impl BufRead) -> Result<Imported, Error> {
         let mut lines = Lines::new(source);
         let (line, text) = lines.next_line()?.ok_or(Error::EmptyTrace)?;
@@ -107,7 +107,7 @@ impl CsvImport {
 }
 
 impl TimeFormat {
-    /// Nanoseconds since 1970, or since the start the file means.
+    /// Parses a time to nanoseconds since 1970, or since the start that the file uses.
     fn parse(self, text: &str) -> Result<u64, FieldProblem> {
         match self {
             _ if text.is_empty() => Err(FieldProblem::Empty),
@@ -127,7 +127,7 @@ impl TimeFormat {
     }
 }
 
-/// A whole number of bytes, with a unit or without.
+/// Parses a whole number of bytes, with or without a unit.
 fn parse_size(text: &str) -> Result<ByteCount, FieldProblem> {
     let end = text.trim_end_matches(|c: char| c.is_alphabetic()).len();
     let (number, unit) = text.split_at(end);
@@ -141,7 +141,7 @@ fn parse_size(text: &str) -> Result<ByteCount, FieldProblem> {
     number.checked_mul(factor).map(ByteCount::new).ok_or(FieldProblem::Overflow)
 }
 
-/// The fields of a line, without their quotes.
+/// Splits a line into fields, without their quotes.
 fn split(line: u64, text: &str) -> Result<Vec<Cow<'_, str>>, Error> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -172,7 +172,7 @@ fn split(line: u64, text: &str) -> Result<Vec<Cow<'_, str>>, Error> {
     }
 }
 
-/// Where a quoted field ends: at the first quote that is not doubled.
+/// Returns where a quoted field ends: at the first quote that is not doubled.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -6,8 +6,9 @@
 //!     "GET /BUCKET/KEY HTTP/1.1" 200 - BYTES_SENT OBJECT_SIZE TIME TURNAROUND "REFERER" ...
 //! ```
 //!
-//! One line each; fields are divided by spaces, the time is in brackets, some are quoted, and "-"
-//! is no value. Fields behind the object's size are not looked at: more were added over the years.
+//! One line per request; fields are separated by spaces, the time is in brackets, some are quoted,
+//! and "-" means no value. Fields after the object's size are ignored: more were added over the
+//! years.
 
 use std::io::BufRead;
 
@@ -22,7 +23,7 @@ use crate::trace::{Lines, whole_number};
 
 const TIME_FORMAT: &str = "%d/%b/%Y:%H:%M:%S %z";
 
-/// Names of the fields, as far as they are looked at.
+/// Names of the fields that are parsed.
 const FIELDS: [&str; 13] = [
     "bucket-owner",
     "bucket",
@@ -51,31 +52,31 @@ const OBJECT_SIZE: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct S3LogImport {
-    /// What the size of a read is.
+    /// Which size a read gets.
     pub size: S3Size,
-    /// What happens to lines that are not sound.
+    /// How invalid lines are handled.
     pub malformed: Malformed,
-    /// Reads held back to put them in order of time: log records come "in no particular order".
+    /// Number of reads held back to sort them by time: log records come "in no particular order".
     pub reorder_reads: usize,
 }
 
-/// What the size of a read is.
+/// Which size a read gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum S3Size {
-    /// The bytes that were sent: of ranges only the range.
+    /// The bytes sent: only the range, for range requests.
     BytesSent,
-    /// The size of the object, as an archive would restore it whole.
+    /// The size of the whole object, as an archive would restore it.
     ObjectSize,
 }
 
-/// What happens to lines that are not sound.
+/// How invalid lines are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Malformed {
     /// The import ends with an error that names the line and the field.
     Refuse,
-    /// They are counted and left out.
+    /// They are skipped and counted.
     Skip,
 }
 
@@ -86,10 +87,10 @@ impl Default for S3LogImport {
 }
 
 impl S3LogImport {
-    /// Imports logs; several files may follow one another.
+    /// Imports logs; several files may be concatenated.
     ///
     /// # Errors
-    /// Names the first line and field that is not sound.
+    /// Names the first invalid line and field.
     pub fn import(&self, source: impl BufRead) -> Result<Imported, Error> {
         import(Lines::new(source), self.reorder_reads, |line, text| match self.row(line, text) {
             Err(Error::Field { .. } | Error::FieldCount { .. })
@@ -115,7 +116,7 @@ impl S3LogImport {
             S3Size::BytesSent => BYTES_SENT,
             S3Size::ObjectSize => OBJECT_SIZE,
         };
-        // "-" stands for zero bytes, too.
+        // "-" also stands for zero bytes.
         let size = if fields[at] == "-" { Ok(0) } else { whole_number(fields[at]) };
         let size = ByteCount::new(size.map_err(|problem| bad(at, problem))?);
         if size == ByteCount::ZERO {
@@ -135,7 +136,7 @@ fn parse_time(text: &str) -> Result<u64, FieldProblem> {
     unix_nanos(parsed.and_then(|time| time.to_timestamp()).map_err(|_| FieldProblem::Time)?)
 }
 
-/// The first fields of a line, without brackets and quotes.
+/// Splits a line into its first fields, without brackets and quotes.
 fn split(line: u64, text: &str) -> Result<[&str; FIELDS.len()], Error> {
     let mut fields = [""; FIELDS.len()];
     let mut rest = text.trim_start();

@@ -1,4 +1,4 @@
-//! Imports from text: what is read, what is counted, what is refused.
+//! Imports from text: what is read, counted and rejected.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ fn s3(import: S3LogImport, text: &str, expected: &Expect) {
     expected.assert_eq(&show(&import.import(text.as_bytes())));
 }
 
-/// A line of a log: time of day, operation, key, status, bytes sent and object size.
+/// Returns a line of a log: time of day, operation, key, status, bytes sent and object size.
 fn log(time: &str, operation: &str, key: &str, numbers: &str) -> String {
     format!(
         "79a59df9 mybucket [06/Feb/2026:{time} +0000] 192.0.2.3 79a59df9 3E57427F3 {operation} \

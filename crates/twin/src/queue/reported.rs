@@ -1,4 +1,4 @@
-//! How runs of a queue are shown: who waits and who is served, over time.
+//! How runs of a queue are shown: the waiting and the served customers over time.
 
 use fulgurite_units::Instant;
 use serde::Serialize;
@@ -16,9 +16,9 @@ type Row = (&'static str, Shown, fn(&Waits) -> f64);
 pub struct Course {
     /// The seed.
     pub seed: u64,
-    /// Seconds of a column; the last one may be shorter.
+    /// Seconds per column; the last one may be shorter.
     pub column_s: f64,
-    /// Seconds of all.
+    /// Seconds in total.
     pub end_s: f64,
     /// Customers waiting.
     pub waiting: Curve,
@@ -26,7 +26,7 @@ pub struct Course {
     pub served: Curve,
 }
 
-/// Records the course of a run.
+/// Records a run over time.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     seed: u64,
@@ -37,7 +37,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Time passes: what holds now held since the last event.
+    /// Advances time: the current levels have held since the last event.
     fn pass(&mut self, now: Instant) {
         while !self.grid.reaches(now) {
             self.grid.coarsen();

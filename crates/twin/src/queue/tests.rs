@@ -1,4 +1,4 @@
-//! The engine against what is known of a queue.
+//! The engine against queueing theory.
 
 use expect_test::{Expect, expect};
 use fulgurite_units::{Duration, Instant, settings};
@@ -18,7 +18,7 @@ fn queue(servers: u32, load: f64, customers: u64) -> Scenario {
     Scenario { system: Named::Queue, servers, load, service: SECOND, customers }
 }
 
-/// Bounds are three times what means over so many customers deviate by (a check of its own found
+/// Bounds are three times the deviation of means over this many customers (a separate check found
 /// 0.7 to 2 %).
 #[test]
 fn waits_are_those_of_theory() {
@@ -40,7 +40,7 @@ fn waits_are_those_of_theory() {
             assert_eq!((waits.wait.count, waits.events), (100_000, 200_000), "each comes and goes");
         }
     }
-    // One server at half its load: half of all wait, and then for two seconds.
+    // One server at half its load: half of the customers wait, for two seconds on average.
     let theory = queue(1, 0.5, 1).theory();
     assert!((theory.mean - 1.0).abs() < 1e-9);
     assert!((theory.p99 - 50.0_f64.ln() * 2.0).abs() < 1e-9);
@@ -54,7 +54,7 @@ fn the_same_seed_is_the_same_run_and_another_is_another() {
     assert_ne!(first.hash, other.hash);
 }
 
-/// Counts who is there, and goes when it has seen so many.
+/// Counts the customers present, and ends the run after this many.
 struct Counter {
     there: usize,
     most: usize,
@@ -196,7 +196,7 @@ fn a_queue_is_swept_and_shown_like_any_system() {
     assert!(!page.contains("NaN"));
 }
 
-/// What Erlang says, as a paper would.
+/// A statement from Erlang's formula, written like one of a paper.
 const STATEMENT: &str = r#"
 id = "E1"
 title = "Erlang"

@@ -1,6 +1,5 @@
-//! The rack whose disks sleep, decided by the controller that also serves live: of each class one
-//! group is awake (Pelican, OSDI 2014, section 2.2). Here are only its machines, which take their
-//! time.
+//! The rack with disks in standby, run by the controller that also serves live: of each class one
+//! group is spun up (Pelican, OSDI 2014, section 2.2). This module has only the simulated machines.
 //!
 //! ```text
 //!   Read --> Submit --> controller --> SpinDown --(unmount)-----------> Down
@@ -8,8 +7,8 @@
 //!                                  --> Run --(seek, flow)-------------> Done
 //! ```
 //!
-//! Disks of a group that are told together to wake are said to be up together, when the slowest of
-//! those that are needed is: nothing waits for the others.
+//! Disks of a group that get the spin-up command together are reported as up together, once the
+//! slowest of those needed is up: nothing waits for the others.
 
 use fulgurite_rack::{
     Assignment, Budget, Command, Due, Event, GroupId, Loss, Members, Op as Task, OpId, OpKind,
@@ -30,47 +29,47 @@ use crate::Error;
 use crate::engine::{Agenda, Observer, Stage};
 use crate::workload::{Draws, floor};
 
-/// Stacks of a failed disk that wait for their rebuild at a time.
+/// Maximum number of stacks of a failed disk that wait for their rebuild.
 const REBUILD_WINDOW: u32 = 64;
-/// Bits of an operation's number that say its place; those above count, for no number is used
-/// twice.
+/// Bits of an operation's number that hold its slot; the bits above are a counter, because no
+/// number is used twice.
 const PLACE_BITS: u32 = 20;
 
-/// In tests the controller's invariants are asserted at each of so many operations.
+/// Tests assert the controller's invariants once per this many operations.
 #[cfg(test)]
 const CHECKED_EACH: u64 = 256;
 
-/// Something that happens to the machines.
+/// An event of the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machines {
-    /// Disks of a group turn.
+    /// Disks of a group have spun up.
     Turned { group: u32, visit: u32, disks: Members },
-    /// They are mounted.
+    /// Disks of a group are mounted.
     Mounted { group: u32, visit: u32, disks: Members },
-    /// They are unmounted, and stand still.
+    /// The disks of a group are unmounted and spun down.
     Stopped { group: u32 },
-    /// The controller asked to be woken.
+    /// The controller's timer fires.
     Timer,
     /// A disk fails.
     Fails,
 }
 
-/// A rack whose disks sleep, and its controller.
+/// A rack with disks in standby, and its controller.
 #[derive(Debug)]
 pub(crate) struct Driven {
     controller: Controller,
     assignment: Assignment,
     out: Outbox<Command>,
     groups: Vec<Group>,
-    /// Groups whose disks were told something in the step that is carried out.
+    /// Groups whose disks got a command in the current step.
     told: Vec<u32>,
-    /// Since when each class switches from group to group.
+    /// When each class started to switch groups.
     switches_since: [Option<Instant>; CLASSES],
     laws: Laws,
     times: Draws,
-    /// Which disks have stacks of a blob, where only those are woken that are needed.
+    /// Draws which disks have stacks of a blob, where only the needed disks are spun up.
     places: Option<Draws>,
-    /// The number of the operation at each place.
+    /// The number of the operation in each slot.
     numbers: Vec<u64>,
     orders: u64,
     timer: Option<Instant>,
@@ -81,21 +80,23 @@ pub(crate) struct Driven {
     left: u32,
 }
 
-/// Disks of a group that were told to move.
+/// Disks of a group that got a spin-up or spin-down command.
 #[derive(Clone, Debug, Default)]
 struct Group {
-    /// Told to come up, and not begun.
+    /// Commanded to spin up, but not started.
     told: Members,
-    /// Coming up: each by itself where not all are woken, else all of them together.
+    /// Spinning up or mounting: each by itself where only the needed disks are spun up, else all
+    /// together.
     rising: Members,
-    /// Those of them that do not turn yet.
+    /// Those of `rising` that do not spin yet.
     spinning_up: Members,
-    /// How often the group was put down: what was planned before is over.
+    /// How often the group was spun down: events planned for earlier visits are obsolete.
     visit: u32,
-    /// When each of these turns, in seconds after they were told to, where each is mounted then.
+    /// When each of these disks is spinning, in seconds after the command, where each is mounted
+    /// then.
     turning_s: Vec<f64>,
     sinking: Members,
-    /// Whether some of it is up or comes up.
+    /// Whether any of its disks is up or spinning up.
     is_awake: bool,
 }
 
@@ -134,7 +135,7 @@ impl Driven {
         })
     }
 
-    /// Reads that wait in the class of a group.
+    /// Returns the number of waiting reads in the class of a group.
     pub(crate) fn queued(&self, group: u32) -> u32 {
         let class = self.assignment.class_of(GroupId::new(group));
         let waiting = self.controller.waiting(class, Side::Client);
@@ -146,7 +147,7 @@ impl Driven {
         self.left == 0
     }
 
-    /// An operation comes.
+    /// Submits an operation.
     pub(crate) fn arrive<O: Observer<Rack>>(
         &mut self,
         index: OpIndex,
@@ -177,7 +178,7 @@ impl Driven {
         self.step(Event::Submit { op: order }, common, stage);
     }
 
-    /// Disks that an operation can use.
+    /// Returns the disks that an operation can use.
     fn members(&mut self, group: u32, kind: OpKind) -> Members {
         let all = Members::first(DISKS_OF_GROUP as usize);
         let Some(places) = self.places.as_mut().filter(|_| kind == OpKind::Read) else {
@@ -191,7 +192,7 @@ impl Driven {
         })
     }
 
-    /// The flow of an operation ended.
+    /// Handles the end of an operation's flow.
     pub(crate) fn ended<O: Observer<Rack>>(
         &mut self,
         index: OpIndex,
@@ -235,7 +236,7 @@ impl Driven {
                 common.accounts.power.stop(stage.now(), sinking.count());
                 self.tell(group, sinking, |place| Event::Down { place }, common, stage);
             }
-            // One that was planned before an earlier one was is over.
+            // A timer that an earlier one has replaced is obsolete.
             Machines::Timer if self.timer == Some(stage.now()) => {
                 self.timer = None;
                 self.step(Event::Timer, common, stage);
@@ -270,7 +271,7 @@ impl Driven {
         plan(stage.now() + seconds(takes), Machines::Mounted { group, visit, disks }, stage);
     }
 
-    /// A disk fails while it sleeps or serves; what was on it is to be made anew.
+    /// Fails a disk in standby or in service; its data must be rebuilt.
     fn fails<O: Observer<Rack>>(&mut self, common: &mut Common, stage: &mut Stage<'_, Rack, O>) {
         let Some(rebuild) = self.rebuild else { return };
         common.accounts.rebuild.since = Some(stage.now());
@@ -278,7 +279,7 @@ impl Driven {
         let state = self.controller.place_state(place);
         let of = &self.groups[rebuild.group as usize];
         let moves = !of.rising.or(of.sinking).is_empty();
-        // One that moves just now is left to spin: only its stacks are made anew.
+        // A disk that is changing state keeps spinning: only its stacks are rebuilt.
         if !moves && rebuild.stacks > 0 {
             let turned = u32::from(state == PlaceState::Spinning);
             common.accounts.power.stop(stage.now(), turned);
@@ -288,7 +289,7 @@ impl Driven {
         self.ask(common, stage);
     }
 
-    /// The rebuild has as many stacks waiting as it may.
+    /// Submits rebuild operations until as many stacks wait as are allowed.
     fn ask<O: Observer<Rack>>(&mut self, common: &mut Common, stage: &mut Stage<'_, Rack, O>) {
         let Some(Rebuild { group, stack, .. }) = self.rebuild else { return };
         let waiting = self.left - self.unasked;
@@ -302,7 +303,7 @@ impl Driven {
         }
     }
 
-    /// Tells the controller what became of disks of a group.
+    /// Reports an event of disks of a group to the controller.
     fn tell<O: Observer<Rack>>(
         &mut self,
         group: u32,
@@ -325,7 +326,7 @@ impl Driven {
     ) {
         let mut out = std::mem::take(&mut self.out);
         self.controller.step(stage.now(), event, &mut out);
-        // It goes through every disk, which is too much after each event.
+        // The check goes through every disk, which is too expensive after each event.
         #[cfg(test)]
         if self.orders.is_multiple_of(CHECKED_EACH) && matches!(event, Event::Submit { .. }) {
             self.controller.check();
@@ -384,7 +385,7 @@ impl Driven {
         }
     }
 
-    /// A disk is told something; its position in its group.
+    /// Notes that a disk got a command. Returns its position in its group.
     fn told(&mut self, place: PlaceId, now: Instant) -> usize {
         let seat = self.assignment.seat(place);
         let group = seat.group.get();
@@ -395,7 +396,7 @@ impl Driven {
         seat.position
     }
 
-    /// Disks of a group that were told to begin to move.
+    /// Starts the state change of a group's disks after the commands of a step.
     fn begin<O: Observer<Rack>>(
         &mut self,
         group: u32,
@@ -405,7 +406,7 @@ impl Driven {
         let of = &mut self.groups[group as usize];
         let disks = std::mem::take(&mut of.told);
         if disks.is_empty() {
-            // Who is put down before it came up is no longer waited for.
+            // Disks that are spun down before they came up are no longer waited for.
             let unfinished = std::mem::take(&mut of.spinning_up).count();
             (of.rising, of.visit) = (Members::NONE, of.visit + 1);
             common.accounts.power.turn(stage.now(), unfinished);
@@ -443,7 +444,7 @@ impl Driven {
         plan(stage.now() + seconds(takes), Machines::Turned { group, visit, disks }, stage);
     }
 
-    /// The disks of an operation look for its first bytes.
+    /// Starts an operation: its disks seek to the first bytes.
     fn run<O: Observer<Rack>>(
         &mut self,
         index: OpIndex,
@@ -460,7 +461,7 @@ impl Driven {
     }
 }
 
-/// The paper's policy with what a scenario says of it.
+/// Returns the paper's policy with the settings of a scenario.
 fn policy(scenario: &Scenario) -> Policy {
     let of = &scenario.scheduler;
     let order = match of.order {

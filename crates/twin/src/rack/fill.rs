@@ -1,9 +1,9 @@
 //! A rack that is filled until a write is refused (Pelican, OSDI 2014, section 4.9): how full are
 //! its disks then?
 //!
-//! A blob goes to a group drawn at random, and to another one when that has no room. In its group
-//! it goes to the three disks of each backplane that have the most room, or, to compare with, to
-//! any 18 that have enough.
+//! A blob goes to a group drawn at random, and to another one if that has no room. In its group it
+//! goes to the three disks of each backplane with the most free space or, for comparison, to any 18
+//! with enough.
 
 use fulgurite_units::{ByteCount, Seed};
 use serde::Deserialize;
@@ -14,26 +14,26 @@ use super::workload::Sizes;
 use crate::Error;
 use crate::workload::{Draws, floor};
 
-/// Disks of a group on one backplane.
+/// Disks per group and backplane.
 const DISKS_OF_SET: usize = 4;
-/// Disks of a blob on one backplane.
+/// Stacks per blob and backplane.
 const STACKS_OF_SET: usize = 3;
-/// Disks of a blob.
+/// Stacks per blob.
 const STACKS: usize = 18;
-/// Data stacks of a blob.
+/// Data stacks per blob.
 const DATA: u64 = 15;
-/// Bytes of a fragment: stacks are whole ones.
+/// Bytes per fragment: stacks are multiples of it.
 const FRAGMENT: u64 = 128 * 1024;
 /// The mean size of a disk, in bytes (section 1).
 const DISK_MEAN: f64 = 4.55e12;
 
-/// How large the disks of a rack are.
+/// The sizes of the disks of a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskSizes {
     /// As in the paper's rack: 4.55 TB on average, few as small as 4.2.
     Mixed,
-    /// All of the mean.
+    /// All of the mean size.
     Equal,
 }
 
@@ -41,9 +41,9 @@ pub enum DiskSizes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// Three of the four on each backplane, those with the most room.
+    /// Three of the four on each backplane, those with the most free space.
     Backplanes,
-    /// Any 18 with enough room.
+    /// Any 18 with enough free space.
     Random,
 }
 
@@ -73,13 +73,13 @@ impl Filled {
         }
     }
 
-    /// Bytes stored over bytes that the disks hold.
+    /// Returns the bytes stored over the capacity of the disks.
     pub(crate) fn utilization(&self) -> f64 {
         let (all, room): (u64, u64) = (self.sizes.iter().sum(), self.room.iter().sum());
         1.0 - float(room) / float(all)
     }
 
-    /// The share of the disks that are no fuller, by how full they are: in the order of that.
+    /// Returns the cumulative distribution of the disks' utilization, in ascending order.
     pub(crate) fn shares(&self) -> Vec<(f64, f64)> {
         let pairs = self.sizes.iter().zip(&self.room);
         let mut full: Vec<f64> =
@@ -95,7 +95,7 @@ impl Filled {
             .collect()
     }
 
-    /// The mean size of a disk, in bytes.
+    /// Returns the mean size of a disk, in bytes.
     pub(crate) fn disk_mean(&self) -> f64 {
         float(self.sizes.iter().sum()) / f64::from(DISKS)
     }
@@ -157,8 +157,9 @@ fn put_anywhere(disks: &mut [u64], stack: u64, draws: &mut Draws) -> bool {
     true
 }
 
-/// A size. The paper has the distribution as a picture; this one has its mean and smallest, and is
-/// as wide as its utilization implies: nearly all within a few hundredths of a TB.
+/// Draws the size of a disk. The paper shows the distribution only as a picture. This one has its
+/// mean and minimum, and the width that its utilization implies: nearly all within a few hundredths
+/// of a TB.
 fn disk_size(sizes: DiskSizes, draws: &mut Draws) -> u64 {
     const SMALL_SHARE: f64 = 0.01;
     match sizes {
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(disks[..4], [6, 3, 6, 6]);
         assert_eq!(disks[20..], [6, 6, 6, 9]);
         assert_eq!(disks.iter().filter(|room| **room == 6).count(), 18);
-        // Two of a set are too full: nothing is taken from any.
+        // Two of a set are too full: nothing is allocated on any disk.
         disks[2] = 3;
         let before = disks;
         assert!(!put_in_sets(&mut disks, 4));

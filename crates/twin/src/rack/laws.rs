@@ -1,8 +1,8 @@
-//! How long disks take: a floor and a lognormal part, and what a group waits for, which is the
-//! slowest of its disks.
+//! Latency distributions of disks: a floor plus a lognormal part; and the latency of a group, which
+//! is that of its slowest disk.
 //!
-//! The paper has these distributions as pictures only (Pelican, OSDI 2014, Figure 3): what a
-//! scenario says of them is calibrated, not measured.
+//! The paper shows these distributions only as pictures (Pelican, OSDI 2014, Figure 3): the values
+//! in a scenario are calibrated, not measured.
 
 use fulgurite_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
@@ -12,32 +12,32 @@ use super::shape::DISKS_OF_GROUP;
 use crate::Error;
 use crate::workload::{Draws, exp2, ln};
 
-/// Places at which the mean of the slowest is summed up.
+/// Steps of the numeric integration for the mean of the slowest.
 const STEPS: u32 = 20_000;
-/// The farthest tail that is drawn; beyond it the sum of floats is not exact.
+/// The smallest tail probability drawn; beyond it the sum of floats is not exact.
 const TAIL_MIN: f64 = 1e-12;
 
-/// A time that is never below a floor, and lognormal above it.
+/// A latency distribution: lognormal above a floor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Law {
     /// The floor, in seconds.
     #[serde(default)]
     pub floor_s: f64,
-    /// Median of what comes on top, in seconds.
+    /// Median of the part above the floor, in seconds.
     pub median_s: f64,
-    /// Deviation of its logarithm.
+    /// Standard deviation of its logarithm.
     pub sigma: f64,
 }
 
 impl Law {
-    /// A law without a floor.
+    /// Creates a distribution without a floor.
     #[must_use]
     pub const fn new(median_s: f64, sigma: f64) -> Self {
         Self { floor_s: 0.0, median_s, sigma }
     }
 
-    /// Checks that it is one.
+    /// Checks the parameters.
     ///
     /// # Errors
     /// Names the field.
@@ -52,46 +52,46 @@ impl Law {
         Err(Error::Parameter { field, value: format!("{self:?}"), expected })
     }
 
-    /// The mean, in seconds.
+    /// Returns the mean, in seconds.
     #[must_use]
     pub fn mean_s(&self) -> f64 {
         self.floor_s + self.median_s * exp(self.sigma * self.sigma / 2.0)
     }
 
-    /// One disk's time, in seconds.
+    /// Draws the time of one disk, in seconds.
     fn draw_s(&self, draws: &mut Draws) -> f64 {
         self.floor_s + self.median_s * exp(self.sigma * draws.normal())
     }
 
-    /// The time that this share of disks takes no longer than, in seconds.
+    /// Returns the time that this share of disks does not exceed, in seconds.
     #[must_use]
     pub fn quantile_s(&self, share: f64) -> f64 {
         self.at_tail_s(1.0 - share)
     }
 
-    /// The time that this share of disks takes longer than.
+    /// Returns the time that this share of disks exceeds, in seconds.
     fn at_tail_s(&self, tail: f64) -> f64 {
         self.floor_s + self.median_s * exp(self.sigma * upper_normal(tail))
     }
 }
 
-/// What a number of disks takes that begin together, until as many of them as are needed are done:
-/// the slowest, where that is all. It is drawn at once, and so is the time of all together, for
-/// their energy.
+/// The time until the needed number of disks that start together are done: that of the slowest, if
+/// all are needed. It is drawn directly as an order statistic, like the sum of all times, which
+/// gives their energy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slowest {
     law: Law,
     disks: u32,
     needed: u32,
-    /// Mean of the others, in seconds.
+    /// Mean time of the other disks, in seconds.
     others_s: f64,
 }
 
 impl Slowest {
-    /// Of `disks`, the slowest that is `needed`.
+    /// Creates the distribution of the `needed`-th fastest of `disks`.
     pub(crate) fn new(law: Law, disks: u32, needed: u32) -> Self {
         assert!((1..=disks).contains(&needed), "{needed} of {disks} disks");
-        // The density of where the one is among the disks, but for a factor: u^(j-1) (1-u)^(n-j).
+        // The density of the order statistic, except for a constant factor: u^(j-1) (1-u)^(n-j).
         let (below, above) = (f64::from(needed - 1), f64::from(disks - needed));
         let (mut sum, mut weights) = (0.0, 0.0);
         for step in 0..STEPS {
@@ -101,12 +101,12 @@ impl Slowest {
             weights += weight;
         }
         let all = f64::from(disks);
-        // One disk has no others.
+        // A single disk has no others.
         let others_s = (all * law.mean_s() - sum / weights) / (all - 1.0).max(1.0);
         Self { law, disks, needed, others_s: others_s.max(0.0) }
     }
 
-    /// How long it takes, in seconds.
+    /// Draws the time, in seconds.
     pub(crate) fn draw_s(&self, draws: &mut Draws) -> f64 {
         // The largest of n uniform numbers, then the largest of those below it, and so on.
         let mut share_ln = 0.0;
@@ -116,17 +116,17 @@ impl Slowest {
         self.law.at_tail_s((1.0 - exp(share_ln)).clamp(TAIL_MIN, 1.0 - TAIL_MIN))
     }
 
-    /// How long each disk takes, in seconds.
+    /// Draws the time of each disk, in seconds.
     pub(crate) fn draw_each_s(&self, draws: &mut Draws) -> Vec<f64> {
         (0..self.disks).map(|_| self.law.draw_s(draws)).collect()
     }
 
-    /// How long any one disk takes, in seconds.
+    /// Draws the time of a single disk, in seconds.
     pub(crate) fn draw_one_s(&self, draws: &mut Draws) -> f64 {
         self.law.draw_s(draws)
     }
 
-    /// When enough disks are done that each began at a time of its own, in seconds.
+    /// Returns when enough disks are done if each started at a time of its own, in seconds.
     pub(crate) fn after_each_s(&self, begun_s: &[f64], draws: &mut Draws) -> f64 {
         let mut done: Vec<f64> =
             begun_s.iter().map(|begun| begun + self.law.draw_s(draws)).collect();
@@ -135,14 +135,14 @@ impl Slowest {
         done[..last].last().copied().unwrap_or_default()
     }
 
-    /// The times of all disks together, when it took this long: the mean of the others is what it
-    /// is on average.
+    /// Returns the summed time of all disks if the slowest took this long. The mean of the others
+    /// is taken as constant.
     pub(crate) fn together_s(&self, took_s: f64) -> f64 {
         took_s + f64::from(self.disks - 1) * self.others_s
     }
 }
 
-/// What a group waits for.
+/// The latency distributions of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Laws {
     pub(crate) unmount: Slowest,
@@ -164,12 +164,12 @@ impl Laws {
     }
 }
 
-/// A drawn time.
+/// Converts a drawn time.
 pub(crate) fn seconds(time_s: f64) -> Duration {
     Duration::from_secs_f64(time_s)
 }
 
-/// Streams of one law each.
+/// Returns the random stream of one distribution.
 pub(crate) fn stream(seed: &Seed, label: &[u8]) -> Draws {
     Draws::new(&seed.child(b"rack"), label)
 }
@@ -178,7 +178,7 @@ fn exp(x: f64) -> f64 {
     exp2(x * std::f64::consts::LOG2_E)
 }
 
-/// Where a share of a normal distribution lies above: Acklam's rational approximations, whose
+/// Returns the upper quantile of the normal distribution: Acklam's rational approximations, whose
 /// relative error is below 1.2e-9.
 fn upper_normal(tail: f64) -> f64 {
     const A: [f64; 6] = [
@@ -212,7 +212,7 @@ fn upper_normal(tail: f64) -> f64 {
         3.754_408_661_907_416,
         1.0,
     ];
-    /// Beyond this share of either side the tail's approximation holds.
+    /// Below this probability, on either side, the tail's approximation applies.
     const EDGE: f64 = 0.024_25;
     let of = |terms: &[f64], x: f64| terms.iter().fold(0.0, |sum, term| sum * x + term);
     let side = |share: f64| {
@@ -249,8 +249,8 @@ mod tests {
         }
     }
 
-    /// The slowest of 24, or the 21st, is that of 24 draws, and all together take what 24 draws
-    /// take.
+    /// The order statistics, slowest of 24 and 21st of 24, match those of 24 single draws, and so
+    /// does the sum.
     #[test]
     fn the_slowest_drawn_at_once_is_that_of_many_drawn_singly() {
         const ROUNDS: u32 = 20_000;
@@ -272,7 +272,7 @@ mod tests {
             assert!((drawn / expected - 1.0).abs() < 0.002, "{drawn} for {expected}");
             assert!((together / sum - 1.0).abs() < 0.002, "{together} for {sum}");
         }
-        // What a group waits for in the calibrated laws.
+        // The latency of a group in the calibrated distributions.
         let mean = |law: Law| {
             let of = Slowest::new(law, 24, 24);
             let mut draws = stream(&Seed::new(2), b"means");

@@ -1,12 +1,12 @@
-//! A rack of cold disks of which few may turn at a time (Pelican, OSDI 2014), driven by the
-//! controller that also serves live; and two racks to compare with, one that lets all of them turn
+//! A rack of cold disks of which few may spin at a time (Pelican, OSDI 2014), driven by the
+//! controller that also serves live; and two racks to compare with: one that lets all of them spin,
 //! and one whose blobs lie anywhere.
 //!
 //! ```text
 //!   Scenario --> workload (when, which group, how large) --> run --> pelican, provisioned, random
-//!                                                             '--> laws: how long disks take
-//!                                                                  share: who gets what of links
-//!                                                                  power: what disks draw
+//!                                                             '--> laws: latencies of disks
+//!                                                                  share: fair share of links
+//!                                                                  power: power of the disks
 //!                                                                      '--> result
 //! ```
 //!

@@ -1,5 +1,4 @@
-//! Planning: the cheapest racks of cold disks that hold what comes in and have their first bytes in
-//! time.
+//! Planning: the cheapest racks of cold disks that hold the ingest and deliver first bytes in time.
 //!
 //! ```text
 //!   ingest, reads, objective, bounds --> PlanRequest --those of least cost first--> trials
@@ -10,18 +9,20 @@
 //! ```
 //!
 //! All racks are alike and have the paper's shape (Pelican, OSDI 2014): 1,152 disks, 72 trays of
-//! power, 96 columns of cooling, two halves. What is chosen: how many, how large their disks,
-//! whether their domains have power and air for 96 disks that turn or for all of them, one server
-//! or two, and the network of each. A rack of several is simulated with its share of the reads.
+//! power, 96 columns of cooling, two halves. The plan chooses the number of racks, the size of
+//! their disks, power and cooling for 96 spinning disks or for all, one server or two, and the
+//! network of each. Of several racks, one is simulated with its share of the reads.
 //!
-//! What a plan must have: room for everything at the stated age, redundancy and what stays empty of
-//! a full rack included; and in every seed the 99th percentile to the first byte within the
-//! objective, no read refused, no rack above the bound of power, no disk spun up more often than
-//! its budget, and a network that has as much left as comes in.
+//! A plan must have room for everything at the given age, including redundancy and the space that
+//! stays empty in a full rack. In every seed the 99th percentile to the first byte must be within
+//! the objective, no read may be rejected, no rack may exceed the power limit, the mean spin-ups
+//! per disk may not exceed the budget, and the network must have enough bandwidth left for the
+//! ingest.
 //!
-//! That more servers or network, fewer reads a rack or disks that never sleep make no rack slower
-//! is assumed, to leave out what has no more of anything than what was too slow. What is left out:
-//! how writes delay reads (they wait for an idle rack), buildings, people, disks that are replaced.
+//! The search assumes that more servers or network, fewer reads per rack or disks that always spin
+//! never make a rack slower: it skips candidates with no more of anything than one that was too
+//! slow. Not included: how writes delay reads (they wait for an idle rack), buildings, staff,
+//! replaced disks.
 
 mod candidate;
 mod constraints;
@@ -42,44 +43,44 @@ use crate::Error;
 use crate::plan_picture::{Drawn, OF_SERVICE, Point};
 use crate::runner::Runner;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The least cost; `None` when nothing in the space is enough.
+    /// The cheapest trial; `None` when nothing in the space meets the requirements.
     pub best: Option<Trial>,
-    /// The least cost after that.
+    /// The second cheapest trial.
     pub runner_up: Option<Trial>,
     /// The objective, in seconds.
     pub objective_s: f64,
-    /// User bytes that must have room at the stated age.
+    /// User bytes that need room at the given age.
     pub user_bytes: f64,
-    /// The same with redundancy and what stays empty.
+    /// Raw bytes: with redundancy and the space that stays empty.
     pub raw_bytes: f64,
-    /// Seeds of each candidate whose first did not miss.
+    /// Number of seeds of each candidate whose first seed did not miss.
     pub seeds: u32,
-    /// Runs of the twin.
+    /// Number of runs of the twin.
     pub runs: u32,
-    /// Candidates in the space that have room.
+    /// Candidates in the space with enough room.
     pub candidates: usize,
     /// Whether the search ended at its limit of runs: then a cheaper plan may exist.
     pub is_cut_short: bool,
-    /// Money of the cost table.
+    /// Currency of the cost table.
     pub currency: String,
-    /// Prices and powers that are the assumed defaults, by name.
+    /// Names of prices and powers with the assumed default.
     pub assumed: Vec<String>,
-    /// Everything that was tried, in that order.
+    /// All trials, in order.
     pub tried: Vec<Trial>,
 }
 
 /// Searches for the cheapest racks.
 ///
 /// # Errors
-/// When a parameter is out of range, or a run cannot be made.
+/// When a parameter is out of range, or a run fails.
 pub fn plan(request: &PlanRequest, runner: &dyn Runner) -> Result<Plan, Error> {
     plan_watched(request, runner, &mut |_| ())
 }
 
-/// The same, telling of each trial as soon as it is over.
+/// Searches like [`plan`], and reports each trial as soon as it is finished.
 ///
 /// # Errors
 /// As [`plan`].

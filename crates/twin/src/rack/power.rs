@@ -1,4 +1,5 @@
-//! What the disks draw: each is in standby, spins up or turns (Pelican, OSDI 2014, section 4.8).
+//! Power of the disks: each is in standby, spinning up or spinning (Pelican, OSDI 2014, section
+//! 4.8).
 
 use fulgurite_units::Instant;
 
@@ -12,11 +13,11 @@ pub(crate) struct Power {
     active_w: f64,
     spin_up_w: f64,
     window: [Instant; 2],
-    /// Disks that are not in standby, and those of them that spin up.
+    /// Disks not in standby, and those of them that are spinning up.
     awake: u32,
     spinning_up: u32,
     since: Instant,
-    /// Disk-seconds awake and spinning up, in the window.
+    /// Disk-seconds out of standby and spinning up, in the window.
     awake_s: f64,
     spinning_up_s: f64,
     most_w: f64,
@@ -38,7 +39,7 @@ impl Power {
         }
     }
 
-    /// Disks begin to spin up; all together they will do so for this many disk-seconds.
+    /// Notes that disks start to spin up, for this many disk-seconds in total.
     pub(crate) fn spin_up(&mut self, now: Instant, disks: u32, together_s: f64) {
         self.pass(now);
         self.awake += disks;
@@ -49,21 +50,21 @@ impl Power {
         }
     }
 
-    /// The last of them turns.
+    /// Notes that disks have finished spinning up.
     pub(crate) fn turn(&mut self, now: Instant, disks: u32) {
         self.pass(now);
         assert!(disks <= self.spinning_up, "what turns now has spun up");
         self.spinning_up -= disks;
     }
 
-    /// Disks go to standby.
+    /// Notes that disks go to standby.
     pub(crate) fn stop(&mut self, now: Instant, disks: u32) {
         self.pass(now);
         assert!(disks <= self.awake - self.spinning_up, "what stops has turned");
         self.awake -= disks;
     }
 
-    /// The mean over the window and the most in it, in watts.
+    /// Returns the mean and the maximum over the window, in watts.
     pub(crate) fn of_window(&mut self) -> (f64, f64) {
         let [from, until] = self.window;
         self.pass(until);
@@ -74,7 +75,7 @@ impl Power {
         (mean, self.most_w.max(self.now_w()))
     }
 
-    /// What is drawn while so many disks are awake, so many of them spinning up, in watts.
+    /// Returns the current power, in watts.
     fn now_w(&self) -> f64 {
         let turning = self.awake - self.spinning_up;
         f64::from(DISKS - self.awake) * self.standby_w
@@ -104,8 +105,8 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// The sums of section 4.8: all in standby, the peak of 96 disks that spin up, all turning,
-    /// and all spinning up, which the paper has as 25.8 kW.
+    /// The sums of section 4.8: all in standby, the peak of 96 disks spinning up, all spinning, and
+    /// all spinning up, which the paper gives as 25.8 kW.
     #[test]
     fn states_add_up() {
         let after = |spun: u32, turned: u32| {

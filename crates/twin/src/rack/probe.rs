@@ -1,5 +1,5 @@
-//! Numbers of a rack that need no run: what the laws are, what the states of all disks draw, how
-//! full a rack becomes.
+//! Numbers of a rack that need no run: latency distributions, the power of all disks, how full a
+//! rack becomes.
 
 use fulgurite_units::Seed;
 use serde::Deserialize;
@@ -10,78 +10,77 @@ use super::scenario::{Disks, Scenario};
 use super::shape::{DISKS, DISKS_OF_GROUP, GROUPS_OF_CLASS};
 use crate::experiment::{self, Bases};
 
-/// Groups that are woken for a mean.
+/// Number of group spin-ups per mean.
 const ROUNDS: u32 = 10_000;
-/// Places of the curve of a law.
+/// Points of the curve of a distribution.
 const PLACES: u32 = 200;
 
-/// Something to measure, repeated with every seed.
+/// A number to measure, once per seed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Probe {
-    /// What a disk takes for something on average, in s.
+    /// Mean time of an operation of a disk, in s.
     Law {
         /// The base scenario.
         base: String,
-        /// For what.
+        /// The operation.
         of: LawName,
     },
-    /// What a group takes for something on average, the slowest of its disks, in s.
+    /// Mean time of an operation of a group, the slowest of its disks, in s.
     Group {
         /// The base scenario.
         base: String,
-        /// For what: the sum of these.
+        /// The operations; their times are added.
         of: Vec<LawName>,
     },
-    /// What it takes to wake each group of a class once, one after the other, and to mount it, in
-    /// s.
+    /// Time to unmount, spin up and mount each group of a class once, one after the other, in s.
     Boot {
         /// The base scenario.
         base: String,
     },
-    /// What all disks draw, so many of them spinning up and so many turning, in W.
+    /// Power of all disks if some are spinning up and some are spinning, in W.
     Power {
         /// The base scenario.
         base: String,
-        /// Disks that spin up.
+        /// Disks spinning up.
         spinning_up: u32,
-        /// Disks that turn.
+        /// Disks spinning.
         turning: u32,
     },
-    /// Bytes stored over bytes that the disks hold, when a write is refused.
+    /// Bytes stored over the capacity of the disks, when a write is refused.
     Utilization {
-        /// How large disks are.
+        /// Sizes of the disks.
         disks: DiskSizes,
         /// Which disks of its group a blob goes to.
         spread: Spread,
     },
-    /// The same as disks that are empty.
+    /// The free space then, in numbers of disks.
     EmptyDisks {
-        /// How large disks are.
+        /// Sizes of the disks.
         disks: DiskSizes,
         /// Which disks of its group a blob goes to.
         spread: Spread,
     },
-    /// Bytes stored over those of disks that are all cut to this many bytes and full.
+    /// Bytes stored over the capacity of disks that are all clipped to this many bytes and full.
     OverClipped {
-        /// How large disks are.
+        /// Sizes of the disks.
         disks: DiskSizes,
-        /// What the others are cut to.
+        /// Size to which the others are clipped.
         clip: f64,
     },
 }
 
-/// Something that a disk takes time for.
+/// An operation with a latency distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LawName {
     /// To spin up.
     SpinUp,
-    /// To be unmounted.
+    /// To unmount.
     Unmount,
-    /// To be mounted while few reads wait.
+    /// To mount while few reads wait.
     Mount,
-    /// To be mounted while many do.
+    /// To mount while many reads wait.
     MountBusy,
 }
 
@@ -89,16 +88,16 @@ pub enum LawName {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CurveProbe {
-    /// The share of disks that take no longer, over the time in s.
+    /// The cumulative distribution of a disk's time for an operation, in s.
     Law {
         /// The base scenario.
         base: String,
-        /// For what.
+        /// The operation.
         of: LawName,
     },
-    /// The share of disks that are no fuller, over how full they are in percent.
+    /// The cumulative distribution of the disks' utilization, in percent.
     Utilization {
-        /// How large disks are.
+        /// Sizes of the disks.
         disks: DiskSizes,
         /// Which disks of its group a blob goes to.
         spread: Spread,
@@ -175,7 +174,7 @@ impl experiment::CurveProbe for CurveProbe {
     }
 }
 
-/// The mean of the slowest that is needed of a group's disks.
+/// Returns the mean of the slowest of the needed disks of a group.
 fn slowest(law: Law, disks: u32, seed: u64) -> f64 {
     let of = Slowest::new(law, DISKS_OF_GROUP, disks);
     let mut draws = stream(&Seed::new(seed), b"probe");

@@ -1,6 +1,6 @@
-//! The fully provisioned rack: every disk always turns, and each group has a queue of its own,
-//! first come first served (Pelican, OSDI 2014, section 4.1, FP). Reads that wait count for their
-//! class as they do in a rack that sleeps, so that both reject at the same length.
+//! The fully provisioned rack: every disk always spins, and each group has its own
+//! first-come-first-served queue (Pelican, OSDI 2014, section 4.1, FP). Waiting reads count for
+//! their class as in a rack with standby, so that both reject at the same queue length.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::engine::{Observer, Stage};
 #[derive(Debug)]
 pub(crate) struct Provisioned {
     groups: Vec<Queue>,
-    /// Reads that wait in each class.
+    /// Waiting reads per class.
     waiting: [u32; CLASSES],
 }
 
@@ -31,7 +31,7 @@ impl Provisioned {
         Self { groups: vec![Queue::default(); GROUPS as usize], waiting: [0; CLASSES] }
     }
 
-    /// Reads that wait in the class of a group.
+    /// Returns the number of waiting reads in the class of a group.
     pub(crate) fn queued(&self, group: u32) -> u32 {
         self.waiting[class_of(group)]
     }
@@ -48,7 +48,7 @@ impl Provisioned {
         self.begin(group, common, stage);
     }
 
-    /// A read of a group ended: the next one begins.
+    /// Ends a read of a group, and starts the next one.
     pub(crate) fn ended<O: Observer<Rack>>(
         &mut self,
         group: u32,

@@ -1,4 +1,4 @@
-//! What is said of the runs of a rack where statements of the paper are held against them.
+//! Companion figures of runs of a rack, for statements of the paper.
 
 use super::probe::{CurveProbe, Probe};
 use super::result::RunResult;
@@ -11,7 +11,7 @@ impl Published for Rack {
     type Curve = CurveProbe;
     const TIMES: &'static str = "first_byte";
 
-    /// What was served stands beside a time to the first byte: one that rejects more is faster.
+    /// Shows what was served next to times to the first byte: a rack that rejects more is faster.
     fn aside(_: &Scenario, runs: &[&RunResult]) -> Aside {
         let all =
             |of: fn(&RunResult) -> f64| median(&runs.iter().map(|run| of(run)).collect::<Vec<_>>());

@@ -1,10 +1,10 @@
-//! The straw man of section 2.2.2 (Pelican, OSDI 2014): each blob lies on 18 disks that were drawn
-//! at random so that no two share a tray or a column, and two blobs are read at the same time only
-//! if none of their disks do either.
+//! The straw man of section 2.2.2 (Pelican, OSDI 2014): each blob lies on 18 random disks of which
+//! no two share a tray or a column. Two blobs are read at the same time only if none of their disks
+//! share one either.
 //!
-//! Disks that were read stay awake until another read needs one of their domains. That read waits
-//! for them to be unmounted, for its own to spin up and to be mounted. Which disks a blob is on is
-//! drawn when it is read, for all are as likely.
+//! Disks stay spun up after a read until another read needs one of their domains. That read waits
+//! until they are unmounted, and until its own disks are spun up and mounted. The disks of a blob
+//! are drawn when it is read, because all choices are equally likely.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use super::transfers::OpIndex;
 use crate::engine::{Observer, Stage};
 use crate::workload::Draws;
 
-/// Disks of the paper's rack: places along its width, depth and height.
+/// Positions of disks in the paper's rack along its width, depth and height.
 const PLACES: [u64; 3] = [6, 16, 12];
 
 /// A rack with the straw man's layout.
@@ -26,9 +26,9 @@ const PLACES: [u64; 3] = [6, 16, 12];
 pub(crate) struct Random {
     waiting: VecDeque<(OpIndex, Domains)>,
     look_ahead: usize,
-    /// Blobs that are read, or whose disks wake for it.
+    /// Blobs that are being read, or whose disks are spinning up.
     busy: Vec<(OpIndex, Domains)>,
-    /// Disks that are awake and not read.
+    /// Disks that are spun up and idle.
     idle: Vec<Domains>,
     disks: u32,
     laws: [Slowest; 3],
@@ -36,7 +36,7 @@ pub(crate) struct Random {
     times: Draws,
 }
 
-/// Domains that a blob's disks are in: a bit for each tray (x, z) and for each column (x, d).
+/// Domains of a blob's disks: a bit for each tray (x, z) and for each column (x, d).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Domains {
     trays: u128,
@@ -64,7 +64,7 @@ impl Random {
         }
     }
 
-    /// Reads that wait.
+    /// Returns the number of waiting reads.
     pub(crate) fn queued(&self) -> u32 {
         u32::try_from(self.waiting.len()).unwrap_or(u32::MAX)
     }
@@ -95,7 +95,7 @@ impl Random {
         self.begin(common, stage);
     }
 
-    /// The disks of a read turn, and are mounted.
+    /// Handles the end of a spin-up: the disks of a read are mounted.
     pub(crate) fn turned<O: Observer<Rack>>(
         &mut self,
         index: OpIndex,
@@ -108,7 +108,7 @@ impl Random {
         stage.put(stage.now() + seconds(mount) + seek, Planned(Next::Found(index)));
     }
 
-    /// The disks of a read spin up: those that were in their way are asleep.
+    /// Spins up the disks of a read: those that were in their way are in standby.
     pub(crate) fn unmounted<O: Observer<Rack>>(
         &mut self,
         index: OpIndex,
@@ -147,7 +147,7 @@ impl Random {
         }
     }
 
-    /// Draws disks one by one, and leaves out those that share a domain with one before.
+    /// Draws disks one by one, skipping those that share a domain with an earlier one.
     fn draw(&mut self) -> Domains {
         let mut all = Domains::default();
         let mut drawn = 0;

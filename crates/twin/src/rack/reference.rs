@@ -1,6 +1,6 @@
-//! The paper's order of operations of one class (Pelican, OSDI 2014, section 2.2.3), as simply as
-//! it can be said: a list that is walked through. It is the measure of the controller that serves,
-//! and what the paper's figures are drawn with.
+//! The paper's order of operations of one class (Pelican, OSDI 2014, section 2.2.3), implemented as
+//! simply as possible: a linear scan of a list. It is the reference for the controller that serves
+//! live, and used for the paper's figures.
 //!
 //! ```text
 //!   insert r: behind the last operation l of its group, if none after l is then overtaken by more
@@ -12,25 +12,25 @@ use std::collections::VecDeque;
 use super::share::Kind;
 use super::transfers::OpIndex;
 
-/// An operation that waits.
+/// A waiting operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Waiting {
     index: OpIndex,
     group: u32,
     bytes: f64,
-    /// When it came, in bytes that came before it (t).
+    /// Its arrival, as the bytes that arrived up to then (t).
     came: f64,
-    /// Its place now, in the same (o).
+    /// Its current position, in the same unit (o).
     placed: f64,
 }
 
-/// Operations that wait, in the order in which they will be served.
+/// Waiting operations, in the order of service.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Bytes of all that ever came.
+    /// Bytes of all operations that ever arrived.
     came: f64,
-    /// Those of each group, to find out at once that there is none.
+    /// Waiting operations per group, to see at once that there are none.
     of_group: Vec<u32>,
 }
 
@@ -39,12 +39,12 @@ impl Queue {
         self.waiting.len()
     }
 
-    /// The group of the next one.
+    /// Returns the group of the next operation.
     pub(crate) fn head(&self) -> Option<u32> {
         self.waiting.front().map(|first| first.group)
     }
 
-    /// Puts one where it belongs; others may be overtaken by `reorder` bytes each.
+    /// Inserts an operation at its position; others may be overtaken by `reorder` bytes each.
     pub(crate) fn insert(&mut self, index: OpIndex, group: u32, bytes: f64, reorder: f64) {
         self.came += bytes;
         let came = self.came;
@@ -76,7 +76,7 @@ impl Queue {
         self.waiting.insert(at, op);
     }
 
-    /// The next one.
+    /// Removes and returns the next operation.
     pub(crate) fn pop(&mut self) -> Option<OpIndex> {
         let first = self.waiting.pop_front()?;
         self.of_group[first.group as usize] -= 1;
@@ -84,11 +84,11 @@ impl Queue {
     }
 }
 
-/// Which of two queues is served: weighted fair queuing in virtual time, in turns that are long
-/// against a switch (section 2.2.3, rate limiting).
+/// Chooses which of two queues is served: weighted fair queuing in virtual time, in turns that are
+/// long compared with a switch (section 2.2.3, rate limiting).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {
-    /// Time used over the share, of clients and of the rebuild, in seconds.
+    /// Time used divided by the share, for clients and the rebuild, in seconds.
     used: [f64; 2],
     shares: [f64; 2],
     turn: Kind,
@@ -102,20 +102,19 @@ impl Turns {
         Self { used: [0.0; 2], shares, turn: Kind::Read, length: length_s }
     }
 
-    /// Time was used by one of them.
+    /// Adds time used by one of them.
     pub(crate) fn used(&mut self, kind: Kind, seconds: f64) {
         self.used[kind as usize] += seconds / self.shares[kind as usize];
     }
 
-    /// A queue has something again: what it did not use while it had nothing is not owed to it, but
-    /// for one turn.
+    /// Notes that a queue is no longer empty. It gets no credit for idle time beyond one turn.
     pub(crate) fn wakes(&mut self, kind: Kind) {
         let other = self.used[1 - kind as usize];
         let own = &mut self.used[kind as usize];
         *own = own.max(other - self.length);
     }
 
-    /// Whose turn it is, of queues that have something or have not.
+    /// Returns whose turn it is, given which queues are not empty.
     pub(crate) fn next(&mut self, has: [bool; 2]) -> Option<Kind> {
         let kinds = [Kind::Read, Kind::Rebuild];
         let other = kinds[1 - self.turn as usize];
@@ -155,8 +154,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody is overtaken by more than may be, each comes once, and those of one group stay
-        /// in their order.
+        /// No operation is overtaken by more than is allowed, each is served once, and those of one
+        /// group keep their order.
         #[test]
         fn none_is_overtaken_by_more_than_may_be(
             groups in prop::collection::vec(0_u32..6, 1..80),

@@ -1,4 +1,4 @@
-//! How runs of a rack are shown: rows of numbers, and what waits and what each group does over
+//! How runs of a rack are shown: rows of numbers, and the queue and the state of each group over
 //! time.
 
 use fulgurite_units::Instant;
@@ -20,21 +20,21 @@ type Row = (&'static str, Shown, fn(&RunResult) -> f64);
 pub struct Course {
     /// The seed.
     pub seed: u64,
-    /// Seconds of a column; the last one may be shorter.
+    /// Seconds per column; the last one may be shorter.
     pub column_s: f64,
-    /// Seconds of all.
+    /// Seconds in total.
     pub end_s: f64,
     /// Reads waiting.
     pub waiting: Curve,
-    /// Reads whose turn has come.
+    /// Reads in service.
     pub reading: Curve,
-    /// Disks that spin up.
+    /// Disks spinning up.
     pub spinning_up: Curve,
-    /// Of each group, the share of each column in which it could be read.
+    /// For each group, the share of each column in which it could be read.
     pub groups: Vec<Vec<f64>>,
 }
 
-/// Records the course of a run.
+/// Records a run over time.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     seed: u64,
@@ -55,7 +55,7 @@ struct Group {
 }
 
 impl Recorder {
-    /// Time passes: what holds now held since the last event.
+    /// Advances time: the current levels have held since the last event.
     fn pass(&mut self, now: Instant) {
         while !self.grid.reaches(now) {
             self.grid.coarsen();

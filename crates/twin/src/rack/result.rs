@@ -1,4 +1,4 @@
-//! What a run of a rack measured.
+//! Measurements of a run of a rack.
 
 use fulgurite_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -14,73 +14,73 @@ use crate::measured::{Dimension, Made, Measured};
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// What a run measured: of reads that came in the window, and of what happened in it. Times in
+/// Measurements of a run: of reads that arrived in the window, and of events in it. Times in
 /// seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The seed.
     pub seed: u64,
-    /// Reads that came.
+    /// Reads that arrived.
     pub offered: u64,
-    /// Those of them that were rejected, their class's queue being full.
+    /// Of these, reads rejected because the queue of their class was full.
     pub rejected: u64,
-    /// The same as a share.
+    /// Share of reads that were rejected.
     pub reject_rate: f64,
-    /// From a read's arrival to its last byte.
+    /// Time from a read's arrival to its last byte.
     pub completion: Quantiles,
-    /// From a read's arrival to its first byte.
+    /// Time from a read's arrival to its first byte.
     pub first_byte: Quantiles,
-    /// 95th percentile of that.
+    /// 95th percentile of the time to the first byte.
     pub first_byte_p95: f64,
-    /// From the arrival of a read that is due soon to its first byte.
+    /// Time from the arrival of a read with a soon deadline to its first byte.
     pub soon_first_byte: Quantiles,
-    /// The share of those that were done later than promised.
+    /// Share of those that missed their deadline.
     pub soon_late: f64,
-    /// The same of the others that were promised a time.
+    /// Share of the reads with a later deadline that missed it.
     pub later_late: f64,
-    /// From when a read's turn came, disks asleep or not, to its last byte.
+    /// Time from the start of a read's turn, including spin-up, to its last byte.
     pub service: Quantiles,
     /// Bytes per second over the network.
     pub throughput: f64,
-    /// Bytes of all that was measured.
+    /// Bytes of all measured reads.
     pub bytes: f64,
-    /// From the beginning of the window until the last of them went out.
+    /// Time from the beginning of the window until the last of them was sent.
     pub span: f64,
-    /// Spin-ups of disks, of a disk and a year.
+    /// Spin-ups per disk and year.
     pub spin_ups: f64,
-    /// Spin-ups of disks for each TB that was read.
+    /// Spin-ups of disks per TB read.
     pub spin_ups_per_tb: f64,
-    /// The most spin-ups of a disk in any 24 hours.
+    /// Maximum spin-ups of a disk in any 24 hours.
     pub spin_ups_day_max: u64,
-    /// Bytes read of a disk in a year.
+    /// Bytes read per disk and year.
     pub disk_bytes: f64,
     /// Mean power of the disks, in watts.
     pub power: f64,
-    /// The most that they drew, in watts.
+    /// Maximum power of the disks, in watts.
     pub power_max: f64,
-    /// The most reads that waited in a class.
+    /// Maximum number of reads waiting in a class.
     pub queue_max: u64,
-    /// What became of a disk that failed.
+    /// The rebuild of a failed disk.
     pub rebuild: RebuildResult,
     /// Simulated time until the last read ended.
     pub makespan: f64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Hash of the run: it differs as soon as any event, its order or its time differs.
     pub hash: u64,
 }
 
-/// What became of a disk that failed; times in seconds.
+/// The rebuild of a failed disk; times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RebuildResult {
-    /// Until its last stack was written elsewhere.
+    /// Time until its last stack was written elsewhere.
     pub took: f64,
-    /// Stacks that were.
+    /// Rebuilt stacks.
     pub stacks: u64,
-    /// 95th percentile of the time to the first byte of reads that came meanwhile and were of the
-    /// same class.
+    /// 95th percentile of the time to the first byte of reads of the same class that arrived
+    /// meanwhile.
     pub class_p95: f64,
-    /// The same of the other classes.
+    /// The same percentile for the other classes.
     pub others_p95: f64,
 }
 
@@ -118,7 +118,7 @@ impl Measured for RunResult {
     }
 }
 
-/// What is counted while a run goes on.
+/// Counters of a run.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     window: [Instant; 2],
@@ -127,13 +127,13 @@ pub(crate) struct Accounts {
     completion: Histogram,
     first_byte: Histogram,
     soon_first_byte: Histogram,
-    /// Reads that were promised a time, soon and later, and those of them that were late.
+    /// Reads with a deadline, later and soon, and those of them that were late.
     promised: [[u64; 2]; 2],
     service: Histogram,
-    /// Bytes of reads that ended in the window, and what disks read for them.
+    /// Bytes of reads that ended in the window, and bytes read from disks for them.
     sent: f64,
     read: f64,
-    /// Bytes of reads that came in the window, and when the last of them went out.
+    /// Bytes of reads that arrived in the window, and when the last of them was sent.
     bytes: f64,
     done: Instant,
     spun_up: u64,
@@ -144,7 +144,7 @@ pub(crate) struct Accounts {
     last: Instant,
 }
 
-/// Counts while a disk is rebuilt.
+/// Counters of a rebuild.
 #[derive(Debug, Default)]
 pub(crate) struct RebuildAccount {
     /// When the disk failed, until its last stack is written.
@@ -155,18 +155,18 @@ pub(crate) struct RebuildAccount {
     others: Histogram,
 }
 
-/// A read as it ends.
+/// Times of a read, for its statistics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) arrived: Instant,
     /// When its turn came.
     pub(crate) dequeued: Instant,
-    /// What was promised.
+    /// The promised time.
     pub(crate) promise: Option<Promise>,
 }
 
 impl Times {
-    /// Of what comes now.
+    /// Creates the times of an arriving operation.
     pub(crate) const fn new(arrived: Instant, promise: Option<Promise>) -> Self {
         Self { arrived, dequeued: arrived, promise }
     }
@@ -218,8 +218,8 @@ impl Accounts {
         }
     }
 
-    /// The first byte of a read goes out; `same_class` says whether it shares its class with a
-    /// disk that is rebuilt.
+    /// Counts the first byte of a read; `same_class` says whether it shares its class with a disk
+    /// being rebuilt.
     pub(crate) fn first_byte(&mut self, now: Instant, of: Times, same_class: bool) {
         let waited = now.since(of.arrived);
         if self.counts(of.arrived) {
@@ -235,7 +235,7 @@ impl Accounts {
         }
     }
 
-    /// The last byte of a read went out: so many bytes, for which disks read so many.
+    /// Counts the last byte of a read: the bytes sent, and those read from disks for it.
     pub(crate) fn ended(&mut self, now: Instant, of: Times, sent: f64, read: f64) {
         self.last = now;
         if self.counts(of.arrived) {
@@ -255,7 +255,7 @@ impl Accounts {
         }
     }
 
-    /// A stack of a failed disk was written elsewhere.
+    /// Counts a stack of a failed disk that was written elsewhere.
     pub(crate) fn rebuilt(&mut self, now: Instant, bytes: f64, left: u32) {
         self.last = now;
         self.rebuild.stacks += 1;
@@ -269,7 +269,7 @@ impl Accounts {
         }
     }
 
-    /// All disks of a group spin up, or those of a read that lie in none.
+    /// Counts the spin-up of disks of a group, or of a read's disks that belong to no group.
     pub(crate) fn spun_up(&mut self, now: Instant, group: Option<u32>, disks: u32) {
         if let Some(group) = group {
             self.spins.note(now, group);

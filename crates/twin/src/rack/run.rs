@@ -1,4 +1,4 @@
-//! One run of a rack: reads come, wait for their disks and flow through the links of a server.
+//! One run of a rack: reads arrive, wait for their disks and flow through the links of a server.
 //!
 //! ```text
 //!   Read --full?--> rejected
@@ -28,7 +28,7 @@ pub struct Rack {
     layout: Layout,
 }
 
-/// What all layouts have.
+/// State shared by all layouts.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) scenario: Scenario,
@@ -37,7 +37,7 @@ pub(crate) struct Common {
     pub(crate) transfers: Transfers,
 }
 
-/// Who decides which disks turn.
+/// What decides which disks spin.
 #[derive(Debug)]
 enum Layout {
     Pelican(Box<Driven>),
@@ -46,51 +46,51 @@ enum Layout {
     Random(Box<Random>),
 }
 
-/// Something on the agenda of a rack.
+/// A pending event of a rack.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned(pub(crate) Next);
 
-/// What is to come.
+/// The kinds of pending events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
-    /// The disks of an operation found its first bytes.
+    /// The seek of an operation is done.
     Found(OpIndex),
-    /// A flow of a server ends, if nothing changed since that was planned.
+    /// A flow of a server ends, unless something has changed since that was planned.
     Ends { server: u8, version: u64 },
-    /// Of the straw man: what was in the way of a read is unmounted.
+    /// Straw man: the disks in the way of a read are unmounted.
     Unmounted(OpIndex),
-    /// Of the straw man: the disks of a read turn.
+    /// Straw man: the disks of a read have spun up.
     Turned(OpIndex),
-    /// Of the rack that is decided by the controller.
+    /// An event of the rack that is run by the controller.
     Machines(Machines),
-    /// Of the reference.
+    /// An event of the reference.
     Group(Happening),
 }
 
-/// What there is to see of a rack.
+/// Observable events of a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seen {
-    /// A read came.
+    /// A read arrived.
     Came {
-        /// Of a blob in this group.
+        /// The group of its blob.
         group: u32,
     },
-    /// It was rejected.
+    /// A read was rejected.
     Rejected {
         /// The group.
         group: u32,
     },
-    /// Its turn came.
+    /// The turn of a read came.
     Begun {
         /// The group.
         group: u32,
     },
-    /// Its first byte went out.
+    /// The first byte of a read was sent.
     FirstByte {
         /// The group.
         group: u32,
     },
-    /// Its last byte went out.
+    /// The last byte of a read was sent.
     Gone {
         /// The group.
         group: u32,
@@ -100,27 +100,27 @@ pub enum Seen {
         /// The group.
         group: u32,
     },
-    /// What the disks of a group do changed.
+    /// The state of a group's disks changed.
     Group {
         /// The group.
         group: u32,
-        /// What they do now.
+        /// The new state.
         is: Doing,
     },
 }
 
-/// What the disks of a group do.
+/// The state of a group's disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Doing {
     /// They are in standby.
     Sleep,
-    /// They spin up.
+    /// They are spinning up.
     SpinUp,
-    /// They turn, and are mounted.
+    /// They spin, and are being mounted.
     Mount,
     /// They can be read.
     Serve,
-    /// They are unmounted.
+    /// They are being unmounted.
     Unmount,
 }
 
@@ -169,7 +169,7 @@ impl System for Rack {
         stage.show(Seen::Came { group });
         let limit = self.common.scenario.scheduler.queue_max;
         let (queued, limit) = match &self.layout {
-            // The controller refuses by itself.
+            // The controller rejects reads itself.
             Layout::Pelican(driven) => (driven.queued(group), u32::MAX),
             Layout::Reference(walked) => (walked.queued(group), limit),
             Layout::Provisioned(provisioned) => (provisioned.queued(group), limit),
@@ -236,7 +236,7 @@ impl System for Rack {
 }
 
 impl Rack {
-    /// The first byte of an operation goes out, and its flow begins.
+    /// Sends the first byte of an operation, and starts its flow.
     fn found<O: Observer<Self>>(&mut self, index: OpIndex, stage: &mut Stage<'_, Self, O>) {
         let op = *self.common.ops.get(index);
         let now = stage.now();
@@ -267,7 +267,7 @@ impl Rack {
         self.plan_end(server, stage);
     }
 
-    /// The end of the flow that ends next.
+    /// Schedules the end of the flow that ends next.
     fn plan_end<O: Observer<Self>>(&self, server: usize, stage: &mut Stage<'_, Self, O>) {
         if let Some((at, version)) = self.common.transfers.next_end(server) {
             let server = u8::try_from(server).unwrap_or(u8::MAX);

@@ -1,5 +1,5 @@
-//! What is simulated of a rack of cold disks. Everything that a file leaves out is the paper's
-//! (Pelican, OSDI 2014, section 4.2), or stands beside it as a value that the paper does not give.
+//! Scenarios of a rack of cold disks. Everything that a file omits is the paper's (Pelican, OSDI
+//! 2014, section 4.2), or marked as a value that the paper does not give.
 
 use fulgurite_units::{ByteCount, Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -10,31 +10,31 @@ use super::shape::{DISKS_OF_GROUP, GROUPS, STACKS_OF_BLOB};
 use super::workload::Workload;
 use crate::{Error, scenario};
 
-/// Fields of a scenario that are tables and may be left out.
+/// Fields of a scenario that are tables and may be omitted.
 const TABLES: [&str; 3] = ["disks", "network", "scheduler"];
 
-/// A rack, and what is read of it.
+/// A rack and its workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What is simulated.
+    /// The system.
     #[serde(default)]
     pub system: Named,
     /// How the rack is provisioned and laid out.
     #[serde(default)]
     pub configuration: Configuration,
-    /// How long reads come before any is measured.
+    /// Time of reads before the measured window.
     #[serde(default = "warm_up")]
     pub warm_up: Duration,
-    /// How long they come after that: what comes in this time is measured.
+    /// Length of the measured window: reads that arrive in it are measured.
     #[serde(default = "window")]
     pub window: Duration,
-    /// What is read.
+    /// The workload.
     pub workload: Workload,
-    /// Disks: how fast they are, what they take to wake, what they draw.
+    /// Disks: their speed, spin-up times and power.
     #[serde(default)]
     pub disks: Disks,
-    /// What the servers have of links.
+    /// The links of the servers.
     #[serde(default)]
     pub network: Network,
     /// How reads are ordered.
@@ -58,19 +58,20 @@ pub enum Named {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Configuration {
-    /// Groups in classes, one group of a class awake at a time, as the controller decides that also
-    /// serves live.
+    /// Groups in classes, one group of a class spun up at a time, as decided by the controller that
+    /// also serves live.
     #[default]
     Pelican,
-    /// The same as the paper says it, as simply as it can be done, to hold the controller against.
+    /// The same policy, implemented as simply as the paper states it, as the reference for the
+    /// controller.
     Reference,
-    /// The same groups with power and cooling for all disks, which never sleep: a queue for each
-    /// group, first come first served (section 4.1, FP).
+    /// The same groups with power and cooling for all disks, which always spin: a queue per group,
+    /// first come first served (section 4.1, FP).
     Provisioned,
-    /// The straw man of section 2.2.2: each blob on 18 disks drawn at random that share no domain,
-    /// and reads at the same time only of sets of disks that share none either.
+    /// The straw man of section 2.2.2: each blob on 18 random disks that share no domain, and
+    /// concurrent reads only of sets of disks that share none either.
     Random {
-        /// So many of the oldest reads are looked at: 1 is first come first served.
+        /// How many of the oldest reads are considered: 1 is first come first served.
         look_ahead: u32,
     },
 }
@@ -79,47 +80,48 @@ pub enum Configuration {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Disks {
-    /// Bytes per second of one that reads or writes.
+    /// Bytes per second of a disk that reads or writes.
     pub rate: f64,
-    /// Before the first byte of each stack.
+    /// Seek time before the first byte of each stack.
     pub seek: Duration,
-    /// Data stacks of a blob, which its bytes are divided by.
+    /// Data stacks of a blob, among which its bytes are divided.
     pub stacks: u32,
-    /// Stacks that a read takes: all, 18, to check each, or as many as it needs, 15.
+    /// Stacks per read: all, 18, to check each, or as many as are needed, 15.
     pub read_stacks: u32,
-    /// Disks of a group that must be awake before it is read: all 24, or 21, of which any blob has
+    /// Disks of a group that must be up before it is read: all 24, or 21, among which any blob has
     /// 15 of its 18.
     pub awake: u32,
-    /// Whether each disk is mounted as soon as it turns, as a live rack does; else all are when the
-    /// last one turns, which the laws were fitted to. Simulated of configuration pelican alone.
+    /// Whether each disk is mounted as soon as it spins, as in a live rack; otherwise all are
+    /// mounted when the last one spins, which the distributions were fitted to. Only for the
+    /// pelican configuration.
     pub mount_each: bool,
-    /// From standby to turning.
+    /// Time from standby to spinning.
     pub spin_up: Law,
-    /// Of a volume that goes to sleep.
+    /// Time to unmount a volume before its disk spins down.
     pub unmount: Law,
-    /// Of a volume that was woken.
+    /// Time to mount a volume after its disk has spun up.
     pub mount: Law,
-    /// The same where more than `busy_above` reads of the class wait.
+    /// Time to mount while more than `busy_above` reads of the class wait.
     pub mount_busy: Law,
     /// See `mount_busy`.
     pub busy_above: u32,
-    /// What a disk draws in standby, in watts.
+    /// Power of a disk in standby, in watts.
     pub standby_w: f64,
-    /// While it spins up, in watts.
+    /// Power while it spins up, in watts.
     pub spin_up_w: f64,
-    /// While it turns, in watts.
+    /// Power while it spins, in watts.
     pub active_w: f64,
 }
 
-/// Links.
+/// The links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// Servers that serve the rack: 2, or 1 that has all disks.
+    /// Number of servers of the rack: 2, or 1 that has all disks.
     pub servers: u32,
-    /// The network of each server, in Gbit/s; `inf` if it is never full.
+    /// Network bandwidth of each server, in Gbit/s; `inf` for no limit.
     pub nic_gbps: f64,
-    /// The root of each server's PCIe tree, in Gbit/s.
+    /// Bandwidth of the root of each server's PCIe tree, in Gbit/s.
     pub root_gbps: f64,
 }
 
@@ -127,66 +129,66 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
-    /// Whom a class serves next; the paper's `reference` knows but its own.
+    /// What a class serves next; the paper's `reference` has only its own order.
     pub order: Sequence,
-    /// Of the order `due`: how long a read is made to wait on purpose, so that others of its group
-    /// come with it.
+    /// For the order `due`: how long a read is delayed on purpose, so that others of its group join
+    /// it.
     pub patience: Duration,
-    /// How often a disk may spin up in any 24 hours; as often as it has to if there is no number.
+    /// Maximum spin-ups of a disk in any 24 hours; no limit if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
-    /// Which disks of a group are woken for reads: all, or as few as give each 15 stacks.
+    /// Which disks of a group are spun up for reads: all, or as few as give each read 15 stacks.
     pub wakes: Woken,
-    /// Where only those are woken that are needed: disks more for each read.
+    /// Additional disks per read, where only the needed ones are spun up.
     pub spare: u32,
-    /// Reads that wait in a class, at most; more are rejected.
+    /// Maximum number of reads waiting in a class; more are rejected.
     pub queue_max: u32,
-    /// By how much a read may be overtaken, as the bytes of those that overtake it.
+    /// How far a read may be overtaken, in bytes of the reads that overtake it.
     pub reorder: ByteCount,
-    /// The share of a class that a rebuild has.
+    /// Share of a class for a rebuild.
     pub rebuild_share: f64,
-    /// How long a turn of the rebuild is.
+    /// Length of a turn of the rebuild.
     pub turn: Duration,
-    /// Whether a read of the group that is awake goes before those of others, as far as these may
-    /// be overtaken, though none of its group waits.
+    /// Whether a read of the active group goes before those of other groups, as far as these may be
+    /// overtaken, even if no other of its group waits.
     pub joins_running: bool,
     /// Whether the two classes of a half spin up one after the other, as in the paper's prototype
     /// (section 4.4).
     pub serial_spin_ups: bool,
 }
 
-/// Whom a class serves next.
+/// What a class serves next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sequence {
-    /// Batches in the order in which they began (section 2.2.3).
+    /// Batches in the order of their first reads (section 2.2.3).
     #[default]
     Batches,
-    /// What is due first.
+    /// The earliest deadline.
     Due,
 }
 
-/// Which disks of a group are woken for reads.
+/// Which disks of a group are spun up for reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Woken {
     /// All of them, as in the paper.
     #[default]
     All,
-    /// As few as give each read that waits enough of its stacks. Of each blob, three of the four
-    /// disks of each set, drawn, have one.
+    /// As few as give each waiting read enough of its stacks. Each blob has stacks on three of the
+    /// four disks of each set, drawn at random.
     Needed,
 }
 
-/// A disk that is rebuilt.
+/// A disk to rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rebuild {
-    /// The group that it is of.
+    /// Its group.
     pub group: u32,
-    /// Stacks on it; with none, only what is measured is that of a rebuild, to compare with.
+    /// Stacks on it. With 0, nothing is rebuilt, but the same figures are measured, for comparison.
     pub stacks: u32,
-    /// Bytes of each.
+    /// Bytes per stack.
     pub stack: ByteCount,
 }
 
@@ -244,7 +246,7 @@ impl Default for Scheduler {
 }
 
 impl Scenario {
-    /// The paper's rack under a workload.
+    /// Returns the paper's rack under a workload.
     #[must_use]
     pub fn pelican(workload: Workload) -> Self {
         Self {
@@ -260,7 +262,7 @@ impl Scenario {
         }
     }
 
-    /// When what is measured begins and ends.
+    /// Returns the begin and end of the measured window.
     pub(crate) fn measured(&self) -> [Instant; 2] {
         let from = Instant::ZERO + self.warm_up;
         [from, from + self.window]
@@ -338,7 +340,7 @@ impl Disks {
         if !(1..=DISKS_OF_GROUP).contains(&self.awake) {
             return refuse("disks.awake", self.awake.to_string(), "from 1 to 24");
         }
-        // Of any blob enough disks must be among those that are awake.
+        // Enough disks of any blob must be among those that are up.
         let asleep = DISKS_OF_GROUP - self.awake;
         if self.read_stacks + asleep > STACKS_OF_BLOB {
             let expected = "24, or as many less as disks.read_stacks is less than 18";
@@ -412,13 +414,13 @@ impl scenario::Scenario for Scenario {
         self.measured().map(|at| at.since(Instant::ZERO))
     }
 
-    /// Tables that are left out are put there, so that their fields can be set.
+    /// Fills in omitted tables, so that their fields can be set.
     fn resolve(table: Table) -> Result<Table, String> {
         scenario::fill_in(table, &Self::pelican(Workload::poisson(1.0)), &TABLES)
     }
 
-    /// `rate` is that of reads at random, `reads` the count of a burst, `reorder_gb` the
-    /// reordering in GB.
+    /// Resolves a word: `rate` is the rate of Poisson reads, `reads` the count of a burst,
+    /// `reorder_gb` the reordering in GB.
     fn field(_: &Table, word: &str, value: &Value) -> Result<(String, Value), String> {
         let path = match word {
             "rate" => "workload.arrivals.poisson.rate",

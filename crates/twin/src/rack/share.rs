@@ -1,14 +1,14 @@
-//! Who gets how much of the links: max-min fair sharing of flows (Pelican, OSDI 2014, section 4.1).
+//! Bandwidth sharing on the links: max-min fair sharing of flows (Pelican, OSDI 2014, section 4.1).
 //!
 //! ```text
 //!   disks, 105 MB/s each --18 of them--> root of the PCIe tree, 64 Gbps --15 of 18--> NIC, 20 Gbps
-//!                                        what every flow of a server shares
+//!                                        shared by all flows of a server
 //! ```
 //!
 //! The rate of a flow is that of one of its disks. All flows of a kind use the same links and so
-//! have the same rate: what is kept of them is how many there are and how far the kind has come.
-//! Below the root nothing can be full: a tray's 16 disks together are 13.4 Gbps, and at most two of
-//! them read at a time.
+//! have the same rate: the state is just their number and the progress of the kind. Below the root
+//! no link can be full: a tray's 16 disks together are 13.4 Gbps, and at most two of them read at a
+//! time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -17,12 +17,12 @@ use fulgurite_units::{Duration, Instant};
 
 /// Links of a server: the root of its PCIe tree and its network.
 pub(crate) const LINKS: usize = 2;
-/// Kinds of flows.
+/// Number of kinds of flows.
 pub(crate) const KINDS: usize = 2;
-/// A flow is at its end when less than this is missing: times are whole nanoseconds.
+/// A flow has ended when fewer bytes than this remain: times are whole nanoseconds.
 const BYTES_LEFT: f64 = 1.0;
 
-/// What a flow is, and so which links it takes.
+/// The kind of a flow, which determines its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// To a client: over the root and the network.
@@ -31,12 +31,12 @@ pub(crate) enum Kind {
     Rebuild,
 }
 
-/// How much of each link a flow of a kind takes for each byte per second of one of its disks.
+/// How much of each link a flow of a kind uses per byte per second of one of its disks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Uses(pub(crate) [f64; LINKS]);
 
-/// The max-min fair rates of kinds with so many flows, none above `cap`: all rise together until a
-/// link of theirs is full or the cap is reached.
+/// Returns the max-min fair rates of the kinds for these numbers of flows, none above `cap`: all
+/// rates rise together until one of their links is full or the cap is reached.
 pub(crate) fn max_min<const K: usize>(
     counts: [f64; K],
     uses: [Uses; K],
@@ -45,7 +45,7 @@ pub(crate) fn max_min<const K: usize>(
 ) -> [f64; K] {
     let mut rates = [0.0; K];
     let mut risen = counts.map(|count| count > 0.0);
-    // In each round a link becomes full or all have reached the cap.
+    // In each round a link becomes full or all reach the cap.
     for _ in 0..=LINKS {
         let mut level = cap;
         for (link, limit) in links.iter().enumerate() {
@@ -83,7 +83,7 @@ pub(crate) fn max_min<const K: usize>(
     rates
 }
 
-/// The links of one server and what flows through them. `F` names a flow.
+/// The links of one server and its flows. `F` identifies a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Server<F> {
     links: [f64; LINKS],
@@ -91,20 +91,20 @@ pub(crate) struct Server<F> {
     uses: [Uses; KINDS],
     kinds: [Flows<F>; KINDS],
     at: Instant,
-    /// Grows with each change, so that an end that was planned before it is known.
+    /// Increases with each change, to detect ends that were planned before it.
     version: u64,
 }
 
 /// All flows of a kind.
 #[derive(Clone, Debug)]
 struct Flows<F> {
-    /// Bytes that one disk of a flow has read since there was none.
+    /// Bytes that one disk of a flow has read since the kind last had no flows.
     progress: f64,
     rate: f64,
     ends: BinaryHeap<Reverse<End<F>>>,
 }
 
-/// Where a flow ends, on the progress of its kind.
+/// Where a flow ends, in units of the progress of its kind.
 #[derive(Clone, Copy, Debug)]
 struct End<F> {
     at: f64,
@@ -113,14 +113,14 @@ struct End<F> {
 }
 
 impl<F: Copy> Server<F> {
-    /// A server whose links and disks have these rates, in bytes per second.
+    /// Creates a server whose links and disks have these rates, in bytes per second.
     pub(crate) fn new(links: [f64; LINKS], disk: f64, uses: [Uses; KINDS]) -> Self {
         let kinds =
             std::array::from_fn(|_| Flows { progress: 0.0, rate: 0.0, ends: BinaryHeap::new() });
         Self { links, disk, uses, kinds, at: Instant::ZERO, version: 0 }
     }
 
-    /// A flow begins: each of its disks reads so many bytes.
+    /// Starts a flow: each of its disks reads this many bytes.
     pub(crate) fn begin(&mut self, now: Instant, kind: Kind, bytes: f64, flow: F) {
         self.pass(now);
         self.version += 1;
@@ -130,7 +130,7 @@ impl<F: Copy> Server<F> {
         self.fill();
     }
 
-    /// A flow that has ended by now.
+    /// Removes and returns a flow that has ended by now.
     pub(crate) fn take_ended(&mut self, now: Instant) -> Option<F> {
         self.pass(now);
         for flows in &mut self.kinds {
@@ -149,7 +149,8 @@ impl<F: Copy> Server<F> {
         None
     }
 
-    /// When the next flow ends if none begins before, with the version that this is true of.
+    /// Returns when the next flow ends if none starts before, with the version for which this
+    /// holds.
     pub(crate) fn next_end(&self) -> Option<(Instant, u64)> {
         let ends = self.kinds.iter().filter_map(|flows| {
             let Reverse(end) = flows.ends.peek()?;
@@ -157,12 +158,12 @@ impl<F: Copy> Server<F> {
             Some(left / flows.rate)
         });
         let first = ends.min_by(f64::total_cmp)?;
-        // Rounded up, so that it has ended then.
+        // Rounded up, so that the flow has ended by then.
         let after = Duration::from_secs_f64(first) + Duration::from_nanos(1);
         Some((self.at + after, self.version))
     }
 
-    /// Whether this end was planned after the last change.
+    /// Returns whether an end was planned after the last change.
     pub(crate) const fn is_current(&self, version: u64) -> bool {
         self.version == version
     }
@@ -177,7 +178,7 @@ impl<F: Copy> Server<F> {
         self.at = now;
     }
 
-    /// Shares the links anew.
+    /// Recomputes the shares of the links.
     fn fill(&mut self) {
         #[expect(clippy::cast_precision_loss, reason = "a rack has few flows")]
         let counts = std::array::from_fn(|kind| self.kinds[kind].ends.len() as f64);
@@ -232,7 +233,7 @@ mod tests {
         };
         assert!((rate(1.0, 0.0)[0] - DISK).abs() < 1e-3);
         assert!((rate(2.0, 0.0)[0] - NIC / 30.0).abs() < 1e-3);
-        // What reads leave of the root is for those that do not need the network.
+        // What reads leave of the root is for flows that do not need the network.
         let [read, rebuild] = rate(2.0, 1.0);
         assert!((read - NIC / 30.0).abs() < 1e-3 && (rebuild - DISK).abs() < 1e-3);
         // 24 reads at once without a network: the root is full, 53.3 Gbps of it are user bytes.
@@ -241,8 +242,8 @@ mod tests {
     }
 
     proptest! {
-        /// No link is overfull, and each flow has a link of its own that is full and on which none
-        /// is faster, or is as fast as its disks: that is what max-min fair means.
+        /// No link is overfull. Each flow has a full link on which no other flow is faster, or is
+        /// as fast as its disks: this is the definition of max-min fairness.
         #[test]
         fn shares_are_max_min_fair(
             counts in prop::array::uniform3(0_u32..30),
@@ -270,7 +271,7 @@ mod tests {
             }
         }
 
-        /// However flows come, each ends, none before its disks could have read it, and all
+        /// In any order of flows each ends, none before its disks could have read it, and all
         /// together not before the network could have carried them.
         #[test]
         fn all_that_begins_ends(
@@ -314,7 +315,7 @@ mod tests {
         server.begin(at(5.0), Kind::Read, 1e9 / 15.0, 7);
         let (end, version) = server.next_end().unwrap();
         assert!((end.since(at(5.0)).as_secs_f64() - 0.634_92).abs() < 1e-4);
-        // Another one begins: the end that was planned is not true any more.
+        // Another flow starts: the planned end is no longer valid.
         server.begin(at(5.1), Kind::Read, 1e9 / 15.0, 8);
         assert!(!server.is_current(version));
         assert_eq!(server.take_ended(end), None);

@@ -1,5 +1,5 @@
-//! How often the disks of a group spin up in a day, at most: what a budget of spin-ups is held
-//! against, by who knows nothing of it.
+//! The maximum spin-ups of a group's disks in a day: an independent count to check a spin-up budget
+//! against.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +15,7 @@ pub(crate) struct Spins {
 }
 
 impl Spins {
-    /// The disks of a group spin up.
+    /// Counts a spin-up of a group's disks.
     pub(crate) fn note(&mut self, now: Instant, group: u32) {
         let last = self.last.entry(group).or_default();
         while last.front().is_some_and(|at| now.since(*at) >= DAY) {
@@ -25,7 +25,7 @@ impl Spins {
         self.most = self.most.max(last.len());
     }
 
-    /// The most of any group in any 24 hours, from the beginning of the run on.
+    /// Returns the maximum of any group in any 24 hours since the beginning of the run.
     pub(crate) fn most(&self) -> u64 {
         u64::try_from(self.most).unwrap_or(u64::MAX)
     }

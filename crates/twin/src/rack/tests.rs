@@ -1,4 +1,4 @@
-//! The rack against sums by hand, and against what must hold after every event.
+//! The rack against sums by hand, and against invariants after every event.
 
 use std::fs;
 use std::path::Path;
@@ -35,11 +35,11 @@ fn near(value: f64, expected: f64, by: f64) {
     assert!((value / expected - 1.0).abs() <= by, "{value} for {expected}");
 }
 
-/// Watches what must hold after every event: of each class at most one group is not asleep, reads
-/// go to groups that serve, and power and cooling supply what turns.
+/// Checks invariants after every event: of each class at most one group is not in standby, reads go
+/// to groups in service, and power and cooling supply what spins.
 struct Auditor {
     doing: Vec<Doing>,
-    /// A slip that a canary makes: it must be found.
+    /// An error planted as a canary: it must be found.
     slip: bool,
     reading: [u32; 4],
     found: Vec<String>,
@@ -68,7 +68,7 @@ impl Observer<Rack> for Auditor {
     fn see(&mut self, _: Instant, seen: Seen) {
         match seen {
             Seen::Group { group, is } => {
-                // The canary does not hear of groups that go to sleep.
+                // The canary misses groups that go to standby.
                 if self.slip && is == Doing::Sleep {
                     return;
                 }
@@ -121,8 +121,8 @@ fn of_each_class_one_group_is_awake_and_only_it_is_read() {
     }
 }
 
-/// The controller that serves decides as the paper says: the same reads in the same order, so that
-/// with equal machines the two are alike but for what their draws of times differ by.
+/// The controller that serves live decides as the paper says: the same reads in the same order.
+/// With equal machines the two differ only by their drawn times.
 #[test]
 fn the_controller_does_what_the_paper_says() {
     for rate in [0.25, 1.0, 4.0] {
@@ -143,7 +143,7 @@ fn the_controller_does_what_the_paper_says() {
     }
 }
 
-/// Spin-ups of a half one after the other: at no time do both of its classes spin up.
+/// Serial spin-ups of a half: its two classes never spin up at the same time.
 #[test]
 fn in_the_prototype_the_classes_of_a_half_spin_up_one_after_the_other() {
     #[derive(Default)]
@@ -172,18 +172,18 @@ fn in_the_prototype_the_classes_of_a_half_spin_up_one_after_the_other() {
     }
 }
 
-/// Reads that come so seldom that none waits for another: eleven of twelve wait for a switch, and
-/// all for their seek.
+/// Reads arrive so rarely that none waits for another: eleven of twelve wait for a switch, and all
+/// for their seek.
 #[test]
 fn a_rack_that_idles_has_its_first_byte_after_a_switch() {
     let scenario = Scenario { window: Duration::from_secs(800 * 3600), ..scenario(0.001) };
     let result = run::<Rack>(&scenario, 1).unwrap();
-    // What a group waits for: 1.00, 10.32 and 2.41 s (the test of the laws).
+    // The latencies of a group: 1.00, 10.32 and 2.41 s (the test of the distributions).
     near(result.first_byte.mean, 11.0 / 12.0 * 13.73 + 0.0042, 0.02);
     near(result.first_byte.mean, result.service.mean - 1e9 / 15.0 / 105e6, 0.02);
     near(result.power, 1_797.12 + 96.0 * (9.42 - 1.56), 0.02);
     assert_eq!(result.rejected, 0);
-    // Each of four classes has eleven twelfths of its reads in another group.
+    // In each of four classes eleven twelfths of the reads go to another group.
     let reads = result.offered as f64;
     near(result.spin_ups_per_tb, 24.0 * 11.0 / 12.0 * 1000.0, 0.02);
     near(reads, 2_880.0, 0.06);
@@ -227,8 +227,8 @@ fn the_straw_man_reads_one_after_the_other_with_a_spin_up_before_each() {
     near(first.spin_ups_per_tb, 18_000.0, 0.01);
 }
 
-/// 4,000 stacks of 66.5 MB one after the other take 0.638 s each, and twice that where half of the
-/// class is the clients', who always have something.
+/// 4,000 stacks of 66.5 MB in sequence take 0.638 s each, and twice that where clients, who always
+/// have requests, get half of the class.
 #[test]
 fn a_rebuild_has_what_is_left_and_at_least_its_share() {
     let stack = ByteCount::new(66_533_000);
@@ -247,7 +247,7 @@ fn a_rebuild_has_what_is_left_and_at_least_its_share() {
     assert!(busy.rebuild.class_p95 > busy.rebuild.others_p95);
 }
 
-/// With more disks to be awake than are needed a group is read sooner.
+/// If more disks are spinning up than are needed, a group is read sooner.
 #[test]
 fn fifteen_of_eighteen_need_not_wait_for_the_slowest_disks() {
     let mut enough = scenario(0.0625);
@@ -262,8 +262,8 @@ fn fifteen_of_eighteen_need_not_wait_for_the_slowest_disks() {
     assert!(error.starts_with("disks.awake"), "{error}");
 }
 
-/// One read alone needs 15 disks of 24; those that wait together a few more, and nobody waits
-/// longer than where all are woken, each mounted as soon as it turns as well.
+/// A single read needs 15 disks of 24, and several waiting together a few more. No read waits
+/// longer than where all are spun up and each is mounted as soon as it spins.
 #[test]
 fn only_the_disks_that_are_needed_are_woken() {
     let woken = |rate: f64, wakes| {
@@ -367,7 +367,7 @@ fn a_run_is_recorded_and_drawn() {
             Rack::course(recorder)
         })
         .into();
-    // In each class one group at a time: no column is fuller than four groups.
+    // One group per class at a time: no column exceeds four groups.
     let columns = courses[0].groups[0].len();
     for column in 0..columns {
         let sum: f64 = courses[0].groups.iter().map(|group| group[column]).sum();
@@ -384,8 +384,7 @@ fn a_run_is_recorded_and_drawn() {
     }
 }
 
-/// The files of the repository can be used, and each says where its bands come from by holding no
-/// check whose band is not one.
+/// The files of the repository are valid, and each check has a proper band.
 #[test]
 fn the_statements_of_the_paper_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pelican");

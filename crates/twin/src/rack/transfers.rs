@@ -1,4 +1,4 @@
-//! Reads under way: a seek, then a flow over the links of a server.
+//! Reads in progress: a seek, then a flow over the links of a server.
 
 use fulgurite_units::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::result::Times;
 use super::scenario::{Disks, Network};
 use super::share::{Kind, Server, Uses};
 
-/// A read or a rebuild of a stack, by its place.
+/// A read or a rebuild of a stack, by its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OpIndex(pub(crate) u32);
 
@@ -16,11 +16,11 @@ pub(crate) struct Op {
     pub(crate) kind: Kind,
     pub(crate) times: Times,
     pub(crate) group: u32,
-    /// Bytes of each stack.
+    /// Bytes per stack.
     pub(crate) stack: f64,
 }
 
-/// All operations that wait or are under way; places are used again.
+/// All operations that wait or are in progress; slots are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Ops {
     all: Vec<Op>,
@@ -50,13 +50,13 @@ impl Ops {
         self.all[index.0 as usize]
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no operations.
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.all.len()
     }
 }
 
-/// The servers and what flows through them.
+/// The servers and their flows.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     servers: Vec<Server<OpIndex>>,
@@ -74,32 +74,32 @@ impl Transfers {
         Self { servers: vec![server; network.servers as usize], seek: disks.seek }
     }
 
-    /// How long a disk looks for the first byte.
+    /// Returns the seek time of a disk.
     pub(crate) const fn seek(&self) -> Duration {
         self.seek
     }
 
-    /// The server of a half of the rack.
+    /// Returns the server of a half of the rack.
     pub(crate) const fn server_of(&self, half: usize) -> usize {
         half % self.servers.len()
     }
 
-    /// The disks of an operation found its first bytes.
+    /// Starts the flow of an operation after its seek.
     pub(crate) fn begin(&mut self, now: Instant, server: usize, index: OpIndex, op: &Op) {
         self.servers[server].begin(now, op.kind, op.stack, index);
     }
 
-    /// An operation of a server that has ended by now.
+    /// Removes and returns an operation of a server that has ended by now.
     pub(crate) fn take_ended(&mut self, now: Instant, server: usize) -> Option<OpIndex> {
         self.servers[server].take_ended(now)
     }
 
-    /// When the next one ends, if nothing changes before.
+    /// Returns when the next one ends, if nothing changes before.
     pub(crate) fn next_end(&self, server: usize) -> Option<(Instant, u64)> {
         self.servers[server].next_end()
     }
 
-    /// Whether nothing changed since that was said.
+    /// Returns whether nothing has changed since this version.
     pub(crate) fn is_current(&self, server: usize, version: u64) -> bool {
         self.servers[server].is_current(version)
     }

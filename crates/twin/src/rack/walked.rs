@@ -1,5 +1,5 @@
-//! The rack whose disks sleep, decided as the paper says it and as simply as it can be done: what
-//! the controller is held against (Pelican, OSDI 2014, section 2.2).
+//! The rack with disks in standby, with the paper's decisions implemented as simply as possible:
+//! the reference for the controller (Pelican, OSDI 2014, section 2.2).
 //!
 //! ```text
 //!   a read of another group:  Serve --> Unmount --> SpinUp --> Mount --> Serve
@@ -22,13 +22,13 @@ use super::workload::float;
 use crate::engine::{Agenda, Observer, Stage};
 use crate::workload::Draws;
 
-/// Stacks of a failed disk that wait for their rebuild at a time.
+/// Maximum number of stacks of a failed disk that wait for their rebuild.
 const REBUILD_WINDOW: u32 = 64;
 
-/// Something that happens to the groups.
+/// An event of the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
-    /// The class's next step is over.
+    /// A state change of a class is complete.
     Step {
         /// The class.
         class: u8,
@@ -37,7 +37,7 @@ pub(crate) enum Happening {
     Fails,
 }
 
-/// A rack whose disks sleep.
+/// A rack with disks in standby.
 #[derive(Debug)]
 pub(crate) struct Walked {
     classes: Vec<Class>,
@@ -45,27 +45,27 @@ pub(crate) struct Walked {
     times: Draws,
     reorder: f64,
     busy_above: usize,
-    /// Classes that wait to spin up, where one of a half may at a time.
+    /// Classes that wait to spin up, where only one of a half may at a time.
     gates: Option<[VecDeque<usize>; 2]>,
-    /// Stacks of the failed disk that were not asked for, and those that are not written.
+    /// The failed disk, its stacks not requested yet, and those not written yet.
     rebuild: Option<Rebuild>,
     unasked: u32,
     left: u32,
 }
 
-/// One group of it is awake.
+/// A class: at most one of its groups is active.
 #[derive(Debug)]
 struct Class {
     queues: [Queue; 2],
     turns: Turns,
-    /// The group that is awake, or goes to sleep, or wakes.
+    /// The group that is active, or is spinning down or up.
     group: Option<u32>,
     doing: Doing,
-    /// The group that wakes next.
+    /// The group to spin up next.
     target: u32,
-    /// The operation that is served.
+    /// The operation in service.
     serving: Option<OpIndex>,
-    /// When the turn of what is served, or is waited for, began.
+    /// When the turn of the current or awaited operation began.
     since: Instant,
     kind: Kind,
 }
@@ -101,7 +101,7 @@ impl Walked {
         }
     }
 
-    /// Reads that wait in the class of a group.
+    /// Returns the number of waiting reads in the class of a group.
     pub(crate) fn queued(&self, group: u32) -> u32 {
         let waiting = self.classes[class_of(group)].queues[Kind::Read as usize].len();
         u32::try_from(waiting).unwrap_or(u32::MAX)
@@ -163,7 +163,7 @@ impl Walked {
         }
     }
 
-    /// The rebuild has as many stacks waiting as it may.
+    /// Submits rebuild operations until as many stacks wait as are allowed.
     fn ask(&mut self, common: &mut Common, now: Instant) {
         let Some(Rebuild { group, stack, .. }) = self.rebuild else { return };
         let waiting = self.left - self.unasked;
@@ -186,7 +186,7 @@ impl Walked {
         queue.insert(index, group, bytes, self.reorder);
     }
 
-    /// A class that serves nothing and does not switch takes its next operation.
+    /// Starts the next operation of a class that is idle and not switching.
     fn go_on<O: Observer<Rack>>(
         &mut self,
         class: usize,
@@ -202,7 +202,7 @@ impl Walked {
             return;
         };
         let awake = of.group.filter(|_| of.doing == Doing::Serve);
-        // Clients of the group that is rebuilt ride along.
+        // Client reads of the group being rebuilt are served along with it.
         if kind == Kind::Rebuild && awake.is_some() && of.queues[0].head() == awake {
             kind = Kind::Read;
         }
@@ -216,7 +216,7 @@ impl Walked {
         }
     }
 
-    /// Serves the first of the queue, whose group is awake.
+    /// Serves the first operation of the queue, whose group is active.
     fn serve<O: Observer<Rack>>(
         &mut self,
         class: usize,
@@ -235,7 +235,7 @@ impl Walked {
         stage.put(stage.now() + common.transfers.seek(), Planned(Next::Found(index)));
     }
 
-    /// Wakes a group, after the one that is awake was put to sleep.
+    /// Spins up a group, after the active one is unmounted.
     fn wake<O: Observer<Rack>>(
         &mut self,
         class: usize,
@@ -252,7 +252,7 @@ impl Walked {
         self.does(class, Doing::Unmount, seconds(takes), stage);
     }
 
-    /// What a class did is over.
+    /// Handles the end of a class's state change.
     fn step<O: Observer<Rack>>(
         &mut self,
         class: usize,
@@ -277,14 +277,14 @@ impl Walked {
             }
             Doing::Mount => {
                 self.is(class, Doing::Serve, stage);
-                // What came meanwhile may have a better claim; what is awake is served first.
+                // Newer reads may have a better claim, but the active group is served first.
                 self.serve_awake(class, common, stage);
             }
             Doing::Sleep | Doing::Serve => unreachable!("nothing was begun"),
         }
     }
 
-    /// The operation for which a group was woken is still the first of its queue.
+    /// Serves the operation for which the group was spun up: it is still first in its queue.
     fn serve_awake<O: Observer<Rack>>(
         &mut self,
         class: usize,
@@ -306,7 +306,7 @@ impl Walked {
         if let Some(gates) = &mut self.gates {
             gates[half].push_back(class);
             if gates[half].len() > 1 {
-                // It spins up when those before it have.
+                // It spins up after those ahead of it.
                 self.classes[class].doing = Doing::Unmount;
                 return;
             }

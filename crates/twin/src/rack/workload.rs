@@ -1,4 +1,4 @@
-//! What is read of a rack: when reads come, how large they are, and in which group each blob is.
+//! The reads of a rack: when they arrive, how large they are, and which group each blob is in.
 
 use fulgurite_units::{ByteCount, Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
@@ -7,66 +7,66 @@ use super::laws::stream;
 use crate::Error;
 use crate::workload::{Draws, Exponentials, exp2, floor, ln};
 
-/// Reads of a burst or of a trace in a file, at most.
+/// Maximum number of reads in a burst or in the trace of a file.
 const READS_MAX: u32 = 1_000_000;
-/// Halvings that find the scale of a truncated distribution.
+/// Bisection steps to find the scale of a truncated distribution.
 const HALVINGS: u32 = 80;
 
-/// What is read of a rack.
+/// The workload of a rack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workload {
-    /// When reads come.
+    /// When reads arrive.
     pub arrivals: Arrivals,
-    /// How large blobs are.
+    /// Sizes of blobs.
     #[serde(default)]
     pub sizes: Sizes,
-    /// Blobs that are read together, and whether they lie together.
+    /// Blobs that are read together, and whether they are stored together.
     #[serde(default)]
     pub jobs: Jobs,
-    /// What was promised to those who read; nothing, as in the paper, if it is left out.
+    /// Promised times of reads; none, as in the paper, if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promises: Option<Promises>,
 }
 
-/// When reads are due: some soon, the others later.
+/// Deadlines of reads: soon for some, later for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Promises {
-    /// The share of reads that are due soon, drawn for each.
+    /// Share of reads that are due soon, drawn for each.
     pub soon_share: f64,
-    /// From when they come until they are due.
+    /// Time from their arrival to their deadline.
     pub soon: Duration,
-    /// The same for the others.
+    /// The same time for the other reads.
     pub later: Duration,
 }
 
-/// What was promised to one read.
+/// The promise made to one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// Until then, from when it comes, it is to be done.
+    /// Time from arrival to the deadline.
     pub within: Duration,
-    /// It is one of those that are due soon.
+    /// Whether it is due soon.
     pub is_soon: bool,
 }
 
-/// When reads come.
+/// When reads arrive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// At random, independently of each other.
+    /// At random, independently (a Poisson process).
     Poisson {
         /// Reads per second.
         rate: f64,
     },
-    /// So many, uniformly distributed over a time from the end of the warm-up on.
+    /// A burst, uniformly distributed over a time from the end of the warm-up on.
     Burst {
-        /// Reads.
+        /// Number of reads.
         reads: u32,
-        /// The time.
+        /// Length of the burst.
         over: Duration,
     },
-    /// These, in the order of time.
+    /// A trace, in the order of time.
     Trace(Vec<TraceRead>),
 }
 
@@ -74,48 +74,48 @@ pub enum Arrivals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceRead {
-    /// When it comes, from the beginning of the run.
+    /// When it arrives, from the beginning of the run.
     pub at: Duration,
     /// The group of its blob.
     pub group: u32,
-    /// How large that is.
+    /// The size of its blob.
     pub size: ByteCount,
 }
 
-/// How large blobs are.
+/// Sizes of blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Sizes {
     /// All the same.
     Fixed {
-        /// This.
+        /// The size.
         size: ByteCount,
     },
-    /// Exponential between two bounds: the paper's images of virtual disks are 200 MB to 9 GB,
-    /// 3.3 GB on average (section 4.9), and their distribution is a picture.
+    /// Exponential between two bounds: the paper's images of virtual disks are 200 MB to 9 GB, 3.3
+    /// GB on average (section 4.9), with the distribution given as a picture.
     Exponential {
-        /// The smallest.
+        /// Minimum.
         min: ByteCount,
-        /// The largest.
+        /// Maximum.
         max: ByteCount,
-        /// The mean, nearer to the smallest.
+        /// Mean; closer to the minimum.
         mean: ByteCount,
     },
 }
 
-/// Reads that come together, of blobs that were written one after the other.
+/// Reads that arrive together, of blobs written one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Jobs {
-    /// Reads of a job.
+    /// Reads per job.
     pub reads: u32,
-    /// Blobs written one after the other that were put into one group before the next was drawn:
-    /// 1 is the paper's placement, each blob in a group of its own.
+    /// Number of consecutively written blobs put into one group before the next group is drawn. 1
+    /// is the paper's placement, each blob in a random group.
     pub together: u32,
 }
 
 impl Default for Sizes {
-    /// Blobs of 1 GB (section 4.3).
+    /// Returns blobs of 1 GB (section 4.3).
     fn default() -> Self {
         Self::Fixed { size: ByteCount::new(1_000_000_000) }
     }
@@ -128,7 +128,7 @@ impl Default for Jobs {
 }
 
 impl Workload {
-    /// The paper's: reads at random of blobs of 1 GB that lie anywhere.
+    /// Returns the paper's workload: random reads of blobs of 1 GB that lie anywhere.
     #[must_use]
     pub fn poisson(rate: f64) -> Self {
         let (sizes, jobs) = (Sizes::default(), Jobs::default());
@@ -180,7 +180,7 @@ impl Workload {
 }
 
 impl Sizes {
-    /// Draws sizes.
+    /// Returns a sampler of sizes.
     pub(crate) fn sampler(&self) -> Result<SizeSampler, Error> {
         let refuse =
             |value: String, expected| Err(Error::Parameter { field: "sizes", value, expected });
@@ -200,7 +200,7 @@ impl Sizes {
     }
 }
 
-/// The mean of an exponential distribution that has this mean when it is cut off at `span`.
+/// Returns the mean of the exponential distribution whose mean is `mean` when truncated at `span`.
 fn scale(mean: f64, span: f64) -> f64 {
     let cut = |scale: f64| {
         let left = exp2(-span / scale * std::f64::consts::LOG2_E);
@@ -237,16 +237,16 @@ impl SizeSampler {
     }
 }
 
-/// A read that comes.
+/// An arriving read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// When.
+    /// Its arrival.
     pub at: Instant,
-    /// The group that its blob is in.
+    /// The group of its blob.
     pub group: u32,
-    /// How large the blob is.
+    /// The size of its blob.
     pub size: ByteCount,
-    /// When it is due, if that was promised.
+    /// Its promise, if any.
     pub promise: Option<Promise>,
 }
 
@@ -256,14 +256,14 @@ pub(crate) struct Reads {
     source: Source,
     sizes: SizeSampler,
     draws: Draws,
-    /// Drawn apart, so that reads with promises are those without.
+    /// A separate stream, so that promises do not change the reads.
     soon: Draws,
     promises: Option<Promises>,
     jobs: Jobs,
     groups: u64,
-    /// Reads of the job that comes, still to come.
+    /// Reads of the current job still to come.
     left: u32,
-    /// Blobs of the group that the job is in, still to be read.
+    /// Blobs of the current job's group still to be read.
     run: u32,
     group: u32,
     at: Instant,
@@ -277,8 +277,8 @@ enum Source {
 }
 
 impl Reads {
-    /// The reads of a workload; those at random come until `until`, those of a burst from `from`
-    /// on.
+    /// Creates the reads of a workload. Poisson reads arrive until `until`, those of a burst from
+    /// `from` on.
     pub(crate) fn new(
         workload: &Workload,
         groups: u32,
@@ -322,7 +322,7 @@ impl Reads {
         Some(Promise { within: if is_soon { soon } else { later }, is_soon })
     }
 
-    /// The group of the next blob of the job.
+    /// Returns the group of the next blob of the job.
     fn place(&mut self) -> u32 {
         if self.run == 0 {
             self.group = u32::try_from(self.draws.below(self.groups)).unwrap_or(0);
@@ -351,7 +351,7 @@ impl Iterator for Reads {
                 }
             };
             self.left = self.jobs.reads;
-            // A job begins anywhere in what was written together.
+            // A job begins anywhere in a run of blobs written together.
             self.run = 0;
             self.place();
             let into = self.draws.below(u64::from(self.jobs.together));
@@ -405,7 +405,7 @@ mod tests {
         assert!(all.iter().all(|read| (min..=max).contains(&read.size)));
     }
 
-    /// A job of 40 reads lies in 40 groups drawn one by one, or in two, or three where it begins
+    /// A job of 40 reads lies in 40 groups drawn one by one, or in two, or in three if it begins
     /// late in its first.
     #[test]
     fn what_was_written_together_is_read_together() {

@@ -1,5 +1,5 @@
-//! An SVG being written: a frame with axes, and things placed in it by their values. Colors are
-//! classes, so that the page decides them, for light and for dark.
+//! Writes an SVG: a frame with axes, and elements placed in it by their values. Colors are CSS
+//! classes, so that the page chooses them, for light and dark mode.
 
 use std::fmt::Write;
 
@@ -13,13 +13,13 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A figure of which two stand side by side.
+    /// A figure at half width, for two side by side.
     pub(crate) const HALF: Self = Self { width: 680.0, height: 400.0 };
-    /// A low one over the whole width of the page, one of many below each other.
+    /// A low figure over the full width of the page, one of many stacked vertically.
     pub(crate) const STRIP: Self = Self { width: 1080.0, height: 200.0 };
-    /// What is left of the width for values.
+    /// Horizontal margins: the rest of the width is for values.
     pub(crate) const MARGINS: f64 = LEFT + RIGHT;
-    /// What is left of the height for values where the legend has one row.
+    /// Vertical margins with one legend row: the rest of the height is for values.
     pub(crate) const MARGINS_HIGH: f64 = 12.0 + LEGEND_ROW + BOTTOM;
 }
 
@@ -28,11 +28,11 @@ const LEFT: f64 = 72.0;
 const RIGHT: f64 = 18.0;
 const BOTTOM: f64 = 52.0;
 const LEGEND_ROW: f64 = 20.0;
-/// Width of a letter of a legend or of a mark, roughly.
+/// Approximate width of a character of a legend or of a mark.
 const LETTER: f64 = 7.0;
 const LEGEND_SWATCH: f64 = 44.0;
 
-/// Series that can be told apart: by color, by dash and by the shape of their points.
+/// Number of series that can be told apart: by color, by dash and by the shape of their points.
 pub(crate) const STYLES: usize = 6;
 
 /// An SVG being written.
@@ -45,28 +45,28 @@ pub(crate) struct Canvas {
     y: Scale,
 }
 
-/// What a legend says of a series.
+/// The legend symbol of a series.
 #[derive(Clone, Debug)]
 pub(crate) enum Key {
     /// A line with points, of this style.
     Line(usize),
-    /// A filled place, of this style.
+    /// A filled area, of this style.
     Fill(usize),
-    /// A point of the paper.
+    /// A point from the paper.
     Paper,
     /// A cell of a heat map of this strength.
     Heat(f64),
-    /// A line of something that is there for comparison.
+    /// A line shown for comparison.
     Other,
 }
 
 impl Canvas {
-    /// A frame with a legend above it; nothing inside yet.
+    /// Creates an empty frame with a legend above it.
     pub(crate) fn new(title: &str, legend: &[(Key, String)], x: Scale, y: Scale) -> Self {
         Self::framed(Frame::HALF, title, legend, x, y)
     }
 
-    /// The same in another size.
+    /// Creates such a frame in another size.
     pub(crate) fn framed(
         frame: Frame,
         title: &str,
@@ -106,7 +106,7 @@ impl Canvas {
         canvas
     }
 
-    /// The axis on the left, with lines across.
+    /// Draws the left axis, with grid lines.
     pub(crate) fn y_axis(&mut self, label: &str) {
         for tick in self.y.ticks() {
             let y = self.y_at(tick);
@@ -126,7 +126,7 @@ impl Canvas {
         ));
     }
 
-    /// The axis below, with these marks; long names take two lines.
+    /// Draws the bottom axis with these marks; long names take two lines.
     pub(crate) fn x_axis(&mut self, label: &str, ticks: &[(f64, String)]) {
         let bottom = self.bottom();
         self.line("frame", [LEFT, bottom, self.right(), bottom]);
@@ -144,27 +144,27 @@ impl Canvas {
         self.text("axis middle", middle, self.frame.height - 10.0, label);
     }
 
-    /// A horizontal line over the whole width.
+    /// Draws a horizontal line over the full width.
     pub(crate) fn across(&mut self, class: &str, value: f64) {
         let y = self.y_at(value);
         self.line(class, [LEFT, y, self.right(), y]);
     }
 
-    /// A limit with its name at the right end.
+    /// Draws a limit with its name at the right end.
     pub(crate) fn limit(&mut self, value: f64, label: &str) {
         self.across("limit", value);
         let y = self.y_at(value) - 5.0;
         self.text("limit-label end", self.right() - 4.0, y, label);
     }
 
-    /// A limit with its name at the left end, for curves that rise.
+    /// Draws a limit with its name at the left end, for curves that rise.
     pub(crate) fn limit_named_left(&mut self, value: f64, label: &str) {
         self.across("limit", value);
         let y = self.y_at(value) - 5.0;
         self.text("limit-label", LEFT + 6.0, y, label);
     }
 
-    /// Places of the values between two others, shaded over the whole height.
+    /// Shades the range between two values over the full height.
     pub(crate) fn shade(&mut self, from: f64, to: f64, label: &str) {
         let (x, right) = (self.x_at(from), self.x_at(to));
         let (y, width, height) = (self.top, right - x, self.bottom() - self.top);
@@ -175,7 +175,7 @@ impl Canvas {
         self.text("tick middle", x + width / 2.0, y - 4.0, label);
     }
 
-    /// Names of the rows of a heat map, beside their middles.
+    /// Draws the row names of a heat map, next to the middle of each row.
     pub(crate) fn rows(&mut self, label: &str, names: &[(f64, String)]) {
         for (at, name) in names {
             let y = self.y_at(*at);
@@ -184,8 +184,8 @@ impl Canvas {
         self.y_name(label);
     }
 
-    /// Cells of a heat map that are as strong as `strength` (0 to 1) says: in x from, to, and in y
-    /// from, to.
+    /// Draws cells of a heat map with this `strength` (0 to 1), given as x from, x to, y from, y
+    /// to.
     pub(crate) fn cells(&mut self, cells: &[[f64; 4]], strength: f64) {
         let mut d = String::new();
         for &[x1, x2, y1, y2] in cells {
@@ -196,7 +196,7 @@ impl Canvas {
         self.put(format_args!("<path class=\"heat\" fill-opacity=\"{strength:.2}\" d=\"{d}\"/>"));
     }
 
-    /// Text in the middle of a cell; what does not stand out from a strong one is `inverse`.
+    /// Draws text in the middle of a cell; `inverse` for text on a strong cell.
     pub(crate) fn cell_text(&mut self, at: f64, value: f64, texts: &[String], inverse: bool) {
         let class = if inverse { "cell inverse middle" } else { "cell middle" };
         let x = self.x_at(at);
@@ -207,7 +207,7 @@ impl Canvas {
         }
     }
 
-    /// A line through points, with the range around it.
+    /// Draws a line through points, with the range around it.
     pub(crate) fn curve(&mut self, style: usize, points: &[[f64; 4]], dots: bool) {
         let edge = |of: usize, point: &[f64; 4]| (self.x_at(point[0]), self.y_at(point[of]));
         let upper = points.iter().map(|point| edge(3, point));
@@ -224,13 +224,13 @@ impl Canvas {
         }
     }
 
-    /// A line through points that is there for comparison.
+    /// Draws a line through points, for comparison.
     pub(crate) fn other(&mut self, points: &[[f64; 2]]) {
         let d = path(points.iter().map(|point| (self.x_at(point[0]), self.y_at(point[1]))));
         self.put(format_args!("<path class=\"other\" d=\"{d}\"/>"));
     }
 
-    /// A bar from one value to another around a place, `shift` bars of `width` from its middle.
+    /// Draws a bar from one value to another around a position.
     pub(crate) fn bar(&mut self, style: usize, at: f64, [from, to]: [f64; 2], width: f64) {
         let (x, right) = (self.x_at(at - width / 2.0), self.x_at(at + width / 2.0));
         let (y, bottom) = (self.y_at(to), self.y_at(from));
@@ -241,7 +241,7 @@ impl Canvas {
         ));
     }
 
-    /// The range of a bar.
+    /// Draws the range of a bar.
     pub(crate) fn whisker(&mut self, at: f64, low: f64, high: f64) {
         let (x, low, high) = (self.x_at(at), self.y_at(low), self.y_at(high));
         self.line("whisker", [x, low, x, high]);
@@ -249,7 +249,7 @@ impl Canvas {
         self.line("whisker", [x - 5.0, high, x + 5.0, high]);
     }
 
-    /// A point that the paper states, in the color of the series it belongs to.
+    /// Draws a point that the paper states, in the color of its series.
     pub(crate) fn paper(&mut self, style: usize, at: f64, value: f64) {
         let (x, y) = (self.x_at(at), self.y_at(value));
         self.diamond(x, y);
@@ -258,13 +258,13 @@ impl Canvas {
         ));
     }
 
-    /// The name of something inside the frame.
+    /// Draws the name of something inside the frame.
     pub(crate) fn note(&mut self, at: f64, value: f64, text: &str) {
         let (x, y) = (self.x_at(at), self.y_at(value) - 7.0);
         self.text("value middle", x, y, text);
     }
 
-    /// The whole SVG.
+    /// Returns the complete SVG.
     pub(crate) fn finish(mut self) -> String {
         self.svg.push_str("</svg>");
         self.svg
@@ -298,7 +298,7 @@ impl Canvas {
         }
     }
 
-    /// The point of a series: circle, square, triangle, and the same hollow.
+    /// Draws the point of a series: circle, square, triangle, and the same hollow.
     fn dot(&mut self, style: usize, x: f64, y: f64) {
         let class = format!("dot line{style} {}", if style < 3 { "full" } else { "hollow" });
         let class = format!("{class} fill{style}");
@@ -359,7 +359,7 @@ impl Canvas {
     }
 }
 
-/// Text with the signs that mean something to a browser spelled out.
+/// Escapes the special characters of XML.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -383,7 +383,7 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
     d
 }
 
-/// A name in one line, or in two where it needs more room.
+/// Splits a name into one line, or two where it needs more space.
 fn in_lines(name: &str, room: f64) -> Vec<&str> {
     let middle = name.len() / 2;
     let spaces = name.char_indices().filter(|(_, letter)| *letter == ' ').map(|(at, _)| at);

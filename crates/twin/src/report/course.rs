@@ -1,5 +1,5 @@
-//! The page of a run: what waits, how old it is and what each machine does, over time, all below
-//! each other on one axis of time.
+//! The page of a run: the queue, the age of its requests, and the work of each machine over time,
+//! stacked on one time axis.
 
 use fulgurite_units::Duration;
 
@@ -11,29 +11,30 @@ use crate::experiment::Unit;
 use crate::reported::{Course, CurvePicture, Picture, Reported, StripPicture};
 use crate::scenario::Scenario as _;
 
-/// Strengths of the cells of a strip.
+/// Number of strengths of the cells of a strip.
 const STRENGTHS: u32 = 10;
-/// Rows of a strip that all have a name.
+/// Maximum number of rows of a strip that all have a name.
 const NAMED_MAX: usize = 24;
 /// A bound is drawn when at least this share of it is reached; else it would flatten the curve.
 const BOUND_SHARE: f64 = 0.25;
 
-/// Marks on the axis of time, at most, and the steps between them that people count in.
+/// Maximum number of time marks; steps between them are those people count in.
 const TICKS_MAX: f64 = 18.0;
 const TICK_STEPS: [f64; 12] = [0.25, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0, 24.0, 60.0, 120.0, 360.0, 1e3];
 
-/// A row of the table of results: a name, and how it is shown for each seed.
+/// A row of the table of results: a name, and its value for each seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultRow {
-    /// What is shown.
+    /// Its name.
     pub name: String,
-    /// Median, least and most over the seeds.
+    /// Median, minimum and maximum over the seeds.
     pub all: [String; 3],
-    /// Of the first seeds.
+    /// Values of the first seeds.
     pub each: Vec<String>,
 }
 
-/// The report of a run as one HTML file: the courses, the first of them in front, and the results.
+/// Returns the report of a run as one HTML file: the curves over time, with the first run in front,
+/// and the results.
 ///
 /// # Panics
 /// Without a course.
@@ -71,7 +72,7 @@ pub fn run_page<S: Reported>(
     close(page, facts)
 }
 
-/// The few results that most look for, in large letters.
+/// Writes the most important results, in large letters.
 fn totals(page: &mut String, rows: &[ResultRow], names: &[&str]) {
     page.push_str("<div class=\"totals\">");
     for row in rows.iter().filter(|row| names.contains(&row.name.as_str())) {
@@ -91,7 +92,7 @@ fn results<C: Course>(page: &mut String, courses: &[C], rows: &[ResultRow]) {
         "<h2>Results</h2>\n<div class=\"scroll\"><table><thead><tr><th>What<th>Median<th>Min\
          <th>Max",
     );
-    // The numbers of a single seed are the median.
+    // With a single seed its numbers equal the median.
     let each = rows.first().map_or(0, |row| row.each.len());
     let each = if each > 1 { each } else { 0 };
     for course in courses.iter().take(each) {
@@ -108,10 +109,10 @@ fn results<C: Course>(page: &mut String, courses: &[C], rows: &[ResultRow]) {
     page.push_str("</tbody></table></div>\n");
 }
 
-/// The axis of time, the same in every figure.
+/// The time axis, the same in every figure.
 struct TimeAxis {
     name: &'static str,
-    /// Seconds of its unit.
+    /// Seconds per unit.
     unit: f64,
     end: f64,
     measured: [f64; 2],
@@ -149,7 +150,7 @@ impl TimeAxis {
         }
     }
 
-    /// The middle of a column of a course.
+    /// Returns the middle of a column of a course.
     fn middle(&self, course: &impl Course, column: usize) -> f64 {
         let (from, to) = (count(column), count(column + 1));
         let [from, to] = [from, to].map(|edge| (edge * course.column_s()).min(course.end_s()));
@@ -157,7 +158,7 @@ impl TimeAxis {
     }
 }
 
-/// Draws the curve of the first course, and those of the others for comparison.
+/// Draws the curve of the first run, and those of the others for comparison.
 fn plot<C: Course>(page: &mut String, time: &TimeAxis, courses: &[C], picture: &CurvePicture) {
     let most = |curve: &Curve| curve.max.iter().copied().fold(0.0, f64::max);
     let top = picture.curves.iter().map(most).fold(0.0, f64::max);
@@ -198,7 +199,7 @@ fn axis(title: &str, unit: Unit) -> String {
     unit.suffix().trim().to_owned()
 }
 
-/// A row for each machine, the stronger the busier it is.
+/// Draws a row per machine, the stronger the busier it is.
 fn strip(page: &mut String, time: &TimeAxis, course: &impl Course, picture: &StripPicture<'_>) {
     let StripPicture { title, note, machine, rows: machines } = picture;
     if machines.is_empty() {
@@ -240,7 +241,7 @@ fn strip(page: &mut String, time: &TimeAxis, course: &impl Course, picture: &Str
     framed(page, title, &format!("{note} mean {mean} %"), &canvas.finish());
 }
 
-/// Neighboring columns of one strength.
+/// Returns ranges of adjacent columns with this strength.
 fn spans(shares: &[f64], strength: u32) -> Vec<[usize; 2]> {
     let is_it = |share: &f64| {
         let rounded = (share * f64::from(STRENGTHS)).round();
@@ -256,7 +257,7 @@ fn spans(shares: &[f64], strength: u32) -> Vec<[usize; 2]> {
     spans
 }
 
-/// A time in the largest unit of which it has at least one.
+/// Formats a time in the largest unit of which it has at least one.
 pub(crate) fn lasting(seconds: f64) -> String {
     let (value, unit) = match seconds {
         seconds if seconds < 60.0 => (seconds, "s"),

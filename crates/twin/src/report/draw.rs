@@ -1,16 +1,16 @@
-//! A figure as SVG: ours as lines or bars with the range over the seeds, the paper's stated points
-//! as diamonds.
+//! Draws a figure as SVG: our values as lines or bars with the range over the seeds, the paper's
+//! stated points as diamonds.
 
 use super::canvas::{Canvas, Key, STYLES};
 use super::scale::{Scale, number};
 use crate::experiment::{FigureData, FigureKind, PlotSeries};
 
-/// Points of a line beyond which they are not marked one by one.
+/// Number of points of a line beyond which they are not marked individually.
 const DOTS_MAX: usize = 15;
 /// Share of a place that its bars fill.
 const BARS_WIDTH: f64 = 0.7;
 
-/// Draws a figure as SVG. Its colors are classes of the page.
+/// Draws a figure as SVG. Its colors are CSS classes of the page.
 #[must_use]
 pub fn figure(data: &FigureData) -> String {
     match data.kind {
@@ -122,12 +122,12 @@ fn style(data: &FigureData, series: usize) -> usize {
     data.series.get(series).map_or(0, |series| series.style % STYLES)
 }
 
-/// A series of one point without a place: it holds everywhere.
+/// Returns whether a series is one point without a position: it holds everywhere.
 fn constant(series: &PlotSeries) -> bool {
     matches!(series.points.as_slice(), [only] if only.label.is_empty())
 }
 
-/// Places of bars by number, and what the axis says there.
+/// Returns the positions of bars, and their axis labels.
 fn places(data: &FigureData) -> (Scale, Vec<(f64, String)>) {
     let points = data.series.first().map(|series| series.points.as_slice()).unwrap_or_default();
     let ends = points.iter().flat_map(|point| [point.x - 0.5, point.x + 0.5]);
@@ -135,7 +135,7 @@ fn places(data: &FigureData) -> (Scale, Vec<(f64, String)>) {
     (Scale::of(ends, false, true), named)
 }
 
-/// The place of one of several bars side by side, and its width.
+/// Returns the position and width of one of several bars side by side.
 fn beside(x: f64, index: usize, count: usize) -> (f64, f64) {
     #[expect(clippy::cast_precision_loss, reason = "a figure has few series")]
     let (index, count) = (index as f64, count.max(1) as f64);

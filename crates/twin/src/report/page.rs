@@ -1,4 +1,4 @@
-//! The page around the figures: what was simulated, what hits and what misses, and why.
+//! The page around the figures: what was simulated, which checks hit or miss, and why.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use crate::experiment::{
     AsideNumber, Beside, Expected, Kind, Report, Row, StatementReport, Unit, Verdict,
 };
 
-/// What the report is about, from whoever ran it.
+/// The subject of the report, from the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The paper, like `Project Silica (SOSP 2023)`.
     pub paper: String,
-    /// What is simulated, in a sentence.
+    /// The simulated system, in a sentence.
     pub simulated: String,
     /// Where the bands come from, as the end of a sentence.
     pub bands: String,
@@ -24,11 +24,11 @@ pub struct Head {
     pub commit: String,
     /// The command that made the report.
     pub command: String,
-    /// The machine it ran on, and for how long.
+    /// The machine it ran on, and how long it took.
     pub machine: String,
 }
 
-/// The report as one HTML file.
+/// Returns the report as one HTML file.
 #[must_use]
 pub fn html(report: &Report, head: &Head) -> String {
     let mut page = format!(
@@ -99,7 +99,7 @@ fn opening(page: &mut String, report: &Report, head: &Head) {
     );
 }
 
-/// A statement: its checks, its figure beside them, and what there is to say of both.
+/// Writes a statement: its checks, the figure next to them, and remarks on both.
 fn section(page: &mut String, statement: &StatementReport) {
     let (id, title) = (escape(&statement.id), escape(&statement.title));
     let section = if statement.own {
@@ -187,7 +187,7 @@ fn picture(page: &mut String, statement: &StatementReport) {
     );
 }
 
-/// Our value with its range, or why there is none; of a relation, the relation in numbers.
+/// Formats our value with its range, or why there is none; for a relation, the relation in numbers.
 fn ours(row: &Row) -> String {
     let mut text = value(row);
     if let Some(relation) = relation(row) {
@@ -229,7 +229,7 @@ fn with_unit(value: f64, unit: Unit) -> String {
     format!("{}{}", number(value), unit.suffix())
 }
 
-/// What may not be given up for a tail, beside the tails of this project's own targets.
+/// Writes the constraints of the runs next to the tails, for this project's own targets.
 fn constraints(page: &mut String, report: &Report) {
     let own: Vec<&StatementReport> =
         report.statements.iter().filter(|statement| !statement.beside.is_empty()).collect();

@@ -1,19 +1,19 @@
-//! What the pages of a run and of a sweep have in common: their opening and their end. No scripts,
-//! nothing from elsewhere, and the word "simulated" in every title.
+//! Parts common to the pages of a run and of a sweep: header and footer. No scripts, no external
+//! resources, and the word "simulated" in every title.
 
 use std::fmt::Write;
 
 use super::canvas::escape;
 use super::style::STYLE;
 
-/// What a page is about, from whoever ran it.
+/// The subject of a page, from the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The scenario: the name of its file.
+    /// The file name of the scenario.
     pub scenario: String,
-    /// Names and values to be listed: changes, seeds, version, command.
+    /// Names and values to list: changes, seeds, version, command.
     pub list: Vec<(String, String)>,
-    /// The whole scenario as it was run, changes included (TOML).
+    /// The complete scenario as it was run, including changes (TOML).
     pub text: String,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn close(mut page: String, facts: &Facts) -> String {
     page
 }
 
-/// A figure with its caption.
+/// Writes a figure with its caption.
 pub(super) fn framed(page: &mut String, title: &str, note: &str, svg: &str) {
     put(
         page,

@@ -1,10 +1,11 @@
-//! Relations in numbers: `1.42 <= 1.5`, and what the number was made of.
+//! Relations in numbers: `1.42 <= 1.5`, and the inputs of the number.
 
 use super::scale::number;
 use crate::experiment::{Expected, Made, Row, Working};
 
-/// A check that the paper puts in words, in numbers: `1.42 <= 1.5`, `1.5 <= 1.79 <= 2.2` or, where
-/// it misses, `1.62 > 1.5`. Nothing for a check that has a value of the paper, or none of ours.
+/// Formats a check that the paper states in words as a relation: `1.42 <= 1.5`, `1.5 <= 1.79 <=
+/// 2.2` or, where it misses, `1.62 > 1.5`. `None` for a check with a value of the paper, or without
+/// one of ours.
 #[must_use]
 pub fn relation(row: &Row) -> Option<String> {
     let ours = match (&row.expected, row.ours) {
@@ -13,7 +14,7 @@ pub fn relation(row: &Row) -> Option<String> {
     };
     let suffix = row.details.unit.suffix();
     let shown = apart(ours, row.band);
-    // What cannot be below zero need not be said to be above it.
+    // A lower bound of zero is omitted for a value that is not negative.
     let low = row.band[0].filter(|low| *low != 0.0 || ours < 0.0);
     Some(match (low, row.band[1]) {
         (Some(low), _) if ours < low => format!("{shown} < {}{suffix}", number(low)),
@@ -27,14 +28,14 @@ pub fn relation(row: &Row) -> Option<String> {
     })
 }
 
-/// A number with as many digits as tell it from both ends of its band.
+/// Formats a number with as many digits as distinguish it from both ends of its band.
 fn apart(ours: f64, band: [Option<f64>; 2]) -> String {
     let short = number(ours);
     let same = |end: &f64| number(*end) == short && (ours - end).abs() > 0.0;
     if band.iter().flatten().any(same) { format!("{ours:.6}") } else { short }
 }
 
-/// What a number was made of: `5.76 / 2.54 h`.
+/// Formats the inputs of a number: `5.76 / 2.54 h`.
 #[must_use]
 pub fn in_words(working: &Working) -> String {
     let suffix = working.unit.suffix();

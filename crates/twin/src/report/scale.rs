@@ -1,6 +1,6 @@
-//! From values to places on an axis, and the marks of an axis.
+//! Maps values to positions on an axis, and chooses the marks of an axis.
 
-/// How values lie along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     low: f64,
@@ -9,7 +9,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// A scale that shows all of these values; from zero on, unless it is logarithmic or `tight`.
+    /// Returns a scale that shows all of these values; from zero on, unless it is logarithmic or
+    /// `tight`.
     pub(crate) fn of(values: impl Iterator<Item = f64>, log: bool, tight: bool) -> Self {
         let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
         let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -28,13 +29,13 @@ impl Scale {
         Self { low: low.min(0.0), high: (high * 1.08).max(1e-9), log }
     }
 
-    /// A scale from one value to another, and nothing beyond.
+    /// Returns a scale from one value to another, and nothing beyond.
     pub(crate) fn exact(low: f64, high: f64) -> Self {
         assert!(low < high, "a scale has a length");
         Self { low, high, log: false }
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high end.
+    /// Returns the position of a value: 0 at the low end, 1 at the high end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         if self.log {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -43,12 +44,12 @@ impl Scale {
         }
     }
 
-    /// Values to mark.
+    /// Returns the values to mark.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         if self.log { self.log_ticks() } else { self.linear_ticks() }
     }
 
-    /// Multiples of a step of 1, 2 or 5 times a power of ten; up to eight.
+    /// Returns multiples of a step of 1, 2 or 5 times a power of ten; up to eight.
     fn linear_ticks(&self) -> Vec<f64> {
         let rough = (self.high - self.low) / 6.0;
         let power = 10f64.powf(rough.log10().floor());
@@ -59,7 +60,7 @@ impl Scale {
         at.take_while(|&tick| tick <= self.high).collect()
     }
 
-    /// 1, 2 and 5 times powers of ten, or powers of ten alone over a long range.
+    /// Returns 1, 2 and 5 times powers of ten, or powers of ten alone over a long range.
     fn log_ticks(&self) -> Vec<f64> {
         let decades = (self.high / self.low).log10();
         let factors: &[f64] = if decades > 3.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
@@ -70,7 +71,7 @@ impl Scale {
     }
 }
 
-/// A number with three digits that count, and no zeros that do not.
+/// Formats a number with three significant digits, without trailing zeros.
 #[must_use]
 pub fn number(value: f64) -> String {
     if !value.is_finite() {

@@ -1,5 +1,5 @@
-//! How the page looks. Colors are those of Okabe and Ito, which can be told apart with color vision
-//! deficiencies, darker or lighter to stand out from the page.
+//! The style of the page. Colors are those of Okabe and Ito, which can be told apart with color
+//! vision deficiencies, darkened or lightened to stand out from the page.
 
 /// The style sheet of the page and of its figures.
 pub(crate) const STYLE: &str = "

@@ -1,4 +1,4 @@
-//! The page of a sweep: for each metric a picture and a table. One field is a line or bars; two are
+//! The page of a sweep: a picture and a table per metric. One field gives a line or bars; two give
 //! a heat map and, where one of them is a number, a family of lines.
 
 use super::canvas::{Canvas, Frame, Key, STYLES, escape};
@@ -8,16 +8,16 @@ use super::scale::{Scale, number};
 use crate::experiment::{Axis, FigureData, FigureKind, PlotPoint, PlotSeries, Unit};
 use crate::sweep::{Cell, SweepField, SweepMetric, SweepResult};
 
-/// Strength of the cell with the least value: still to be seen.
+/// Strength of the cell with the least value: still visible.
 const STRENGTH_MIN: f64 = 0.07;
-/// From here on the text of a cell has the color of the page.
+/// Strength from which the text of a cell has the color of the page.
 const INVERSE_FROM: f64 = 0.55;
-/// What there is to say of every picture.
+/// The note on every picture.
 const NOTE: &str = "(simulated; medians, with the range over the seeds)";
-/// Largest over smallest value from which factors are shown, not differences.
+/// Ratio of largest to smallest value from which the scale is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
-/// The report of a sweep as one HTML file.
+/// Returns the report of a sweep as one HTML file.
 #[must_use]
 pub fn sweep_page(sweep: &SweepResult, facts: &Facts) -> String {
     let fields: Vec<&str> = sweep.fields.iter().map(|field| field.field.as_str()).collect();
@@ -39,7 +39,7 @@ pub fn sweep_page(sweep: &SweepResult, facts: &Facts) -> String {
     close(page, facts)
 }
 
-/// What a metric is called on a page, with its unit.
+/// Returns the title of a metric, with its unit.
 fn named(metric: &SweepMetric) -> String {
     let name = match metric.name.as_str() {
         "completion.p50" => "Median of completion times",
@@ -56,7 +56,7 @@ fn named(metric: &SweepMetric) -> String {
     format!("{name},{}", metric.unit.suffix())
 }
 
-/// The pictures of a metric, each with its name.
+/// Returns the pictures of a metric, each with its name.
 fn pictures(sweep: &SweepResult, metric: &SweepMetric) -> Vec<(String, String)> {
     let drawn = |data: FigureData| (format!("Along {}", data.x.label), figure(&data));
     match sweep.fields.as_slice() {
@@ -69,7 +69,7 @@ fn pictures(sweep: &SweepResult, metric: &SweepMetric) -> Vec<(String, String)> 
     }
 }
 
-/// A field as an axis names it: with its unit, where its values do not say it.
+/// Returns the axis label of a field: with its unit, where its values do not show it.
 fn axis(field: &str) -> String {
     const UNITS: [(&str, &str); 5] =
         [("throughput", "MB/s"), ("_mm", "mm"), ("_kj", "kJ"), ("_w", "W"), ("_j", "J")];
@@ -89,8 +89,8 @@ fn one(field: &SweepField, metric: &SweepMetric) -> FigureData {
     plot(field, metric, vec![series])
 }
 
-/// A line for each value of the field that is no number, or of the second one; nothing where there
-/// would be more lines than can be told apart.
+/// Returns a line for each value of the non-numeric field, or of the second one; `None` where there
+/// would be too many lines to tell apart.
 fn family(rows: &SweepField, columns: &SweepField, metric: &SweepMetric) -> Option<FigureData> {
     let width = columns.values.len();
     let along_rows = is_number(rows) || !is_number(columns);
@@ -122,7 +122,7 @@ fn plot(along: &SweepField, metric: &SweepMetric, series: Vec<PlotSeries>) -> Fi
         kind,
         unit: metric.unit,
         x: Axis { label: axis(&along.field), log: false },
-        // Bars have a foot, and a logarithm has none.
+        // Bars need a zero, which a logarithmic axis lacks.
         y: Axis { label: named(metric), log: kind == FigureKind::Lines && is_wide(values) },
         series,
         paper: Vec::new(),
@@ -143,7 +143,7 @@ fn points(along: &SweepField, cells: &[&Cell], unit: Unit) -> Vec<PlotPoint> {
         });
         place += 1.0;
     }
-    // A number that a run has not got is not drawn.
+    // Values that a run does not have are not drawn.
     points.retain(|point| point.median.is_finite());
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     points
@@ -170,7 +170,7 @@ fn last_word(field: &str) -> &str {
     field.rsplit('.').next().unwrap_or(field)
 }
 
-/// The heat map: the first field from above to below, the second from left to right.
+/// Draws the heat map: the first field from top to bottom, the second from left to right.
 fn heat(rows: &SweepField, columns: &SweepField, metric: &SweepMetric) -> String {
     let medians = || metric.cells.iter().map(|cell| metric.unit.of(cell.median));
     let (least, most) = ends(medians());
@@ -217,7 +217,7 @@ fn heat(rows: &SweepField, columns: &SweepField, metric: &SweepMetric) -> String
     canvas.finish()
 }
 
-/// What a cell has room for: the median, and the range below it.
+/// Returns the text that fits in a cell: the median, and the range below it.
 fn texts(cell: &Cell, unit: Unit, width: f64, height: f64) -> Vec<String> {
     let [median, min, max] = [cell.median, cell.min, cell.max].map(|value| unit.of(value));
     if width < 42.0 {
@@ -229,7 +229,7 @@ fn texts(cell: &Cell, unit: Unit, width: f64, height: f64) -> Vec<String> {
     vec![number(median), format!("{} to {}", number(min), number(max))]
 }
 
-/// Rows and columns of medians, with their ranges; with one field, a row for each value.
+/// Writes a table of medians with their ranges; with one field, a row for each value.
 fn table(page: &mut String, sweep: &SweepResult, metric: &SweepMetric) {
     let (rows, columns) = match sweep.fields.as_slice() {
         [rows, columns] => (rows, columns.values.as_slice()),
@@ -259,7 +259,7 @@ fn table(page: &mut String, sweep: &SweepResult, metric: &SweepMetric) {
     page.push_str("</tbody></table></div>\n");
 }
 
-/// A median with the range over the seeds: `2.54 (2.31 to 2.6)`.
+/// Formats a median with the range over the seeds: `2.54 (2.31 to 2.6)`.
 #[must_use]
 pub fn with_range(cell: &Cell, unit: Unit) -> String {
     let [median, min, max] = [cell.median, cell.min, cell.max].map(|value| unit.of(value));

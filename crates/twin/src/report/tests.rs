@@ -1,4 +1,4 @@
-//! The page holds everything it shows, and says what misses.
+//! The page is self-contained, and shows what misses.
 
 use fulgurite_library::Policy;
 
@@ -45,7 +45,7 @@ fn a_miss_is_explained_and_a_hit_is_not() {
     let page = html(&report(&["M2"]), &head());
     assert!(page.contains("Every check hits."));
     let page = html(&report(&["E4"]), &head());
-    // The stand-in has 7 h at 8 shuttles, not 10.
+    // The fake engine gives 7 h at 8 shuttles, not 10.
     assert!(page.contains("<li><a class=\"miss\" href=\"#E4\">E4.silica-8</a>"));
     assert!(page.contains("8 shuttles: a tail of 10 h at 8 and 2.8 h at 20"));
 }
@@ -59,7 +59,7 @@ fn constraints_stand_beside_the_tails_of_own_targets() {
     assert!(!html(&report(&["E4"]), &head()).contains("Constraints beside"));
 }
 
-/// Writes the whole page where `FULGURITE_REPORT` says, to be looked at.
+/// Writes the whole page to the path in `FULGURITE_REPORT`, for inspection.
 #[test]
 fn every_statement_is_on_the_page() {
     let suite = Suite::<Glass>::read(&files()).unwrap().with_seeds(1).unwrap();
@@ -72,7 +72,7 @@ fn every_statement_is_on_the_page() {
     }
 }
 
-/// Everything is inside of its frame, and no number is none.
+/// Checks that everything is inside its frame, and no number is NaN.
 fn check_svg(page: &str) {
     for svg in page.split("<svg ").skip(1) {
         let svg = svg.split("</svg>").next().unwrap();
@@ -189,7 +189,7 @@ fn relations_are_numbers() {
     assert_eq!(made(Made::StepUp), "largest step up in 5.76, 2.54 h");
 }
 
-/// What a relation is made of stands with it, of the files that there are.
+/// The inputs of a relation are shown with it, for the files of the repository.
 #[test]
 fn a_ratio_says_of_what() {
     let report = report(&["E7"]);

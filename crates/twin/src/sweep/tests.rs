@@ -1,4 +1,4 @@
-//! A sweep has every combination, corners too, and refuses before anything runs.
+//! A sweep has every combination, including corners, and rejects invalid ones before anything runs.
 
 use expect_test::{Expect, expect};
 use fulgurite_library::Policy;
@@ -30,7 +30,7 @@ fn all_combinations_run_and_results_are_where_they_belong() {
     let names = ["completion.p999".to_owned(), "seed".to_owned()];
     let result = sweep.result(&names, &seeds, &results).unwrap();
     assert_eq!(result.hashes.len(), 12);
-    // The corner of 4 shuttles and 210 MB/s, run by itself.
+    // The corner of 4 shuttles and 210 MB/s, run on its own.
     let mut alone = scenario(Policy::silica());
     alone.library.shuttles_per_panel = 4;
     alone.throughput = serde_json::from_str("210").unwrap();
@@ -47,7 +47,7 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
     let refused = |over: Vec<Over>, expect: Expect| {
         let Refused { at, problem } =
             Sweep::<Glass>::new(&base(), &Table::new(), over).unwrap_err();
-        // Without the list of fields that there are.
+        // Without the list of valid fields.
         let problem = problem.split(", expected").next().unwrap();
         let at = if at.is_empty() { at } else { format!("{at}:\n") };
         expect.assert_eq(&format!("{at}{problem}"));

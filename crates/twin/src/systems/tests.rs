@@ -1,4 +1,4 @@
-//! What is asked by name is what the types give.
+//! Requests by name give the same as the types.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,7 +74,7 @@ fn what_is_wrong_is_told_apart() {
     assert!(refused.starts_with("load"), "{refused}");
 }
 
-/// A sink that can be looked at while a run has it.
+/// A sink whose contents can be read while a run writes to it.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -88,7 +88,7 @@ impl Write for Shared {
     }
 }
 
-/// Takes no more than this.
+/// A sink that fails after this many bytes.
 struct Full(usize);
 
 impl Write for Full {

@@ -1,4 +1,4 @@
-//! The Markov chain of a group: how long until it loses data, on average.
+//! The Markov chain of a group: the mean time to data loss (MTTDL).
 //!
 //! ```text
 //!       16 f        15 f             14 f              13 f
@@ -7,21 +7,21 @@
 //!         r         2 r        '--> lost     3 r
 //! ```
 //!
-//! `f`, `r` and `e` are the rates of failures, repairs and errors that segments cannot put right.
-//! On the way to the last state the group is lost at once with the chance that one of the disks
-//! left is unreadable. Drawn is a group of 16 of which 3 may be lost and all are repaired at a
-//! time; times are exponential (Pergamum (FAST 2008), section 5.2, table 4).
+//! `f`, `r` and `e` are the rates of failures, repairs and errors that segments cannot correct. On
+//! the transition to the last state the group is lost at once with the probability that one of the
+//! remaining disks is unreadable. The picture shows a group of 16 that survives 3 failures, with
+//! parallel repairs; times are exponential (Pergamum (FAST 2008), section 5.2, table 4).
 
 use super::group::Group;
 
-/// The mean time until a group loses data, in hours, all its times being exponential.
+/// Returns the mean time until a group loses data, in hours, with all times exponential.
 ///
-/// Of each state it is reckoned how long the group takes to the state above or to the loss, and
-/// with which chance it is the loss, from those of the state below, with sums of positive numbers
-/// alone: no digit is lost where solving equations loses ten.
+/// For each state, the time to the next state or to the loss, and the probability that it is the
+/// loss, follow from those of the state below. Only positive numbers are added, so no precision is
+/// lost; solving the equations would lose ten digits.
 ///
 /// # Errors
-/// What the group says that is out of range, or that repairs take a fixed time.
+/// When a value of the group is out of range, or repairs take a fixed time.
 pub fn mttdl_by_chain(group: &Group) -> Result<f64, String> {
     group.validate()?;
     if group.repair_is_fixed {
@@ -69,7 +69,7 @@ mod tests {
         check(Group { inter: 1, ..Group::default() }, exact, 1e-12);
     }
 
-    /// The values that a solver of the chain's equations gave, in another language.
+    /// Values from a solver of the chain's equations, in another language.
     #[test]
     fn more_failures_are_what_equations_say() {
         let group = |inter| Group { inter, ..Group::default() };

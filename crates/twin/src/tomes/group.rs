@@ -1,17 +1,17 @@
-//! What a group's reliability is reckoned from: how often disks fail, how long they take to be
-//! rebuilt, latent errors, scrubs, what waking costs (Pergamum (FAST 2008), section 5.2, table 4).
+//! The parameters of a group's reliability: failure rates, rebuild times, latent errors, scrubs,
+//! and the cost of spin-ups (Pergamum (FAST 2008), section 5.2, table 4).
 //!
-//! Two models take it: a [chain](super::mttdl_by_chain) and a [simulation](super::sample). Not
+//! Two models use them: a [chain](super::mttdl_by_chain) and a [simulation](super::sample). Not
 //! here: which tome is where. Times are in hours, as in the paper.
 //!
 //! # Latent errors
 //!
-//! An error makes a block unreadable, and with the chance `runs_on` the next one too, and so on: so
-//! a run is longer than `r` blocks with the chance `runs_on^r`. Segments put right as many blocks
-//! as they have parity. What is left to a group are runs that are longer, and two runs of one
-//! segment that are longer together; three are left out. A scrub mends what can be mended, at
-//! random times as in table 4, so that since the last one `k` errors have come with the chance
-//! `(1-a) a^k`, `a` being the share of errors among errors and scrubs.
+//! An error makes a block unreadable, and with probability `runs_on` the next one too, and so on: a
+//! run is longer than `r` blocks with probability `runs_on^r`. Segments correct as many blocks as
+//! they have parity. The group must handle longer runs, and two runs in one segment that are longer
+//! together; three are ignored. A scrub repairs what can be repaired, at random times as in table
+//! 4, so that since the last one `k` errors have occurred with probability `(1-a) a^k`, `a` being
+//! the share of errors among errors and scrubs.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,32 +21,31 @@ use super::hardware::YEAR_H;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Group {
-    /// Disks.
+    /// Number of disks.
     pub disks: u32,
-    /// Of them those that may be lost.
+    /// Number of disks that may be lost.
     pub inter: u32,
-    /// Parity blocks of a segment. Without a number no block ever becomes unreadable: the paper's
-    /// ideal.
+    /// Parity blocks per segment. If omitted, no block ever becomes unreadable: the paper's ideal.
     pub intra: Option<u32>,
-    /// Mean life of a disk that is never woken.
+    /// Mean life of a disk that is never spun up.
     pub life_h: f64,
     /// Mean time of a rebuild.
     pub repair_h: f64,
-    /// Whether each takes just so long; else times are exponential.
+    /// Whether every rebuild takes exactly that time; else times are exponential.
     pub repair_is_fixed: bool,
-    /// Whether disks are rebuilt one after the other; else all at a time.
+    /// Whether disks are rebuilt one after the other; else in parallel.
     pub repair_is_serial: bool,
     /// Mean time between latent errors of a disk.
     pub latent_h: f64,
     /// Mean time between scrubs of a disk.
     pub scrub_h: f64,
-    /// The chance that an error takes the next block, too.
+    /// Probability that an error extends to the next block.
     pub runs_on: f64,
-    /// Segments of a disk: of 64 blocks of 1 MB on 1 TB.
+    /// Segments per disk: of 64 blocks of 1 MB on 1 TB.
     pub segments: u32,
-    /// What is taken off a disk's life when it spins up.
+    /// Hours of a disk's life that a spin-up costs.
     pub spin_up_h: f64,
-    /// Spin-ups of a disk in a year but those of scrubs.
+    /// Spin-ups of a disk per year, without those of scrubs.
     pub spin_ups: f64,
 }
 
@@ -74,7 +73,7 @@ impl Group {
     /// Checks every part.
     ///
     /// # Errors
-    /// What is out of range, in a sentence.
+    /// Describes what is out of range, in a sentence.
     pub fn validate(&self) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("group: {what}"));
         let times = [self.life_h, self.repair_h, self.latent_h, self.scrub_h];
@@ -96,21 +95,21 @@ impl Group {
         Ok(())
     }
 
-    /// How often a disk fails, an hour. Each spin-up takes hours off a life, so that it is lived
-    /// faster; that of an exponential life is the same at every age.
+    /// Returns the failures of a disk per hour. Each spin-up takes hours off its life, which
+    /// shortens it; an exponential life has the same rate at every age.
     pub(crate) fn failures(&self) -> f64 {
         let spin_ups = self.spin_ups / YEAR_H + 1.0 / self.scrub_h;
         (1.0 + self.spin_up_h * spin_ups) / self.life_h
     }
 
-    /// How often a disk has an error, an hour, that its segments cannot put right.
+    /// Returns the errors of a disk per hour that its segments cannot correct.
     pub(crate) fn left_errors(&self) -> f64 {
         let Some(parity) = self.intra else { return 0.0 };
         let errors = 1.0 / self.latent_h;
         errors * (self.longer(parity) + self.earlier() * self.pair(parity))
     }
 
-    /// The chance that a disk has one now.
+    /// Returns the probability that a disk has such an error now.
     pub(crate) fn unreadable(&self) -> f64 {
         let Some(parity) = self.intra else { return 0.0 };
         let runs = self.longer(parity) * self.earlier();
@@ -119,25 +118,27 @@ impl Group {
         1.0 - (1.0 - by_run) * (1.0 - by_pair)
     }
 
-    /// The chance that one of the last disks that a group can be rebuilt from is not readable.
+    /// Returns the probability that one of the last disks that a group can be rebuilt from is
+    /// unreadable.
     pub(crate) fn stuck(&self) -> f64 {
         1.0 - power(1.0 - self.unreadable(), self.disks - self.inter)
     }
 
-    /// Errors of a disk since it was scrubbed, on average.
+    /// Returns the mean number of errors of a disk since its last scrub.
     fn earlier(&self) -> f64 {
         self.scrub_h / self.latent_h
     }
 
-    /// The chance that a run is longer than this.
+    /// Returns the probability that a run is longer than this.
     fn longer(&self, blocks: u32) -> f64 {
         power(self.runs_on, blocks)
     }
 
-    /// The chance that two runs lie in one segment and are longer together than it can put right.
+    /// Returns the probability that two runs lie in one segment and together are longer than it can
+    /// correct.
     fn pair(&self, parity: u32) -> f64 {
         if parity == 0 {
-            // One is enough.
+            // A single run is enough.
             return 0.0;
         }
         let ends = (1.0 - self.runs_on) * (1.0 - self.runs_on);
@@ -146,7 +147,7 @@ impl Group {
     }
 }
 
-/// A power by multiplication: the same number on every machine.
+/// Computes a power by multiplication: the result is the same on every machine.
 fn power(base: f64, exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |product, _| product * base)
 }
@@ -174,7 +175,8 @@ mod tests {
         assert!((often.failures() * 1e5 - (2.0 + 10.0 / 8_640.0)).abs() < 1e-9);
     }
 
-    /// Disks drawn one by one, with each error's place and length, are unreadable as often as said.
+    /// Disks drawn one by one, with the position and length of each error, are unreadable as often
+    /// as computed.
     #[test]
     fn drawn_disks_are_unreadable_as_often() {
         const DISKS: u32 = 200_000;

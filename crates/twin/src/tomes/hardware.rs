@@ -1,5 +1,5 @@
-//! What tomes cost to buy and to run (Pergamum (FAST 2008), section 5.1, tables 2 and 3): prices
-//! and watts go in, dollars come out. No price is known here; all are a scenario's.
+//! The costs of buying and running tomes (Pergamum (FAST 2008), section 5.1, tables 2 and 3):
+//! prices and watts go in, dollars come out. No price is known here; all are a scenario's.
 //!
 //! ```text
 //!   static = tomes * dollars of a tome
@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Hours of a year.
+/// Hours per year.
 pub(crate) const YEAR_H: f64 = 8_766.0;
 
-/// What a tome costs and draws.
+/// Price and power of a tome.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hardware {
     /// Price of a tome with its share of the network, in dollars.
     pub tome_dollars: f64,
-    /// Price of energy with cooling, in dollars.
+    /// Price of energy including cooling, in dollars.
     pub kwh_dollars: f64,
-    /// What the disk draws while it turns, in watts (table 2).
+    /// Power of a spinning disk, in watts (table 2).
     pub disk_w: f64,
-    /// What the board draws then (table 2).
+    /// Power of the board while the disk spins (table 2).
     pub board_w: f64,
-    /// What the awake store draws then (table 2).
+    /// Power of the metadata store while the disk spins (table 2).
     pub store_w: f64,
-    /// What a tome draws whose disk and processor rest (section 1).
+    /// Power of a tome with disk and processor in standby (section 1).
     pub asleep_w: f64,
-    /// What a terabyte draws on average where the price of a year is reckoned by it; by the states
-    /// of tomes if there is no number.
+    /// Mean power of a terabyte, used for the yearly price; computed from the states of tomes if
+    /// omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terabyte_w: Option<f64>,
 }
@@ -49,31 +49,32 @@ impl Default for Hardware {
     }
 }
 
-/// What an archive costs, in dollars.
+/// Cost of an archive, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Tomes that are bought.
+    /// Number of tomes to buy.
     pub tomes: f64,
     /// Their price.
     pub fixed: f64,
-    /// Energy of a year.
+    /// Energy cost per year.
     pub yearly: f64,
 }
 
 impl Hardware {
-    /// What a tome draws whose disk turns, in watts.
+    /// Returns the power of a tome with a spinning disk, in watts.
     #[must_use]
     pub fn active_w(&self) -> f64 {
         self.disk_w + self.board_w + self.store_w
     }
 
-    /// What a terabyte draws, where this share of tomes of this many terabytes turns.
+    /// Returns the mean power of a terabyte, where this share of tomes of this many terabytes
+    /// spins.
     #[must_use]
     pub fn mean_terabyte_w(&self, spinning: f64, terabytes: f64) -> f64 {
         (spinning * self.active_w() + (1.0 - spinning) * self.asleep_w) / terabytes
     }
 
-    /// What so many terabytes of disks cost, in tomes of so many.
+    /// Returns the cost of this many terabytes of disks, in tomes of this size.
     #[must_use]
     pub fn cost(&self, raw_terabytes: f64, terabytes: f64, spinning: f64) -> Cost {
         let tomes = (raw_terabytes / terabytes).ceil();
@@ -106,7 +107,7 @@ impl Hardware {
     }
 }
 
-/// What it costs to draw so many watts for a year.
+/// Returns the cost of this power for a year.
 #[must_use]
 pub fn energy_dollars(watts: f64, kwh_dollars: f64) -> f64 {
     watts * YEAR_H / 1e3 * kwh_dollars
@@ -127,8 +128,8 @@ mod tests {
         assert!((cost.yearly / 50e3 - 1.0).abs() < 0.01, "{cost:?}");
     }
 
-    /// By table 2 and the half watt of section 1 a terabyte draws half of what the price of a year
-    /// is reckoned by.
+    /// By table 2 and the half watt of section 1 a terabyte draws half of what the yearly price
+    /// assumes.
     #[test]
     fn states_of_tomes_draw_less_than_the_price_of_a_year_says() {
         let hardware = Hardware::default();

@@ -1,39 +1,39 @@
-//! What waits and what goes on in a set of tomes: jobs of several steps, and which tomes they are
-//! about. Not here: who goes first.
+//! Waiting and running jobs of a set of tomes: jobs of several steps, and the tomes they involve.
+//! Not here: their order.
 
 use fulgurite_units::{Duration, Instant};
 
 use super::layout::Code;
 use super::scenario::{Rebuild, Scenario, takes};
 
-/// A job, by its place.
+/// A job, by its slot.
 pub(crate) type JobIndex = u32;
 
-/// What a job is for.
+/// The kind of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A tome's new data is folded into the parity of others.
+    /// Applies a tome's new data to the parity of others.
     Protection,
-    /// A lost tome is filled from others of its group.
+    /// Rebuilds a lost tome from others of its group.
     Rebuild,
 }
 
-/// A job: one tome turns all the time, others one after the other.
+/// A job: one tome spins all the time, others one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) kind: Kind,
     pub(crate) tome: u32,
     pub(crate) bytes: u64,
-    /// Tomes that turn for it now.
+    /// Tomes that currently spin for it.
     pub(crate) helpers: Vec<u32>,
-    /// Tomes that are still to.
+    /// Tomes still to spin for it.
     pub(crate) left: Vec<u32>,
-    /// When the client had its answer, or the tome was lost.
+    /// When the client got its answer, or the tome was lost.
     pub(crate) since: Instant,
-    /// Times each place was written and read where it is rebuilt.
+    /// How often each place was written and read in a rebuild.
     pub(crate) writes: u32,
     pub(crate) reads: u32,
-    /// Whether something lies there already.
+    /// Whether data has already been written there.
     has_some: bool,
 }
 
@@ -52,23 +52,23 @@ impl Job {
         }
     }
 
-    /// All is to be done again, from these.
+    /// Restarts the job from these tomes.
     pub(crate) fn restart(&mut self, left: Vec<u32>) {
         self.left = left;
         (self.writes, self.reads, self.has_some) = (0, 0, false);
     }
 
-    /// A step is done.
+    /// Counts a completed step.
     pub(crate) fn stepped(&mut self) {
         self.writes += 1;
         self.reads += u32::from(self.has_some);
         self.has_some = true;
     }
 
-    /// How long the next step takes with so many helpers, once all turn. The parts of a rebuild go
-    /// on side by side, so that the slowest counts: the network and the processor of the target
-    /// have what all sources send, its disk writes each place once and reads it first if something
-    /// lies there (Pergamum (FAST 2008), section 4.3.2).
+    /// Returns how long the next step takes with this many helpers, once all spin. The parts of a
+    /// rebuild overlap, so the slowest counts. The network and the processor of the target handle
+    /// what all sources send. Its disk writes each place once, and reads it first if it already has
+    /// data (Pergamum (FAST 2008), section 4.3.2).
     pub(crate) fn step_takes(&self, scenario: &Scenario, helpers: usize) -> Duration {
         let rates = &scenario.rates;
         if self.kind == Kind::Protection {
@@ -89,7 +89,7 @@ impl Job {
     }
 }
 
-/// Jobs by their places.
+/// Jobs by slot.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     jobs: Vec<Option<Job>>,
@@ -129,7 +129,7 @@ impl Jobs {
     }
 }
 
-/// Which tomes are a group: one after the other; those at the end that make none are spares.
+/// The groups of tomes: consecutive tomes form a group; those left over at the end are spares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     groups: u32,
@@ -141,25 +141,25 @@ impl Layout {
         Self { groups: scenario.tomes / scenario.group.members(), code: scenario.group }
     }
 
-    /// Tomes that are in a group; the others are spares.
+    /// Returns the number of tomes that are in a group; the others are spares.
     pub(crate) const fn members(&self) -> u32 {
         self.groups * self.code.members()
     }
 
-    /// The tomes in an order in which neighbors are of different groups.
+    /// Returns the tomes in an order in which neighbors are in different groups.
     pub(crate) const fn across(&self, place: u32) -> u32 {
         place % self.groups * self.code.members() + place / self.groups
     }
 
-    /// The others of a tome's group, beginning behind it.
+    /// Returns the others of a tome's group, starting after it.
     pub(crate) fn others(&self, tome: u32) -> impl Iterator<Item = u32> + use<> {
         let members = self.code.members();
         let (first, place) = (tome - tome % members, tome % members);
         (1..members).map(move |step| first + (place + step) % members)
     }
 
-    /// The tomes with the parity of what is written to a tome now. Parity is spread over all tomes
-    /// of a group, region by region; these stand for those of a region.
+    /// Returns the tomes with the parity of data written to a tome now. Parity is spread over all
+    /// tomes of a group, region by region; these stand for those of a region.
     pub(crate) fn parity_of(&self, tome: u32) -> Vec<u32> {
         self.others(tome).take(self.code.parity as usize).collect()
     }

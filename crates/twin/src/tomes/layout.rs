@@ -1,4 +1,4 @@
-//! What two levels of redundancy take of the disks, by arithmetic: nothing is simulated here.
+//! Storage overhead of two levels of redundancy, in closed form: nothing is simulated here.
 //!
 //! ```text
 //!   blocks + parity blocks = a segment of one tome      regions + parity regions = a group
@@ -10,39 +10,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Members of a code, at most (Pergamum (FAST 2008), section 4.2: groups are not large).
+/// Maximum number of members of a code (Pergamum (FAST 2008), section 4.2: groups are not large).
 const MEMBERS_MAX: u32 = 256;
 
-/// So many data blocks, or regions, and so many that protect them.
+/// An erasure code: numbers of data and parity blocks, or regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Code {
-    /// Those with data.
+    /// Number of data members.
     pub data: u32,
-    /// Those with parity.
+    /// Number of parity members.
     pub parity: u32,
 }
 
 impl Code {
-    /// A code of so many and so many.
+    /// Creates a code with these numbers.
     #[must_use]
     pub const fn new(data: u32, parity: u32) -> Self {
         Self { data, parity }
     }
 
-    /// All of them.
+    /// Returns the number of members.
     #[must_use]
     pub const fn members(self) -> u32 {
         self.data + self.parity
     }
 
-    /// What is stored for each byte of data.
+    /// Returns the bytes stored per byte of data.
     #[must_use]
     pub fn expansion(self) -> f64 {
         f64::from(self.members()) / f64::from(self.data)
     }
 
-    /// Checks that it is one.
+    /// Checks the numbers.
     ///
     /// # Errors
     /// Names the field.
@@ -56,27 +56,27 @@ impl Code {
     }
 }
 
-/// What is stored for each byte of a user, by a segment's code and a group's.
+/// Returns the bytes stored per user byte, with the codes of a segment and of a group.
 #[must_use]
 pub fn expansion(segment: Code, group: Code) -> f64 {
     segment.expansion() * group.expansion()
 }
 
-/// Bytes of disks that hold so many bytes of users.
+/// Returns the raw bytes of disks that hold this many user bytes.
 #[must_use]
 pub fn raw(user: f64, segment: Code, group: Code) -> f64 {
     user * expansion(segment, group)
 }
 
-/// Bytes that a tome keeps awake of so large a disk: a signature of 64 bits and a time of 32 for
-/// each block (section 4.1).
+/// Returns the metadata bytes that a tome keeps for a disk of this size: a signature of 64 bits and
+/// a time of 32 for each block (section 4.1).
 #[must_use]
 pub fn awake_bytes(disk: f64, block: f64) -> f64 {
     disk / block * 12.0
 }
 
-/// Tomes of a star of equal switches: as many leaves as a hub has ports, each with one port less
-/// for each hub (section 3.2).
+/// Returns the tomes of a star of equal switches: as many leaves as a hub has ports, each with one
+/// port less per hub (section 3.2).
 #[must_use]
 pub const fn star(ports: u32, hubs: u32) -> u32 {
     ports * ports.saturating_sub(hubs)

@@ -1,15 +1,15 @@
-//! A set of tomes: disks with a small computer each, of which nearly all sleep, in groups that
-//! survive whole tomes and segments that survive bad blocks (Pergamum (FAST 2008)).
+//! A set of tomes: disks with a small computer each, nearly all of them spun down, in groups that
+//! survive the loss of tomes and segments that survive bad blocks (Pergamum (FAST 2008)).
 //!
 //! ```text
 //!   Scenario --> run (who spins, writes, protects, rebuilds) --> result
 //!            '--> driven (the tomes of this project decide) --> result
-//!   layout, hardware (arithmetic) --.
+//!   layout, hardware (closed form) -.
 //!   group --> chain, sampled -------+--> probe --> statements of the paper
 //! ```
 //!
-//! Everything here is simulated or computed. What is called the model is one of its own: it has the
-//! paper's rules, and no tome of this project runs in it. In what is driven they do.
+//! Everything here is simulated or computed. The model in `run` is separate: it has the paper's
+//! rules, and no tome of this project runs in it. In `driven` they do.
 
 mod chain;
 mod driven;

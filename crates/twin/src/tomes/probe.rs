@@ -1,5 +1,5 @@
-//! Numbers of tomes that need no run: what a layout takes, what an archive costs, how long a group
-//! lasts.
+//! Numbers of tomes that need no run: the overhead of a layout, the cost of an archive, the
+//! lifetime of a group.
 
 use serde::Deserialize;
 
@@ -11,148 +11,148 @@ use super::sampled::sample;
 use super::scenario::{Scenario, bytes};
 use crate::experiment::{self, Bases};
 
-/// Cycles of a simulation: its interval is a quarter of a percent where three failures are survived
-/// and times are exponential, and three times that where rebuilds take a fixed time.
+/// Cycles per simulation: its confidence interval is a quarter of a percent where three failures
+/// are survived and times are exponential, and three times that where rebuilds take a fixed time.
 const CYCLES: u32 = 200_000;
-/// Bytes of a terabyte.
+/// Bytes per terabyte.
 const TERABYTE: f64 = 1e12;
 
-/// Something to measure, repeated with every seed.
+/// A number to measure, once per seed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Probe {
-    /// Something of a set's layout.
+    /// A number of a set's layout.
     Layout {
         /// The base scenario.
         base: String,
-        /// What.
+        /// The number.
         of: LayoutNumber,
     },
-    /// What an archive costs, in dollars, or is made of.
+    /// A cost of an archive, in dollars, or a part of it.
     Cost {
         /// The base scenario.
         base: String,
-        /// Terabytes of users.
+        /// Terabytes of user data.
         terabytes: f64,
-        /// What.
+        /// The number.
         of: CostNumber,
     },
-    /// What a year of energy costs where terabytes draw this much, in dollars.
+    /// Energy cost of a year if a terabyte draws this power, in dollars.
     Energy {
         /// Terabytes of disks.
         terabytes: f64,
-        /// Watts of one.
+        /// Watts per terabyte.
         terabyte_w: f64,
-        /// Dollars of a kWh.
+        /// Dollars per kWh.
         kwh_dollars: f64,
     },
-    /// Rates of a set, by arithmetic alone.
+    /// A rate of a set, in closed form.
     Rate {
         /// The base scenario.
         base: String,
-        /// What.
+        /// The rate.
         of: RateNumber,
     },
     /// Mean time until a group loses data, in hours.
     Mttdl {
         /// The group.
         group: Group,
-        /// How.
+        /// The model.
         by: Model,
     },
-    /// The same of one group over that of another, both by the chain.
+    /// The ratio of this time of two groups, both by the chain.
     MttdlRatio {
-        /// The first.
+        /// The group in the numerator.
         group: Group,
-        /// The second.
+        /// The group in the denominator.
         over: Group,
     },
-    /// The simulation over the chain.
+    /// The ratio of the simulated time to that of the chain.
     SampledOverChain {
         /// The group.
         group: Group,
     },
-    /// Half the interval of a simulation that holds the true value in 95 of 100, over its value.
+    /// Half the 95 % confidence interval of a simulation, over its value.
     Interval {
         /// The group.
         group: Group,
     },
-    /// Mean time until an archive of 10 PB of users loses data, in years, by the chain.
+    /// Mean time until an archive of 10 PB of user data loses data, in years, by the chain.
     ArchiveYears {
-        /// The base scenario, of which the number of groups is.
+        /// The base scenario that gives the number of groups.
         base: String,
         /// A group.
         group: Group,
     },
-    /// Hours until all of a disk has passed.
+    /// Hours to transfer a whole disk.
     DiskHours {
         /// The base scenario.
         base: String,
-        /// At this rate.
+        /// The rate, in MB/s.
         mb_per_s: f64,
     },
-    /// Hours until one byte is not what was written.
+    /// Hours until one byte differs from what was written.
     ErrorHours {
-        /// Bytes that pass in a second.
+        /// Bytes transferred per second.
         bytes_per_s: f64,
-        /// The chance of each.
+        /// Probability of an error per byte.
         chance: f64,
     },
 }
 
-/// Something of a layout.
+/// A number of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutNumber {
-    /// What is stored beside each byte of a user.
+    /// Bytes stored in addition to each user byte.
     Overhead,
-    /// Bytes of users that a disk has room for.
+    /// User bytes that fit on a disk.
     Room,
-    /// Bytes that a tome of 1 TiB keeps awake for blocks of 128 KiB.
+    /// Metadata bytes of a tome of 1 TiB with blocks of 128 KiB.
     Awake,
-    /// Tomes of 48 switches of 48 ports below two.
+    /// Tomes connected by 48 switches of 48 ports below two.
     Star,
-    /// Groups of 10 PB of users.
+    /// Groups for 10 PB of user data.
     Groups,
-    /// What a tome draws whose disk turns, in W.
+    /// Power of a tome with a spinning disk, in W.
     ActiveWatts,
-    /// What a terabyte of disks draws, where as many spin as may, in W.
+    /// Power of a terabyte of disks with as many spinning as allowed, in W.
     TerabyteWatts,
 }
 
-/// Something of a cost.
+/// A number of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostNumber {
     /// Terabytes of disks.
     Raw,
-    /// Tomes.
+    /// Number of tomes.
     Tomes,
-    /// What they cost.
+    /// Their price.
     Static,
-    /// What a year of energy does.
+    /// Energy cost of a year.
     Yearly,
-    /// What they cost for each gigabyte of users.
+    /// Price of the tomes per gigabyte of user data.
     Gigabyte,
     /// Both over ten years.
     TenYears,
 }
 
-/// A rate, by arithmetic: nobody waits for anybody.
+/// A rate in closed form, without contention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateNumber {
-    /// What all that may spin take in, in MB/s.
+    /// Ingest of all disks that may spin, in MB/s.
     Ingest,
-    /// Time to take in a terabyte, in s.
+    /// Time to ingest a terabyte, in s.
     IngestTerabyte,
-    /// Time to protect one if all that may spin protect what they took in, in s.
+    /// Time to protect a terabyte if all disks that may spin protect what they ingested, in s.
     ProtectTerabyte,
-    /// Time to protect as many bytes as all disks have, in s.
+    /// Time to protect as many bytes as the capacity of all disks, in s.
     ProtectRaw,
 }
 
-/// How the time until a loss is found.
+/// How the time until a loss is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
@@ -170,30 +170,30 @@ pub enum CurveProbe {
     Mttdl {
         /// The group.
         group: Group,
-        /// What changes.
+        /// The parameter to vary.
         over: Over,
         /// Its values.
         values: Vec<f64>,
     },
-    /// What a system costs after so many years, in millions of dollars.
+    /// Cumulative cost of a system after some years, in millions of dollars.
     Spent {
-        /// To buy, in thousands.
+        /// Purchase price, in thousands.
         fixed: f64,
-        /// In a year, in thousands.
+        /// Yearly cost, in thousands.
         yearly: f64,
         /// Years.
         years: Vec<f64>,
     },
-    /// The same of tomes.
+    /// Cumulative cost of tomes after some years, in millions of dollars.
     SpentOnTomes {
         /// The base scenario.
         base: String,
-        /// Terabytes of users.
+        /// Terabytes of user data.
         terabytes: f64,
         /// Years.
         years: Vec<f64>,
     },
-    /// What a terabyte of disks draws, in W, over the share that spins in percent.
+    /// Power of a terabyte of disks, in W, over the share that spins in percent.
     TerabyteWatts {
         /// The base scenario.
         base: String,
@@ -202,26 +202,26 @@ pub enum CurveProbe {
     },
 }
 
-/// What changes along a curve.
+/// The parameter that varies along a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
     /// Disks that may be lost.
     Inter,
-    /// The chance that a latent error takes the next block, in percent.
+    /// Probability that a latent error extends to the next block, in percent.
     RunsOn,
-    /// Latent errors of a disk in a year.
+    /// Latent errors of a disk per year.
     Errors,
-    /// Scrubs of a disk in a year.
+    /// Scrubs of a disk per year.
     Scrubs,
-    /// Spin-ups of a disk in a year.
+    /// Spin-ups of a disk per year.
     SpinUps,
     /// Mean time of a rebuild, in hours.
     Repair,
 }
 
 impl Over {
-    /// The group with this at a value.
+    /// Returns the group with this parameter set to a value.
     fn at(self, group: Group, value: f64) -> Result<Group, String> {
         Ok(match self {
             Self::Inter => {

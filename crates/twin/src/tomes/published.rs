@@ -1,4 +1,4 @@
-//! What is said of the runs of a set of tomes where statements of the paper are held against them.
+//! Companion figures of runs of a set of tomes, for statements of the paper.
 
 use super::probe::{CurveProbe, Probe};
 use super::result::RunResult;
@@ -11,7 +11,7 @@ impl Published for Tomes {
     type Curve = CurveProbe;
     const TIMES: &'static str = "protection";
 
-    /// What was protected stands beside a time of protection: a set that takes in less is faster.
+    /// Shows what was protected next to times of protection: a set that ingests less is faster.
     fn aside(_: &Scenario, runs: &[&RunResult]) -> Aside {
         let all =
             |of: fn(&RunResult) -> f64| median(&runs.iter().map(|run| of(run)).collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! How runs of a set of tomes are shown: rows of numbers, and what spins, what is not protected yet
-//! and what is lost over time.
+//! How runs of a set of tomes are shown: rows of numbers, and the spinning disks, unprotected data
+//! and lost tomes over time.
 
 use fulgurite_units::Instant;
 use serde::Serialize;
@@ -19,21 +19,21 @@ type Row = (&'static str, Shown, fn(&RunResult) -> f64);
 pub struct Course {
     /// The seed.
     pub seed: u64,
-    /// Seconds of a column; the last one may be shorter.
+    /// Seconds per column; the last one may be shorter.
     pub column_s: f64,
-    /// Seconds of all.
+    /// Seconds in total.
     pub end_s: f64,
-    /// Disks that spin.
+    /// Spinning disks.
     pub spinning: Curve,
     /// Bytes that have parity on other tomes.
     pub protected: Curve,
-    /// Bytes that a client had an answer for and that have none.
+    /// Acknowledged bytes without parity on other tomes.
     pub unprotected: Curve,
     /// Tomes that are lost and not rebuilt yet.
     pub lost: Curve,
 }
 
-/// Records the course of a run.
+/// Records a run over time.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     seed: u64,
@@ -46,7 +46,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Time passes: what holds now held since the last event.
+    /// Advances time: the current levels have held since the last event.
     fn pass(&mut self, now: Instant) {
         let mut levels =
             [&mut self.spinning, &mut self.protected, &mut self.unprotected, &mut self.lost];

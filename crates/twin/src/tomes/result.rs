@@ -1,4 +1,4 @@
-//! What a run of a set of tomes measured.
+//! Measurements of a run of a set of tomes.
 
 use fulgurite_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -12,60 +12,60 @@ use crate::measured::{Dimension, Made, Measured};
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// What a run measured, from its beginning to its end. Times in seconds.
+/// Measurements of a run, from beginning to end. Times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The seed.
     pub seed: u64,
     /// Disks that may spin at a time.
     pub tokens: u64,
-    /// The most that did.
+    /// Maximum number of disks that spun at a time.
     pub spinning_max: u64,
-    /// Disks that did, on average.
+    /// Mean number of spinning disks.
     pub spinning: f64,
     /// Spin-ups of all disks.
     pub spin_ups: u64,
-    /// Spin-ups of a disk in a year.
+    /// Spin-ups per disk and year.
     pub spin_ups_a_year: f64,
-    /// Bytes of users that tomes took in.
+    /// User bytes that tomes acknowledged.
     pub acknowledged: u64,
-    /// When the last of them were.
+    /// Time of the last acknowledgment.
     pub acknowledged_at: f64,
-    /// Bytes of them that have parity on other tomes.
+    /// Of these, bytes that have parity on other tomes.
     pub protected: u64,
-    /// When the last of them had.
+    /// Time when the last of them became protected.
     pub protected_at: f64,
-    /// From the answer to a client until its data is protected.
+    /// From the acknowledgment to a client until its data is protected.
     pub protection: Quantiles,
-    /// Bytes that a client had an answer for and no other tome knew of, at most.
+    /// Maximum number of acknowledged bytes that no other tome had parity for.
     pub unprotected_max: u64,
-    /// Bytes of those that were lost with their tome.
+    /// Of these, bytes that were lost with their tome.
     pub unprotected_lost: u64,
     /// Tomes that failed.
     pub failures: u64,
     /// Groups that lost more than they have parity for.
     pub groups_lost: u64,
-    /// Rebuilds that began anew, as a tome that they needed was lost.
+    /// Rebuilds that restarted because a tome they needed was lost.
     pub restarts: u64,
-    /// From the loss of a tome until all of it is elsewhere.
+    /// From the loss of a tome until it is rebuilt elsewhere.
     pub rebuild: Quantiles,
-    /// Times each place of a rebuilt tome was written.
+    /// How often each place of a rebuilt tome was written.
     pub rebuild_writes: u64,
-    /// Times each was read.
+    /// How often each place was read.
     pub rebuild_reads: u64,
     /// Mean power of the set, in watts.
     pub power: f64,
-    /// Energy that spinning took beyond sleeping, in joules.
+    /// Additional energy of spinning over standby, in joules.
     pub spinning_energy: f64,
-    /// Terabytes of users that the set has room for.
+    /// Terabytes of user data that fit in the set.
     pub room: f64,
-    /// What else is known where tomes decide.
+    /// Further measurements of a set run by its tomes.
     pub driven: DrivenResult,
     /// Simulated time.
     pub makespan: f64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// A number that differs as soon as any event, its order or its time differs.
+    /// Hash of the run: it differs as soon as any event, its order or its time differs.
     pub hash: u64,
 }
 
@@ -116,12 +116,12 @@ fn rate(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { float(bytes) / 1e6 / seconds } else { 0.0 }
 }
 
-/// What is counted while a run goes on.
+/// Counters of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     spinning: u32,
     spinning_max: u32,
-    /// Disks that span times nanoseconds, until the last change.
+    /// Number of spinning disks times nanoseconds, up to the last change.
     area: u128,
     changed: Instant,
     spin_ups: u64,
@@ -142,7 +142,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// So many more disks spin, or fewer; how many do now.
+    /// Changes the number of spinning disks; returns the new number.
     pub(crate) fn spins(&mut self, now: Instant, by: i32) -> u32 {
         self.pass(now);
         let spinning = self.spinning.checked_add_signed(by);
@@ -172,7 +172,7 @@ impl Accounts {
         self.unprotected -= bytes;
     }
 
-    /// Bytes that were not protected are lost.
+    /// Counts unprotected bytes that are lost.
     pub(crate) const fn dropped(&mut self, bytes: u64) {
         self.unprotected -= bytes;
         self.unprotected_lost += bytes;
@@ -183,23 +183,23 @@ impl Accounts {
         (self.rebuild_writes, self.rebuild_reads) = (job.writes, job.reads);
     }
 
-    /// A lost tome is whole again elsewhere.
+    /// Counts a lost tome that is rebuilt elsewhere.
     pub(crate) fn rebuilt_within(&mut self, time: Duration) {
         self.rebuild.add(time);
     }
 
-    /// How often each place of what was made anew was written and read.
+    /// Sets how often each place of a rebuilt tome was written and read.
     pub(crate) fn rebuild_passes(&mut self, writes: u64, reads: u64) {
         let of = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         (self.rebuild_writes, self.rebuild_reads) = (of(writes), of(reads));
     }
 
-    /// Spin-ups so far.
+    /// Returns the number of spin-ups so far.
     pub(crate) const fn spin_ups(&self) -> u64 {
         self.spin_ups
     }
 
-    /// Seconds that disks turned, all together.
+    /// Returns the seconds that disks were spinning, summed over all.
     pub(crate) fn turned_s(&mut self, now: Instant) -> f64 {
         self.pass(now);
         #[expect(clippy::cast_precision_loss, reason = "a mean is rounded anyway")]

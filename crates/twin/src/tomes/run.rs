@@ -1,4 +1,5 @@
-//! A set of tomes: who spins, who waits for a token, what is written, protected and rebuilt.
+//! A set of tomes: which disks spin, which wait for a token, and what is written, protected and
+//! rebuilt.
 //!
 //! ```text
 //!   client --> ingest: tome spins, takes the data in (acked), makes parity of segments (coded)
@@ -8,14 +9,14 @@
 //!   phase:  wait for tokens --> spin up, work (done) --> limited scrub (passed) --> next, or sleep
 //! ```
 //!
-//! Rules: no more disks spin than there are tokens, and a tome is in one phase at a time (both
-//! asserted); who waits holds no token, so that no two wait for each other. The order of the
-//! waiting is that of their coming: rebuilds first, then as [`First`] says.
+//! Rules, both asserted: no more disks spin than there are tokens, and a tome is in one phase at a
+//! time. A waiting job holds no token, so no two wait for each other. Jobs wait in the order of
+//! arrival: rebuilds first, then as [`First`] says.
 //!
-//! This is a model of its own (after Pergamum (FAST 2008), sections 4.3 and 5.3): blocks,
-//! signatures, and reads are not in it, a fault of a tome takes effect when its step ends, and the
-//! work of a parity tome is that of who has it fold. Where a scenario says so, the tomes of this
-//! project decide in its place ([`super::driven`]).
+//! This is a separate model (after Pergamum (FAST 2008), sections 4.3 and 5.3) without blocks,
+//! signatures and reads. A failure of a tome takes effect when its step ends, and the work of a
+//! parity tome is that of the tome whose delta it applies. If the scenario says so, the tomes of
+//! this project decide instead ([`super::driven`]).
 
 use std::collections::VecDeque;
 
@@ -29,10 +30,10 @@ use crate::Error;
 use crate::engine::{Agenda, Ended, Observer, Stage, System};
 use crate::workload::Exponentials;
 
-/// Waiting jobs that are looked at when the first cannot begin.
+/// Maximum number of waiting jobs considered if the first cannot start.
 const LOOK_MAX: usize = 64;
 
-/// A set of tomes.
+/// The system of a set of tomes.
 #[derive(Debug)]
 pub struct Tomes {
     scenario: Scenario,
@@ -42,15 +43,15 @@ pub struct Tomes {
     jobs: Jobs,
     rebuilds: VecDeque<JobIndex>,
     protections: VecDeque<JobIndex>,
-    /// Clients that would write.
+    /// Clients waiting to write.
     clients: u32,
-    /// Bytes that are still to be written.
+    /// Bytes still to be written.
     unwritten: u64,
-    /// Where a client looks for a tome first.
+    /// Where a client starts to search for a tome.
     cursor: u32,
     accounts: Accounts,
     is_over: bool,
-    /// The tomes of this project, if they decide in place of all this.
+    /// The tomes of this project, if they decide instead of this model.
     driven: Option<Box<Driven>>,
 }
 
@@ -59,65 +60,65 @@ pub struct Tomes {
 struct Tome {
     is_busy: bool,
     is_lost: bool,
-    /// Bytes that a client may still write to it.
+    /// Free space for clients, in bytes.
     room: u64,
 }
 
-/// What comes from without.
+/// An external event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arrival {
-    /// Clients come, and what fails at the beginning does.
+    /// Clients start, and so do initial failures.
     Begin,
     /// A tome fails.
     Fails {
-        /// Which.
+        /// The tome.
         tome: u32,
     },
     /// The run is over.
     End,
 }
 
-/// What will happen.
+/// A pending event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Planned(pub(crate) Next);
 
-/// See [`Planned`].
+/// The kinds of pending events; see [`Planned`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Next {
-    /// A tome has all that its client wrote.
+    /// A tome has acknowledged all that its client wrote.
     Acked(JobIndex),
-    /// It has made the parity of its segments.
+    /// A tome has computed the parity of its segments.
     Coded(JobIndex),
-    /// What the tomes of a step spun for is done.
+    /// The work of a step is done.
     Done(JobIndex),
-    /// The helpers of a step have stopped.
+    /// The helpers of a step have spun down.
     Passed(JobIndex),
-    /// A disk has stopped.
+    /// A disk has spun down.
     Slept(u32),
-    /// Something of a set that its tomes decide.
+    /// An event of a set run by its tomes.
     Driven(u32),
 }
 
-/// What there is to see.
+/// Observable events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// So many more disks turn, or fewer.
+    /// Change in the number of spinning disks.
     Spins(i32),
-    /// A tome has what a client wrote.
+    /// Bytes that a tome acknowledged.
     Acknowledged(u64),
-    /// So many bytes of that have parity on other tomes now.
+    /// Acknowledged bytes that now have parity on other tomes.
     Protected(u64),
-    /// So many bytes of that are lost before they had.
+    /// Acknowledged bytes that are lost before they had parity.
     Dropped(u64),
-    /// A tome is lost (1), or whole again (-1).
+    /// A tome is lost (1), or rebuilt (-1).
     Lost(i32),
 }
 
-/// Whether a queue let something begin.
+/// Whether a queue started something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begun {
     Yes,
-    /// Something could but for a token. What goes behind it must not take that away.
+    /// Nothing, but only for lack of a token. Later queues must not take the tokens away.
     NoToken,
     Nothing,
 }
@@ -233,7 +234,7 @@ impl System for Tomes {
 }
 
 impl Tomes {
-    /// Everything begins that has tokens, in its order.
+    /// Starts everything that has tokens, in order.
     fn begin<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
         let first = self.scenario.ingest.map_or(First::Protection, |ingest| ingest.first);
         while self.begin_one(first, stage) {}
@@ -266,7 +267,7 @@ impl Tomes {
         }
     }
 
-    /// Begins the first of the waiting whose tomes are all at rest.
+    /// Starts the first waiting job whose tomes are all idle.
     fn begin_waiting<O: Observer<Self>>(
         &mut self,
         kind: Kind,
@@ -292,7 +293,7 @@ impl Tomes {
         Begun::Nothing
     }
 
-    /// A client that waits writes to the next tome that is at rest and has room.
+    /// Lets a waiting client write to the next idle tome with enough space.
     fn begin_client<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) -> Begun {
         let Some(Ingest { session, .. }) = self.scenario.ingest else { return Begun::Nothing };
         let size = session.get().min(self.unwritten);
@@ -334,8 +335,8 @@ impl Tomes {
         self.clients += 1;
     }
 
-    /// A tome has made the parity of segments: it goes on if nobody is before it, or sleeps and
-    /// waits.
+    /// Handles a tome that has computed the parity of its segments: it continues if nothing is
+    /// ahead of it, or spins down and waits.
     fn coded<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
         let tome = self.jobs.get(index).tome;
         if self.drop_if_lost(index, stage) {
@@ -359,12 +360,13 @@ impl Tomes {
         self.protections.push_back(index);
     }
 
-    /// The helpers of the next step, if all are at rest; none where nothing is left to do.
+    /// Returns the helpers of the next step if all are idle; an empty list if nothing is left to
+    /// do.
     fn helpers(&mut self, index: JobIndex) -> Option<Vec<u32>> {
         let tomes = &self.tomes;
         let job = self.jobs.get_mut(index);
         if job.kind == Kind::Protection {
-            // A parity tome that is rebuilt is rebuilt from what was written.
+            // A parity tome being rebuilt includes the written data anyway.
             job.left.retain(|left| !tomes[*left as usize].is_lost);
         }
         let together = match job.kind {
@@ -376,7 +378,7 @@ impl Tomes {
         (helpers.len() == together.min(job.left.len())).then_some(helpers)
     }
 
-    /// Tomes help a job; the job has their tokens, and its own tome turns.
+    /// Starts a step: the job holds the tokens of its helpers, and its own tome spins.
     fn step<O: Observer<Self>>(
         &mut self,
         index: JobIndex,
@@ -392,7 +394,8 @@ impl Tomes {
         stage.put(at, Planned(Next::Done(index)));
     }
 
-    /// The helpers of a step have stopped: the next ones follow, or the job ends, or it waits.
+    /// Handles the end of a step, when its helpers have spun down: the next ones follow, or the job
+    /// ends, or it waits.
     fn passed<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
         let job = self.jobs.get_mut(index);
         let (tome, kind) = (job.tome, job.kind);
@@ -440,7 +443,7 @@ impl Tomes {
         }
     }
 
-    /// A tome fails: what only it had is lost, and another in its place is to be filled.
+    /// Fails a tome: what only it had is lost, and a replacement is to be filled.
     fn fail<O: Observer<Self>>(&mut self, tome: u32, stage: &mut Stage<'_, Self, O>) {
         self.accounts.failures += 1;
         if self.tomes[tome as usize].is_lost || tome >= self.layout.members() {
@@ -465,7 +468,8 @@ impl Tomes {
         }
     }
 
-    /// Which tomes a rebuild takes its data from; false where too few are left, and data is lost.
+    /// Chooses the tomes that a rebuild reads from; returns false if too few are left and data is
+    /// lost.
     fn plan<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) -> bool {
         let tome = self.jobs.get(index).tome;
         let data = self.scenario.group.data as usize;
@@ -482,8 +486,8 @@ impl Tomes {
         true
     }
 
-    /// A rebuild begins again from other tomes if one that it still needs is lost: every factor of
-    /// the sum is another then.
+    /// Restarts a rebuild from other tomes if one that it still needs is lost: every coefficient of
+    /// the sum then changes.
     fn replan<O: Observer<Self>>(
         &mut self,
         index: JobIndex,
@@ -497,7 +501,7 @@ impl Tomes {
         self.plan(index, stage)
     }
 
-    /// What was written to a tome that is lost, and has no parity elsewhere, is lost with it.
+    /// Drops the unprotected data of a job whose tome is lost; returns whether it did.
     fn drop_if_lost<O: Observer<Self>>(
         &mut self,
         index: JobIndex,
@@ -512,7 +516,7 @@ impl Tomes {
         true
     }
 
-    /// A disk is looked at and stops; its token comes back then.
+    /// Starts the limited scrub of a disk, after which it spins down and gives its token back.
     fn sleep<O: Observer<Self>>(&mut self, tome: u32, stage: &mut Stage<'_, Self, O>) {
         stage.put(stage.now() + self.scenario.limited_scrub, Planned(Next::Slept(tome)));
     }
@@ -542,7 +546,7 @@ impl Tomes {
     }
 }
 
-/// When tomes fail by themselves.
+/// Generates random failures of tomes.
 #[derive(Debug)]
 struct Failures {
     gaps: Exponentials,

@@ -1,6 +1,6 @@
-//! The time until a group loses data, simulated. A loss takes 10^10 hours and is hardly seen by
-//! whoever waits for it, as Pergamum (FAST 2008), section 5.2, did; here failures are made
-//! frequent, and what is seen is weighted by how much rarer it is in truth (importance sampling).
+//! The simulated time until a group loses data. A loss takes 10^10 hours, too rare for a plain
+//! simulation like that of Pergamum (FAST 2008), section 5.2. Here failures are made frequent, and
+//! outcomes are weighted by how much rarer they really are (importance sampling).
 //!
 //! ```text
 //!   all well --first failure--> cycle --.--> all well again      mean time to loss =
@@ -9,13 +9,13 @@
 //! ```
 //!
 //! In a cycle a failure comes before the next repair in nine of ten draws; the weight is multiplied
-//! by the true chance of what was drawn over that. With no more failures to survive nothing is
-//! drawn: the chance to be lost before the repair is added to the loss, and the weight goes on with
-//! the rest. So no draw is rare, and nearly each cycle says something. Cycles of which the length
-//! is taken are drawn without all that.
+//! by the true probability of the outcome divided by that of the draw. If no further failure can be
+//! survived, nothing is drawn: the probability of a loss before the repair is added to the loss,
+//! and the weight continues with the rest. So no draw is rare, and nearly every cycle contributes.
+//! Cycles used for their length are drawn without weights.
 //!
-//! Unlike the [chain](super::mttdl_by_chain) it has repairs that take a fixed time, as the paper's
-//! simulator. Like it, it knows how many disks have failed and not which.
+//! Unlike the [chain](super::mttdl_by_chain) it has repairs that take a fixed time, like the
+//! paper's simulator. Like the chain, it tracks how many disks have failed, not which.
 
 use std::collections::VecDeque;
 
@@ -24,28 +24,28 @@ use fulgurite_units::Seed;
 use super::group::Group;
 use crate::workload::{Draws, Exponentials, exp2, ln};
 
-/// Cycles for which a length is drawn: it is the time to the first failure and a hundredth more.
+/// Cycles drawn for their length, which is the time to the first failure plus a hundredth.
 const PLAIN_CYCLES: u32 = 20_000;
-/// Steps of one cycle: only a group that fails faster than it is repaired takes more.
+/// Maximum steps of one cycle: only a group that fails faster than it is repaired takes more.
 const STEPS_MAX: u32 = 10_000;
-/// How often a failure comes before the next repair, where that is forced.
+/// Probability of a failure before the next repair, where it is forced.
 const FORCED: f64 = 0.9;
-/// Deviations of a normal mean that 95 % lie within.
+/// Standard deviations of the 95 % confidence interval of a normal mean.
 const CONFIDENCE_95: f64 = 1.96;
 
-/// What a simulation found.
+/// The result of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
     /// Mean time until a group loses data, in hours.
     pub hours: f64,
-    /// Half of the interval that holds the true value in 95 of 100 simulations, in hours.
+    /// Half of the 95 % confidence interval, in hours.
     pub half_interval: f64,
 }
 
-/// Simulates so many cycles.
+/// Simulates `cycles` cycles.
 ///
 /// # Errors
-/// What the group says that is out of range, or that it is lost before it is repaired.
+/// When a value of the group is out of range, or it is lost before it is repaired.
 pub fn sample(group: &Group, cycles: u32, seed: u64) -> Result<Sampled, String> {
     group.validate()?;
     if cycles < 2 {
@@ -57,7 +57,7 @@ pub fn sample(group: &Group, cycles: u32, seed: u64) -> Result<Sampled, String> 
         length += cycle.plain()?;
     }
     length /= f64::from(PLAIN_CYCLES);
-    // The time to the first failure is known, and not drawn.
+    // The time to the first failure is known and need not be drawn.
     length += 1.0 / (f64::from(group.disks) * group.failures());
     let (mut sum, mut squares) = (0.0, 0.0);
     for _ in 0..cycles {
@@ -72,7 +72,7 @@ pub fn sample(group: &Group, cycles: u32, seed: u64) -> Result<Sampled, String> 
     Ok(Sampled { hours, half_interval: CONFIDENCE_95 * hours * variance.sqrt() / mean })
 }
 
-/// One cycle after the other.
+/// Simulates one cycle after the other.
 struct Cycle<'a> {
     group: &'a Group,
     fails: f64,
@@ -82,7 +82,7 @@ struct Cycle<'a> {
     times: Exponentials,
     failed: u32,
     now: f64,
-    /// When disks are rebuilt, of repairs that take a fixed time.
+    /// When disks are rebuilt, for repairs that take a fixed time.
     ends: VecDeque<f64>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// The first disk fails.
+    /// Starts a cycle: the first disk fails.
     fn begin(&mut self) {
         (self.failed, self.now) = (0, 0.0);
         self.ends.clear();
@@ -118,7 +118,8 @@ impl<'a> Cycle<'a> {
         self.ends.push_back(from + self.group.repair_h);
     }
 
-    /// Time until the next disk is rebuilt. Exponential times are drawn anew after each event.
+    /// Returns the time until the next disk is rebuilt. Exponential times are redrawn after each
+    /// event.
     fn repair_in(&mut self) -> f64 {
         if let Some(at) = self.ends.front() {
             return at - self.now;
@@ -127,8 +128,8 @@ impl<'a> Cycle<'a> {
         self.times.draw() * self.group.repair_h / f64::from(at_a_time)
     }
 
-    /// The chance that a disk fails, or the group is lost, before the next one is rebuilt. Where
-    /// times are exponential it is known, and when is of no matter.
+    /// Returns the probability that a disk fails, or the group is lost, before the next one is
+    /// rebuilt. With exponential times it is known, and the time does not matter.
     fn fails_first(&self) -> f64 {
         let rate = if self.is_last() { self.losses() } else { self.failures() };
         if let Some(at) = self.ends.front() {
@@ -153,17 +154,17 @@ impl<'a> Cycle<'a> {
         self.failed == self.group.inter
     }
 
-    /// How often another disk fails, an hour.
+    /// Returns the failures of further disks per hour.
     fn failures(&self) -> f64 {
         f64::from(self.group.disks - self.failed) * self.fails
     }
 
-    /// How often a group is lost that may lose no more disks, an hour.
+    /// Returns the losses per hour of a group that may lose no more disks.
     fn losses(&self) -> f64 {
         self.failures() + f64::from(self.group.disks - self.failed) * self.left_errors
     }
 
-    /// The weight with which a cycle ends in a loss.
+    /// Returns the weight with which a cycle ends in a loss.
     fn weighted(&mut self) -> Result<f64, String> {
         self.begin();
         let (mut weight, mut lost) = (1.0, 0.0);
@@ -180,7 +181,7 @@ impl<'a> Cycle<'a> {
             } else if self.coins.unit() < FORCED {
                 weight *= chance / FORCED;
                 if !self.ends.is_empty() {
-                    // When, given that it is before the repair.
+                    // The time of the failure, given that it is before the repair.
                     self.now += -ln(1.0 - self.coins.unit() * chance) / self.failures();
                 }
                 self.fail();
@@ -199,7 +200,7 @@ impl<'a> Cycle<'a> {
         Err(self.endless())
     }
 
-    /// How long a cycle takes from its first failure on, drawn as it is.
+    /// Returns the length of a cycle from its first failure on, drawn without weights.
     fn plain(&mut self) -> Result<f64, String> {
         self.begin();
         let mut fails = true;
@@ -246,7 +247,7 @@ mod tests {
         let ours = sample(&group, CYCLES, 1).unwrap();
         let off = (ours.hours / expected - 1.0).abs();
         assert!(off < within, "{ours:?} for {expected:.4e}");
-        // Seldom more than twice the interval of 95 %; lengths of cycles are drawn too.
+        // Rarely more than twice the 95 % interval; lengths of cycles are drawn too.
         let interval = 2.0 * ours.half_interval / ours.hours;
         assert!(off < interval + 1e-3, "{ours:?} for {expected:.4e}");
         ours
@@ -267,16 +268,17 @@ mod tests {
         }
     }
 
-    /// With one failure to survive, a cycle ends in a loss if any of 15 fails within the repair.
+    /// With one failure survived, a cycle ends in a loss if any of 15 disks fails within the
+    /// repair.
     #[test]
     fn fixed_repairs_are_met_in_closed_form() {
         let group = Group { inter: 1, repair_is_fixed: true, ..Group::default() };
         let loss = 1.0 - f64::exp(-15.0 * 1e-5 * 100.0);
         let degraded = loss / (15.0 * 1e-5);
         check(group, (1.0 / 16e-5 + degraded) / loss, 1e-3);
-        // What is lost in a cycle depends on the mean of repairs alone if they go on side by side.
-        // One after the other is nearly the same where they are fixed: nearly always four failures
-        // that meet have all come within the first repair.
+        // With parallel repairs the losses of a cycle depend only on the mean repair time. With
+        // serial repairs the result is nearly the same if their time is fixed: four failures that
+        // coincide have almost always occurred within the first repair.
         let fixed = Group { inter: 3, ..group };
         check(fixed, mttdl_by_chain(&Group { inter: 3, ..Group::default() }).unwrap(), 0.02);
         let one_by_one = Group { repair_is_serial: true, ..fixed };

@@ -1,5 +1,5 @@
-//! What is simulated of a set of tomes. Everything that a file leaves out is the paper's (Pergamum
-//! (FAST 2008), sections 3 to 5), or stands beside it as a value that the paper does not give.
+//! Scenarios of a set of tomes. Everything that a file omits is the paper's (Pergamum (FAST 2008),
+//! sections 3 to 5), or marked as a value that the paper does not give.
 
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
@@ -10,53 +10,53 @@ use super::hardware::Hardware;
 use super::layout::{Code, expansion};
 use crate::{Error, scenario};
 
-/// Fields of a scenario that are tables and may be left out.
+/// Fields of a scenario that are tables and may be omitted.
 const TABLES: [&str; 5] = ["rates", "hardware", "group", "segment", "driven"];
-/// Tomes, at most.
+/// Maximum number of tomes.
 const TOMES_MAX: u32 = 100_000;
-/// Clients that write at a time, at most.
+/// Maximum number of clients that write at a time.
 const CLIENTS_MAX: u32 = 10_000;
 
-/// A set of tomes, and what happens to it.
+/// A set of tomes and its workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// What is simulated.
+    /// The system.
     pub system: Named,
-    /// Tomes.
+    /// Number of tomes.
     pub tomes: u32,
-    /// Bytes of each disk.
+    /// Size of each disk.
     pub capacity: ByteCount,
-    /// The share of them that may spin: so many tokens there are, rounded down.
+    /// Share of disks that may spin; gives the number of tokens, rounded down.
     pub spinning: f64,
-    /// Regions of a redundancy group.
+    /// The code of a redundancy group, in regions.
     pub group: Code,
-    /// Blocks of a segment.
+    /// The code of a segment, in blocks.
     pub segment: Code,
-    /// How fast tomes are.
+    /// Throughput of tomes.
     pub rates: Rates,
-    /// From asleep to turning.
+    /// Spin-up time.
     pub spin_up: Duration,
-    /// What a tome looks at before its disk stops (section 4.3.2).
+    /// Duration of the limited scrub before a disk spins down (section 4.3.2).
     pub limited_scrub: Duration,
-    /// What tomes cost and draw.
+    /// Price and power of tomes.
     pub hardware: Hardware,
-    /// How long the run is.
+    /// Length of the run.
     pub until: Duration,
-    /// What is written.
+    /// The writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingest: Option<Ingest>,
     /// How a lost tome is rebuilt.
     pub rebuild: Rebuild,
-    /// How full a tome is that is rebuilt.
+    /// Utilization of a tome that is rebuilt.
     pub filled: f64,
     /// Whether the first tome fails at the beginning.
     pub one_fails: bool,
-    /// How often a tome fails, an hour.
+    /// Failures of a tome per hour.
     pub failures_per_hour: f64,
-    /// Who decides.
+    /// What makes the decisions.
     pub model: Decides,
-    /// The set, if its tomes decide.
+    /// Settings for a set run by its tomes.
     pub driven: DrivenSet,
 }
 
@@ -69,47 +69,47 @@ pub enum Named {
     Pergamum,
 }
 
-/// How fast a tome is, in MB/s (of 1,000,000 bytes).
+/// Throughput of a tome, in MB/s (of 1,000,000 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rates {
-    /// To take in what a client writes (table 5, fully protected, client).
+    /// To ingest what a client writes (table 5, fully protected, client).
     pub ingest: f64,
-    /// To make the parity of segments of it.
+    /// To compute the parity of its segments.
     pub segment: f64,
-    /// To have one parity tome fold it in.
+    /// To have one parity tome apply it.
     pub fold: f64,
-    /// To read a region that is rebuilt from (table 5, read, server).
+    /// To read a region as a source of a rebuild (table 5, read, server).
     pub source: f64,
-    /// To write a region that is rebuilt (table 5, raw write, server), and to read it again.
+    /// To write a region being rebuilt (table 5, raw write, server), and to read it again.
     pub target: f64,
-    /// To multiply and add one region to another.
+    /// To multiply one region and add it to another.
     pub multiply: f64,
     /// The network of a tome (table 5, raw transfer, server).
     pub network: f64,
 }
 
-/// Clients that write, each one session after the other.
+/// Clients that write, one session after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ingest {
-    /// So many write at a time, if there are tokens for them.
+    /// Number of clients that write at a time, if there are tokens for them.
     pub clients: u32,
-    /// Bytes that one writes to one tome.
+    /// Bytes that a client writes to one tome.
     pub session: ByteCount,
-    /// Bytes that all write together; as many as there is room for without a number.
+    /// Bytes that all clients write together; as many as fit if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<ByteCount>,
-    /// Who is given a token first.
+    /// What gets a token first.
     #[serde(default)]
     pub first: First,
 }
 
-/// Who is given a token first; a rebuild is always.
+/// What gets a token first, after rebuilds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum First {
-    /// What was written and has no parity on other tomes yet.
+    /// Protecting data that has no parity on other tomes yet.
     #[default]
     Protection,
     /// Clients that write.
@@ -123,12 +123,13 @@ pub enum Rebuild {
     /// From one tome after the other (section 4.3.2).
     #[default]
     Staggered,
-    /// From all at a time.
+    /// From all tomes at once.
     Parallel,
 }
 
-/// The rates of table 5, and what follows from them for each step: that of the parity of segments
-/// is what it adds to a write, and a fold is half of what two parity tomes add to that.
+/// The rates of table 5, and the rates of single steps derived from them: segment parity takes the
+/// time that it adds to a write, and applying a delta takes half of what two parity tomes add to
+/// that.
 impl Default for Rates {
     fn default() -> Self {
         let segment = 1.0 / (1.0 / 1.67 - 1.0 / 4.25);
@@ -171,21 +172,21 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// How many disks may spin at a time.
+    /// Returns how many disks may spin at a time.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of tomes")]
     pub fn tokens(&self) -> u32 {
-        // A share as it is written, like 0.05, may lie below what it says.
+        // A decimal share like 0.05 may be slightly less as a float.
         (f64::from(self.tomes) * self.spinning + 1e-9) as u32
     }
 
-    /// Bytes of users that a tome has room for, parity being spread over all tomes.
+    /// Returns the user bytes that fit on a tome; parity is spread over all tomes.
     #[must_use]
     pub fn room(&self) -> f64 {
         bytes(self.capacity) / expansion(self.segment, self.group)
     }
 
-    /// Tomes that may be asked for a region at a time while one is rebuilt.
+    /// Returns how many tomes may be read at a time to rebuild a region.
     pub(crate) const fn together(&self) -> u32 {
         match self.rebuild {
             Rebuild::Staggered => 1,
@@ -274,7 +275,7 @@ impl scenario::Scenario for Scenario {
         [Duration::ZERO, self.until]
     }
 
-    /// Tables that are left out are put there, so that their fields can be set.
+    /// Fills in omitted tables, so that their fields can be set.
     fn resolve(table: Table) -> Result<Table, String> {
         scenario::fill_in(table, &Self::default(), &TABLES)
     }
@@ -285,7 +286,7 @@ pub(crate) const fn bytes(of: ByteCount) -> f64 {
     of.get() as f64
 }
 
-/// How long so many bytes take at so many MB/s.
+/// Returns the time for this many bytes at this rate in MB/s.
 #[expect(clippy::cast_precision_loss, reason = "a disk has far fewer than 2^53 bytes")]
 pub(crate) fn takes(bytes: u64, mb_per_s: f64) -> Duration {
     Duration::from_secs_f64(bytes as f64 / 1e6 / mb_per_s)

@@ -1,4 +1,4 @@
-//! Sets of tomes against what is known of them in closed form, and the paper's files.
+//! Sets of tomes against closed forms, and the paper's files.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn writing(clients: u32, session: u64, total: Option<u64>) -> Scenario {
     Scenario { ingest: Some(ingest), until: Duration::from_secs(48 * HOUR), ..Scenario::default() }
 }
 
-/// A disk that fails at the beginning, of a set that does nothing else.
+/// Returns a set in which a disk fails at the beginning, and nothing else happens.
 fn failing(rebuild: Rebuild) -> Scenario {
     let until = Duration::from_secs(4_000 * HOUR);
     Scenario { one_fails: true, rebuild, until, ..Scenario::default() }
@@ -38,7 +38,7 @@ fn failing(rebuild: Rebuild) -> Scenario {
 fn one_session_wakes_each_of_its_tomes_once_and_two_at_a_time() {
     let scenario = writing(1, 1_000_000_000, Some(1_000_000_000));
     let one = run::<Tomes>(&scenario, 1).unwrap();
-    // One takes it in and makes parity, and each of three folds it in: n - m + 1 disks.
+    // One ingests it and makes parity, and each of three applies it: n - m + 1 disks.
     assert_eq!((one.spinning_max, one.spin_ups), (2, 4));
     assert_eq!((one.acknowledged, one.protected), (1_000_000_000, 1_000_000_000));
     let rates = scenario.rates;
@@ -46,7 +46,7 @@ fn one_session_wakes_each_of_its_tomes_once_and_two_at_a_time() {
     let protection = 1e3 / rates.segment + 3.0 * (8.0 + 1e3 / rates.fold + 3.0);
     near(one.protected_at - one.acknowledged_at, protection, 1e-9);
     near(one.protection.mean, protection, 1e-9);
-    // Between two folds the next disk spins up while the last one has stopped.
+    // Between two parity tomes the next disk spins up after the last one has spun down.
     let extra = scenario.hardware.active_w() - scenario.hardware.asleep_w;
     let alone = one.protected_at + 3.0;
     let helped = 3.0 * (8.0 + 1e3 / rates.fold + 3.0);
@@ -72,7 +72,8 @@ fn a_staggered_rebuild_writes_each_place_13_times_and_reads_it_12_times() {
     let one = run::<Tomes>(&scenario, 1).unwrap();
     assert_eq!((one.rebuild_writes, one.rebuild_reads), (13, 12));
     assert_eq!((one.spinning_max, one.spin_ups, one.groups_lost), (2, 14, 0));
-    // The first pass is as fast as its source, the others as the disk that reads and writes.
+    // The first pass is as fast as its source, the others as the target disk, which reads and
+    // writes.
     let rates = scenario.rates;
     let passes = 1e6 / rates.source + 12.0 * 1e6 / (rates.target / 2.0) + 13.0 * 11.0;
     near(one.rebuild.mean, passes, 1e-9);
@@ -104,7 +105,7 @@ fn no_more_spin_than_there_are_tokens_and_nothing_is_forgotten() {
     assert_ne!(hash(1), hash(2));
 }
 
-/// Clients first: tomes are filled before anything is protected, and what is written is at risk.
+/// Clients first: tomes are filled before anything is protected, and the written data is at risk.
 #[test]
 fn who_is_first_decides_how_much_is_at_risk() {
     let run_first = |first| {
@@ -131,13 +132,13 @@ fn a_set_that_is_full_takes_nothing_more() {
         ..writing(8, 700_000_000, None)
     };
     let one = run::<Tomes>(&scenario, 1).unwrap();
-    // Of 7.87 GB of each tome 11 sessions of 0.7 GB.
+    // Of 7.87 GB per tome, 11 sessions of 0.7 GB fit.
     assert_eq!(one.acknowledged, 32 * 11 * 700_000_000);
     assert_eq!(one.protected, one.acknowledged);
     assert!(one.acknowledged as f64 <= one.room);
 }
 
-/// Fewer members than a group needs are a loss that is counted, and rebuilds begin anew.
+/// A group with fewer members than it needs counts as a loss, and rebuilds restart.
 #[test]
 fn a_group_that_loses_more_than_its_parity_is_lost() {
     let scenario = Scenario {
@@ -210,7 +211,7 @@ fn a_run_is_recorded_and_drawn() {
     }
 }
 
-/// One run after the other.
+/// Runs one job after the other.
 struct OneByOne;
 
 impl JobRunner<Tomes> for OneByOne {
@@ -222,8 +223,7 @@ impl JobRunner<Tomes> for OneByOne {
     }
 }
 
-/// Each statement of the paper holds, or its file says why not. Years of 1,000 tomes are among
-/// them.
+/// Each statement of the paper holds, or its file says why not. Some simulate years of 1,000 tomes.
 #[test]
 fn every_statement_of_the_paper_holds_or_says_why() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pergamum");

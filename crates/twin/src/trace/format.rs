@@ -16,12 +16,12 @@ use crate::error::FieldProblem;
 
 /// The first line: the name of the format and its version.
 const VERSION_LINE: &str = "fulgurite-trace 1";
-/// The second line: the columns, so that other programs can skip one line and read the rest.
+/// The second line: the columns. Other programs can skip the first line and read the rest as CSV.
 const COLUMN_LINE: &str = "time_ns,size,key";
-/// Bytes of a line, at most. Three numbers of 20 digits need 62; imported lines are longer.
+/// Maximum bytes per line. Three numbers of 20 digits need 62; imported lines are longer.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Lines of a source, with their numbers, each bounded in length. Yields no allocation per line.
+/// Numbered lines of a source, each of bounded length, without an allocation per line.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     source: R,
@@ -34,7 +34,7 @@ impl<R: BufRead> Lines<R> {
         Self { source, buffer: Vec::new(), line: 0 }
     }
 
-    /// The next line and its number, without its end (`\n` or `\r\n`).
+    /// Returns the next line and its number, without its terminator (`\n` or `\r\n`).
     pub(crate) fn next_line(&mut self) -> Result<Option<(u64, &str)>, Error> {
         self.line += 1;
         let line = self.line;
@@ -58,7 +58,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Reads of a trace in its text format, one after another, whatever its length.
+/// Streams the reads of a trace in its text format, whatever its length.
 #[derive(Debug)]
 pub struct TraceReader<R> {
     lines: Lines<R>,
@@ -67,10 +67,10 @@ pub struct TraceReader<R> {
 }
 
 impl<R: BufRead> TraceReader<R> {
-    /// Begins to read, with the header.
+    /// Starts reading, with the header.
     ///
     /// # Errors
-    /// When the header is not that of a trace of a known version.
+    /// When the header is not that of a known trace version.
     pub fn new(source: R) -> Result<Self, Error> {
         let mut lines = Lines::new(source);
         for expected in [VERSION_LINE, COLUMN_LINE] {
@@ -101,7 +101,7 @@ impl<R: BufRead> TraceReader<R> {
 impl<R: BufRead> Iterator for TraceReader<R> {
     type Item = Result<TraceRead, Error>;
 
-    /// The next read. After an error there is nothing more.
+    /// Returns the next read. After an error there is nothing more.
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
             return None;
@@ -112,7 +112,7 @@ impl<R: BufRead> Iterator for TraceReader<R> {
     }
 }
 
-/// Writes the text format of these reads.
+/// Writes these reads in the text format.
 ///
 /// # Errors
 /// When the sink fails, or a read is earlier than the one before it, or there are none.
@@ -157,7 +157,7 @@ fn field(line: u64, name: &str, text: &str) -> Result<u64, Error> {
     whole_number(text).map_err(|problem| Error::field(line, name, text, problem))
 }
 
-/// The whole number that decimal digits, and nothing else, stand for.
+/// Parses a whole number: decimal digits and nothing else.
 pub(crate) fn whole_number(text: &str) -> Result<u64, FieldProblem> {
     if text.is_empty() {
         return Err(FieldProblem::Empty);

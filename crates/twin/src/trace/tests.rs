@@ -1,4 +1,4 @@
-//! The text format: what is written is read back, and what is not sound is refused by name.
+//! The text format: round trips, and rejection of invalid input by name.
 
 use fulgurite_units::{ByteCount, Instant};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn a_trace_is_text() {
         String::from_utf8(text).unwrap(),
         format!("{HEADER}0,4096,17\n5,1,18446744073709551615\n")
     );
-    // The last line may lack its end, and ends may be those of other systems.
+    // The last line may lack its terminator, and CRLF is accepted.
     let dos = "fulgurite-trace 1\r\ntime_ns,size,key\r\n0,4096,17\r\n5,1,18446744073709551615";
     assert_eq!(Trace::parse(dos).unwrap(), trace);
 }
@@ -84,7 +84,7 @@ fn only_sound_traces_are_made_or_written() {
     assert!(matches!(write_trace(Vec::new(), []), Err(Error::EmptyTrace)));
     let unordered = write_trace(Vec::new(), [at(2), at(1)]);
     assert!(matches!(unordered, Err(Error::OutOfOrder { line: 4, .. })));
-    // A sink that is full.
+    // A full sink.
     let mut small = [0u8; 10];
     let error = write_trace(&mut small[..], [at(1)]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);

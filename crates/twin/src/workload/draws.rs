@@ -1,7 +1,7 @@
-//! Random numbers in bulk, and the few functions of them that generators need.
+//! Random numbers in bulk, and the few mathematical functions that generators need.
 //!
-//! Logarithm and power are computed here, from additions, multiplications and one division, and
-//! not by the system's mathematics library: a seed gives the same trace on every machine, and the
+//! Logarithm and power are computed here, from additions, multiplications and one division, and not
+//! by the system's mathematics library: a seed gives the same trace on every machine, and the
 //! functions are inlined into the generators, which run tens of millions of times a second.
 
 use fulgurite_units::{RandomStream, Seed};
@@ -44,13 +44,13 @@ impl Draws {
         self.at = 0;
     }
 
-    /// Uniform in [0, 1), with 53 bits.
+    /// Draws uniformly from [0, 1), with 53 bits.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform below `bound`.
+    /// Draws uniformly below `bound`.
     #[inline]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0);
@@ -58,7 +58,8 @@ impl Draws {
         u64::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// Normal, of mean 0 and deviation 1 (Marsaglia's polar method; one of the pair is dropped).
+    /// Draws from the normal distribution of mean 0 and deviation 1 (Marsaglia's polar method; one
+    /// of the pair is dropped).
     #[inline]
     pub(crate) fn normal(&mut self) -> f64 {
         loop {
@@ -71,7 +72,7 @@ impl Draws {
     }
 }
 
-/// Exponential draws of mean 1, a block at a time: their logarithms do not wait for each other.
+/// Exponential draws of mean 1, a block at a time, so that the CPU can overlap their logarithms.
 #[derive(Clone)]
 pub(crate) struct Exponentials {
     draws: Draws,
@@ -111,11 +112,11 @@ impl Exponentials {
     }
 }
 
-/// The natural logarithm of a positive, normal number; its error stays below 1e-14.
+/// Returns the natural logarithm of a positive, normal number; the error is below 1e-14.
 #[inline]
 pub(crate) fn ln(x: f64) -> f64 {
-    /// The bits of the square root of one half: mantissas are taken from there to its double, so
-    /// that the series below converges within nine terms.
+    /// The bits of the square root of one half: mantissas range from there to its double, so that
+    /// the series below converges within nine terms.
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     debug_assert!(x >= f64::MIN_POSITIVE);
     let bits = x.to_bits();
@@ -133,10 +134,10 @@ pub(crate) fn ln(x: f64) -> f64 {
     exponent as f64 * std::f64::consts::LN_2 + 2.0 * s * series
 }
 
-/// Two to the power of `x`, clamped to +-1000; its relative error stays below 1e-11.
+/// Returns two to the power of `x`, clamped to +-1000; the relative error is below 1e-11.
 #[inline]
 pub(crate) fn exp2(x: f64) -> f64 {
-    /// Added to a number, leaves its nearest integer in the low bits of the sum.
+    /// Adding this to a number leaves its nearest integer in the low bits of the sum.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     let x = x.clamp(-1000.0, 1000.0);
     let shifted = x + ROUND;
@@ -152,13 +153,13 @@ pub(crate) fn exp2(x: f64) -> f64 {
     scale * (low + y4 * (high + y4 * top))
 }
 
-/// `base` to the power of `exponent`, for a positive base.
+/// Returns `base` to the power of `exponent`, for a positive base.
 #[inline]
 pub(crate) fn power(base: f64, exponent: f64) -> f64 {
     exp2(ln(base) * std::f64::consts::LOG2_E * exponent)
 }
 
-/// The whole part of a number that is not negative.
+/// Returns the integer part of a non-negative number.
 #[inline]
 pub(crate) const fn floor(x: f64) -> u64 {
     #[expect(
@@ -170,7 +171,7 @@ pub(crate) const fn floor(x: f64) -> u64 {
     whole
 }
 
-/// Draws one of a few, or of many, with given weights from 64 bits (Walker's alias method).
+/// Draws an index with given weights from 64 bits (Walker's alias method).
 #[derive(Clone, Debug)]
 pub(crate) struct AliasTable {
     columns: Vec<Column>,
@@ -178,13 +179,13 @@ pub(crate) struct AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// Of 2^32: below it the column itself, else the alias.
+    /// In units of 2^-32: below it the column itself, else the alias.
     threshold: u32,
     alias: u32,
 }
 
 impl AliasTable {
-    /// Of at least one weight; all finite, none negative, not all zero.
+    /// Creates a table of at least one weight; all finite, none negative, not all zero.
     pub(crate) fn new(weights: &[f64]) -> Self {
         assert!(!weights.is_empty() && u32::try_from(weights.len()).is_ok());
         let sum: f64 = weights.iter().sum();
@@ -206,7 +207,7 @@ impl AliasTable {
                 small.push(high);
             }
         }
-        // What is left over is full but for rounding, and its alias is itself.
+        // Remaining columns are full except for rounding, and are their own alias.
         Self { columns }
     }
 
@@ -215,7 +216,7 @@ impl AliasTable {
         let index = ((bits >> 32) * self.columns.len() as u64) >> 32;
         let index = u32::try_from(index).unwrap_or(0);
         let column = self.columns[index as usize];
-        // Which of the two is a coin toss: a branch would be mispredicted every other time.
+        // The choice between the two is random: a branch would be mispredicted every other time.
         let own = bits & 0xffff_ffff < u64::from(column.threshold);
         std::hint::select_unpredictable(own, index, column.alias)
     }

@@ -1,4 +1,4 @@
-//! How many reads come when: warm-up, window with a burst, cool-down, and a modulation over it.
+//! The read rate over time: warm-up, window with a burst, cool-down, and a modulation over it.
 //!
 //! ```text
 //! rate            +------+
@@ -17,29 +17,29 @@ use super::draws::{Draws, Exponentials, exp2, floor};
 use super::{check_range, share};
 use crate::Error;
 
-/// Reads per second, at most: the nanoseconds of a trace must tell them apart.
+/// Maximum reads per second: the nanoseconds of a trace must tell them apart.
 const RATE_MAX: f64 = 1e6;
-/// Intervals of a modulation, at most: a century of hours.
+/// Maximum number of modulation intervals: a century of hours.
 const INTERVALS_MAX: u64 = 876_600;
 /// Longest trace: 100 years.
 const LENGTH_MAX: u64 = 36_525 * 86_400;
 const HOUR: u64 = 3_600;
 
-/// How many reads come when.
+/// The read rate over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// Before what is measured; 6 h.
+    /// Time before the measured window; 6 h.
     pub warm_up: Duration,
-    /// What is measured; 12 h.
+    /// Length of the measured window; 12 h.
     pub window: Duration,
-    /// After it; 12 h.
+    /// Time after it; 12 h.
     pub cool_down: Duration,
-    /// Mean reads per second of the window.
+    /// Mean reads per second in the window.
     pub window_rate: f64,
     /// Reads per second before and after; 0.3.
     pub quiet_rate: f64,
-    /// A part of the window in which more reads come.
+    /// A part of the window with more reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
     /// A random factor of the rate, over the whole trace.
@@ -47,20 +47,20 @@ pub struct Envelope {
     pub modulation: Option<Modulation>,
 }
 
-/// A part of the window in which more reads come.
+/// A part of the window with more reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
     /// When it begins, from the start of the window; 3 h.
     pub start: Duration,
-    /// How long it is.
+    /// Its length.
     pub length: Duration,
-    /// Share of the window's reads that fall into it.
+    /// Share of the window's reads that it contains.
     pub share: Ratio,
 }
 
 impl Burst {
-    /// A burst 3 h into the window.
+    /// Creates a burst 3 h into the window.
     pub(super) fn new(of_reads: f64, length: Duration) -> Self {
         Self { start: Duration::from_secs(3 * HOUR), length, share: share(of_reads) }
     }
@@ -68,7 +68,7 @@ impl Burst {
 
 /// A lognormal factor of the rate, of mean 1, that changes at each interval. Silica section 2 says
 /// how far the hourly rates of data centers spread (tail over median up to 1e7), not how they
-/// move: the shape is an assumption, and deviation and correlation are to be varied.
+/// change: the shape is an assumption, and deviation and correlation are meant to be varied.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Modulation {
@@ -83,7 +83,8 @@ pub struct Modulation {
 }
 
 impl Modulation {
-    /// By the hour, deviation 2 (tail over median 480), correlation 0.8. Assumed.
+    /// Returns an hourly modulation of deviation 2 (tail over median 480), correlation 0.8.
+    /// Assumed.
     #[must_use]
     pub fn hourly() -> Self {
         let interval = Duration::from_secs(HOUR);
@@ -92,7 +93,7 @@ impl Modulation {
 }
 
 impl Envelope {
-    /// 6 h warm-up, 12 h window, 12 h cool-down; 0.3 reads/s around the window.
+    /// Returns 6 h warm-up, 12 h window, 12 h cool-down; 0.3 reads/s around the window.
     #[must_use]
     pub const fn twelve_hours(window_rate: f64, burst: Option<Burst>) -> Self {
         Self {
@@ -106,25 +107,25 @@ impl Envelope {
         }
     }
 
-    /// From the first read to where no reads come any more.
+    /// Returns the time from the first read to the end of the cool-down.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.warm_up + self.window + self.cool_down
     }
 
-    /// When the window begins: reads from here on are measured.
+    /// Returns when the window begins: reads from here on are measured.
     #[must_use]
     pub fn window_from(&self) -> Instant {
         Instant::ZERO + self.warm_up
     }
 
-    /// When the window ends.
+    /// Returns when the window ends.
     #[must_use]
     pub fn window_until(&self) -> Instant {
         self.window_from() + self.window
     }
 
-    /// Reads to expect in the whole trace.
+    /// Returns the expected number of reads in the whole trace.
     #[must_use]
     pub fn reads_mean(&self) -> f64 {
         let quiet = self.warm_up.as_secs_f64() + self.cool_down.as_secs_f64();
@@ -153,7 +154,7 @@ impl Envelope {
         self.modulation.map_or(Ok(()), |modulation| modulation.validate(self.length()))
     }
 
-    /// Phases in the order of time: how long each is, and its reads per second.
+    /// Returns the phases in the order of time: length and reads per second.
     fn phases(&self) -> [(Duration, f64); 5] {
         let window = self.window.as_secs_f64();
         let burst = self.burst.unwrap_or(Burst {
@@ -176,7 +177,7 @@ impl Envelope {
         ]
     }
 
-    /// The steps of the rate, of what comes `per_read` times as often as reads do.
+    /// Returns the steps of the rate, for something that occurs `per_read` times per read.
     pub(super) fn steps(&self, per_read: f64, seed: &Seed) -> Steps {
         let mut factors = self.modulation.map(|modulation| Factors::new(modulation, seed));
         let (mut steps, mut begin) = (Vec::new(), 0);
@@ -211,7 +212,7 @@ impl Modulation {
 struct Factors {
     modulation: Modulation,
     draws: Draws,
-    /// The logarithm, in deviations.
+    /// The logarithm, in standard deviations.
     level: f64,
     end: u64,
 }
@@ -223,7 +224,7 @@ impl Factors {
         Self { modulation, draws, level, end: modulation.interval.as_nanos() }
     }
 
-    /// The factor at this time, which never goes back, and until when it holds.
+    /// Returns the factor at this time, which never goes back, and until when it holds.
     fn at(&mut self, nanos: u64) -> (f64, u64) {
         let correlation = self.modulation.correlation.get();
         while nanos >= self.end {
@@ -232,7 +233,7 @@ impl Factors {
             self.end += self.modulation.interval.as_nanos();
         }
         let deviation = self.modulation.deviation;
-        // Half of the square makes the mean 1.
+        // Subtracting half of the square makes the mean 1.
         let logarithm = deviation * self.level - deviation * deviation / 2.0;
         (exp2(logarithm * std::f64::consts::LOG2_E), self.end)
     }
@@ -243,7 +244,8 @@ impl Factors {
 pub(super) struct Step {
     end: u64,
     per_nano: f64,
-    /// The reciprocal, so that arrivals need no division; never used when the rate is zero.
+    /// Nanoseconds per arrival, so that arrivals need no division; never used when the rate is
+    /// zero.
     nanos: f64,
 }
 
@@ -253,8 +255,8 @@ impl Step {
     }
 }
 
-/// Poisson arrivals under a rate that changes in steps: an exponential of mean 1 is used up by the
-/// integral of the rate.
+/// Poisson arrivals under a rate that changes in steps: the integral of the rate between two
+/// arrivals is exponential with mean 1.
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
     steps: Vec<Step>,
@@ -268,12 +270,12 @@ impl Steps {
         Self { steps, current: 0, gaps, now: 0 }
     }
 
-    /// When the last step ends.
+    /// Returns when the last step ends.
     pub(super) fn end(&self) -> u64 {
         self.steps.last().map_or(0, |step| step.end)
     }
 
-    /// The next arrival, in nanoseconds, if there is one before the last step ends.
+    /// Returns the next arrival, in nanoseconds, if there is one before the last step ends.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         let mut wanted = self.gaps.draw();

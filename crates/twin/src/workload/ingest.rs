@@ -1,10 +1,10 @@
-//! Writes: what comes into the archive day by day, for the twin of ingest.
+//! Writes: the daily ingest of the archive, for the twin of ingest.
 //!
 //! Silica section 2: 47 bytes are written for each byte read, in 174 writes for each read; the
 //! largest day has 16 times the mean volume, the largest 30 days about twice. Daily volumes are
-//! drawn as e^(s z) with normal z, and s is solved for so that the largest day has exactly the
-//! stated ratio to the mean. The correlation of neighboring days is fitted, so that the median over
-//! seeds of the ratio over 30 days is 2; one seed gives from 1.4 to 3.4, as one data center would.
+//! drawn as e^(s z) with normal z, and s is solved for so that the ratio of the largest day to the
+//! mean is exact. The correlation of adjacent days is fitted, so that the median over seeds of the
+//! ratio over 30 days is 2; one seed gives from 1.4 to 3.4, as one data center would.
 
 use fulgurite_units::{ByteCount, Instant, Ratio, Seed};
 use serde::{Deserialize, Serialize};
@@ -20,18 +20,19 @@ const BYTES_PER_BYTE_READ: u64 = 47;
 /// Writes for each read (Silica, section 2).
 const WRITES_PER_READ: u64 = 174;
 const DAY_NANOS: u64 = 86_400_000_000_000;
-/// A century.
+/// Maximum number of days: a century.
 const DAYS_MAX: u32 = 36_525;
 
 /// Writes over many days.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ingest {
-    /// How many days.
+    /// Number of days.
     pub days: u32,
     /// Mean writes per second.
     pub rate: f64,
-    /// Sizes of writes. The paper gives only their mean; their shape is taken to be that of reads.
+    /// Sizes of writes. The paper gives only their mean; their shape is assumed to be that of
+    /// reads.
     pub sizes: Sizes,
     /// Volume of the largest day over the mean of all days; 16.
     pub peak_over_mean: f64,
@@ -43,17 +44,17 @@ pub struct Ingest {
 /// One write of a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceWrite {
-    /// When it comes.
+    /// When it arrives.
     pub at: Instant,
-    /// How much.
+    /// Its size.
     pub size: ByteCount,
-    /// Which file.
+    /// The file.
     pub key: u64,
 }
 
 impl Ingest {
-    /// Half a year of writes beside reads of this rate and mean size: 174 times as many, of 47
-    /// times the bytes, so that the mean write of 100 MB reads is 27 MB.
+    /// Returns half a year of writes to go with reads of this rate and mean size: 174 times as
+    /// many, with 47 times the bytes, so that the mean write is 27 MB for reads of 100 MB.
     #[must_use]
     pub fn beside(reads_per_second: f64, read_mean: ByteCount) -> Self {
         let mean = read_mean.get() * BYTES_PER_BYTE_READ / WRITES_PER_READ;
@@ -75,12 +76,12 @@ impl Ingest {
         check_range("days", days, 2.0..=f64::from(DAYS_MAX), "from 2 to 36525")?;
         check_range("rate", self.rate, 0.0..=1e5, "from 0 to 100000 per second")?;
         let ratio = self.peak_over_mean;
-        // With equal days the ratio is 1; with one day that has all, it is their number.
+        // With equal days the ratio is 1; if one day has everything, it is the number of days.
         check_range("peak_over_mean", ratio, 1.0..=days * 0.99, "from 1 to less than days")?;
         self.sizes.sampler(&Seed::new(0)).map(drop)
     }
 
-    /// Volumes of the days, each over their mean.
+    /// Draws the volumes of the days, each divided by their mean.
     ///
     /// # Errors
     /// Names the first parameter that is out of range.
@@ -98,7 +99,7 @@ impl Ingest {
             })
             .collect();
         let (mut low, mut high) = (0.0, 100.0);
-        // The ratio grows with the spread; 60 halvings leave nothing of the interval.
+        // The ratio grows with the spread; 60 bisection steps are enough for full precision.
         for _ in 0..60 {
             let middle = (low + high) / 2.0;
             let largest = spread(&levels, middle).into_iter().fold(0.0, f64::max);
@@ -107,7 +108,7 @@ impl Ingest {
         Ok(spread(&levels, low))
     }
 
-    /// The writes in the order of time, in memory that grows with the days only.
+    /// Returns the writes in the order of time, in memory that grows only with the days.
     ///
     /// # Errors
     /// Names the first parameter that is out of range.
@@ -141,7 +142,7 @@ impl Iterator for IngestWrites {
     }
 }
 
-/// e^(s z) over its mean; the largest level is taken off first, so that nothing overflows.
+/// Returns e^(s z) over its mean; the largest level is subtracted first, so that nothing overflows.
 fn spread(levels: &[f64], s: f64) -> Vec<f64> {
     let largest = levels.iter().copied().fold(f64::MIN, f64::max);
     let mut volumes: Vec<f64> =

@@ -1,4 +1,4 @@
-//! Jobs: reads that come together, as of one user who restores many files.
+//! Jobs: reads that arrive together, as when one user restores many files.
 
 use fulgurite_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use super::check_range;
 use super::draws::{Draws, Exponentials, floor, power};
 use crate::Error;
 
-/// How many reads come together, and how close.
+/// How many reads arrive together, and how close.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jobs {
-    /// Exponent of the bounded Pareto distribution of the reads of a job; 1.1.
+    /// Exponent of the bounded Pareto distribution of the reads per job; 1.1.
     pub alpha: f64,
     /// Its bound; 1000, fitted to the tails of a typical interval. At 1, jobs are single reads.
     pub reads_max: u32,
@@ -20,7 +20,7 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Those of the paper's intervals, as fitted.
+    /// Jobs of the paper's intervals, as fitted.
     pub const PAPER: Self = Self { alpha: 1.1, reads_max: 1000, gap: Duration::from_millis(50) };
     /// Single reads, so that reads are Poisson.
     pub const SINGLE: Self = Self { reads_max: 1, ..Self::PAPER };
@@ -33,8 +33,8 @@ impl Jobs {
         check_range("jobs.gap", gap, 0.0..=86_400.0, "a day at most")
     }
 
-    /// Mean reads of a job. With H the bound and a the exponent, a job has k reads or more with
-    /// probability (k^-a - H^-a) / (1 - H^-a); the mean is the sum of these over all k.
+    /// Returns the mean reads per job. With H the bound and a the exponent, a job has k reads or
+    /// more with probability (k^-a - H^-a) / (1 - H^-a); the mean is the sum of these over all k.
     #[must_use]
     pub fn reads_mean(&self) -> f64 {
         if self.reads_max <= 1 {
@@ -71,7 +71,8 @@ impl JobSampler {
         }
     }
 
-    /// Reads of the next job: the whole part of a bounded Pareto number, by its inverse.
+    /// Draws the number of reads of the next job: the integer part of a bounded Pareto number, by
+    /// inversion.
     #[inline]
     pub(super) fn count(&mut self) -> u32 {
         if self.reads_max == 1 {
@@ -81,7 +82,7 @@ impl JobSampler {
         u32::try_from(floor(pareto)).unwrap_or(u32::MAX).clamp(1, self.reads_max)
     }
 
-    /// Nanoseconds to the next read of a job.
+    /// Draws the nanoseconds to the next read of a job.
     #[inline]
     pub(super) fn gap(&mut self) -> u64 {
         floor(self.gaps.draw() * self.gap_nanos)

@@ -1,4 +1,4 @@
-//! Measures of traces, for the statements of Silica sections 1, 2 and 7.2: each is a figure that
+//! Statistics of traces, for the statements of Silica sections 1, 2 and 7.2: each is a figure that
 //! the paper gives, computed the way the paper says. They work on any trace, generated or not, one
 //! read at a time.
 
@@ -11,7 +11,7 @@ const STEPS: usize = 1 << STEP_BITS;
 /// Reads, or writes, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many.
+    /// Number of reads or writes.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -24,25 +24,25 @@ impl Totals {
         self.bytes += size.get();
     }
 
-    /// Mean bytes.
+    /// Returns the mean size in bytes.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.bytes as f64 / self.count as f64
     }
 
-    /// How many of these there are for each of `other` (174 writes for each read).
+    /// Returns the ratio of the counts to those of `other` (174 writes per read).
     #[must_use]
     pub fn count_over(&self, other: &Self) -> f64 {
         self.count as f64 / other.count as f64
     }
 
-    /// How many bytes of these there are for each byte of `other` (47 written for each read).
+    /// Returns the ratio of the bytes to those of `other` (47 bytes written per byte read).
     #[must_use]
     pub fn bytes_over(&self, other: &Self) -> f64 {
         self.bytes as f64 / other.bytes as f64
     }
 
-    /// How many times the reads for a byte these have (10 for IOPS against Typical).
+    /// Returns the ratio of reads per byte to those of `other` (10 for IOPS against Typical).
     #[must_use]
     pub fn reads_per_byte_over(&self, other: &Self) -> f64 {
         other.mean() / self.mean()
@@ -69,26 +69,26 @@ impl SizeShares {
         self.steps[step(size.get().saturating_sub(1))].add(size);
     }
 
-    /// All of them.
+    /// Returns the totals.
     #[must_use]
     pub const fn total(&self) -> Totals {
         self.total
     }
 
-    /// Share of reads of at most this size. Exact at edges of steps, such as 4, 10 and 256 MiB;
-    /// elsewhere the step is counted in.
+    /// Returns the share of reads up to this size. Exact at edges of steps, such as 4, 10 and 256
+    /// MiB; elsewhere the step is included.
     #[must_use]
     pub fn reads_up_to(&self, size: ByteCount) -> f64 {
         self.up_to(size).count_over(&self.total)
     }
 
-    /// Share of bytes in reads of at most this size; exact as above.
+    /// Returns the share of bytes in reads up to this size; exact as above.
     #[must_use]
     pub fn bytes_up_to(&self, size: ByteCount) -> f64 {
         self.up_to(size).bytes_over(&self.total)
     }
 
-    /// The size that a share of the reads stays at or below; the upper edge of its step.
+    /// Returns the size that this share of the reads does not exceed; the upper edge of its step.
     #[must_use]
     pub fn quantile(&self, share: f64) -> ByteCount {
         let wanted = share * self.total.count as f64;
@@ -100,8 +100,8 @@ impl SizeShares {
         ByteCount::new(edge(at.unwrap_or(0) + 1))
     }
 
-    /// Share of the reads, the largest ones, that hold a share of the bytes ("80 % of bytes in
-    /// less than 2 % of reads").
+    /// Returns the share of the reads, largest first, that hold this share of the bytes ("80 % of
+    /// bytes in less than 2 % of reads").
     #[must_use]
     pub fn reads_holding(&self, share_of_bytes: f64) -> f64 {
         let wanted = share_of_bytes * self.total.bytes as f64;
@@ -118,7 +118,7 @@ impl SizeShares {
         1.0
     }
 
-    /// Powers of ten between the smallest and the largest read.
+    /// Returns the powers of ten between the smallest and the largest read.
     #[must_use]
     pub fn decades(&self) -> f64 {
         let any = |step: &Totals| step.count > 0;
@@ -137,7 +137,7 @@ impl SizeShares {
     }
 }
 
-/// The step of a number: its exponent, and the four bits below the first.
+/// Returns the step of a number: its exponent, and the four bits after the leading one.
 fn step(number: u64) -> usize {
     let exponent = 63 - (number | 1).leading_zeros();
     if exponent < STEP_BITS {
@@ -147,7 +147,7 @@ fn step(number: u64) -> usize {
     (exponent - STEP_BITS + 1) as usize * STEPS + usize::try_from(steps).unwrap_or(0)
 }
 
-/// The smallest number of a step: the largest size of the one before.
+/// Returns the smallest number of a step: the largest size of the one before.
 const fn edge(step: usize) -> u64 {
     if step < STEPS {
         return step as u64;
@@ -167,7 +167,7 @@ pub struct TimeBins {
 }
 
 impl TimeBins {
-    /// Bins of this width over this length; the last may be cut short.
+    /// Creates bins of this width over this length; the last may be shorter.
     ///
     /// # Panics
     /// When the width is zero.
@@ -179,7 +179,7 @@ impl TimeBins {
         Self { width, bins: vec![Totals::default(); count] }
     }
 
-    /// Counts a read; one after the last bin is not counted.
+    /// Adds a read; one after the last bin is ignored.
     pub fn add(&mut self, at: Instant, size: ByteCount) {
         let index = usize::try_from(at.as_nanos() / self.width.as_nanos());
         if let Some(bin) = index.ok().and_then(|index| self.bins.get_mut(index)) {
@@ -187,40 +187,40 @@ impl TimeBins {
         }
     }
 
-    /// The bins.
+    /// Returns the bins.
     #[must_use]
     pub fn bins(&self) -> &[Totals] {
         &self.bins
     }
 
-    /// Bytes of each bin.
+    /// Returns the bytes of each bin.
     #[must_use]
     pub fn bytes(&self) -> Vec<f64> {
         self.bins.iter().map(|bin| bin.bytes as f64).collect()
     }
 
-    /// Reads of each bin.
+    /// Returns the number of reads of each bin.
     #[must_use]
     pub fn counts(&self) -> Vec<f64> {
         self.bins.iter().map(|bin| bin.count as f64).collect()
     }
 }
 
-/// The 99.9th percentile over the median: of hourly rates, Figure 1(c). `None` when the median is
-/// zero, or there are no values.
+/// Returns the 99.9th percentile over the median: of hourly rates, Figure 1(c). `None` when the
+/// median is zero, or there are no values.
 #[must_use]
 pub fn tail_over_median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;
-    // The smallest value that at least this share of all stay at or below.
+    // The smallest value that at least this share of all does not exceed.
     let at = |per_mille: usize| sorted[(sorted.len() * per_mille).div_ceil(1000).min(last + 1) - 1];
     let median = at(500);
     (median > 0.0).then(|| at(999) / median)
 }
 
-/// The largest sum of `window` neighboring values over the mean of such sums (the windows overlap):
-/// Figure 2. `None` when there are fewer values, or all are zero.
+/// Returns the largest sum of `window` adjacent values over the mean of such sums (the windows
+/// overlap): Figure 2. `None` when there are fewer values, or all are zero.
 #[must_use]
 pub fn peak_over_mean(values: &[f64], window: usize) -> Option<f64> {
     if window == 0 || window > values.len() {
@@ -232,7 +232,8 @@ pub fn peak_over_mean(values: &[f64], window: usize) -> Option<f64> {
     (mean > 0.0).then(|| peak / mean)
 }
 
-/// [`peak_over_mean`] of windows from 1 to `longest` values: of daily volumes and 60, Figure 2.
+/// Returns [`peak_over_mean`] for windows from 1 to `longest` values: of daily volumes and 60,
+/// Figure 2.
 #[must_use]
 pub fn peak_over_mean_curve(values: &[f64], longest: usize) -> Vec<f64> {
     (1..=longest).filter_map(|window| peak_over_mean(values, window)).collect()

@@ -1,4 +1,4 @@
-//! Where reads go: one draw for each shard, by whoever replays a trace.
+//! Which platters reads go to: one draw per shard, by the consumer of a trace.
 
 use fulgurite_units::Seed;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ pub enum Placement {
     Uniform,
     /// By Zipf's law over a random order of the platters (Silica, section 7.5).
     Zipf {
-        /// The platter of rank r is drawn in proportion to r to the power of minus this; 0.95 fits
-        /// the tails of section 7.5.
+        /// The platter of rank r is drawn with a probability proportional to r to the power of
+        /// minus this; 0.95 fits the tails of section 7.5.
         exponent: f64,
     },
 }
@@ -46,7 +46,7 @@ pub struct PlacementSampler {
 }
 
 impl PlacementSampler {
-    /// A sampler over this many platters.
+    /// Creates a sampler over this many platters.
     ///
     /// # Errors
     /// When there are none, or the exponent is out of range.
@@ -63,7 +63,7 @@ impl PlacementSampler {
         Ok(Self { platters, zipf, draws: Draws::new(&seed, b"placement") })
     }
 
-    /// The platter of the next shard, from 0 on.
+    /// Draws the platter of the next shard, from 0 on.
     #[inline]
     pub fn draw(&mut self) -> u32 {
         match &self.zipf {

@@ -1,4 +1,4 @@
-//! Reads as a stream: arriving jobs, and a heap of the jobs that are not over.
+//! Reads as a stream: arriving jobs, and a heap of the active jobs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use crate::{Error, TraceRead};
 
 /// The reads of a workload, in the order of time.
 ///
-/// Reads that jobs would have after the end of the envelope are left out.
+/// Reads of jobs after the end of the envelope are omitted.
 #[derive(Clone, Debug)]
 pub struct Reads {
     arrivals: Steps,
@@ -53,7 +53,7 @@ impl Reads {
         })
     }
 
-    /// When the next read comes; jobs under way go before one that begins at the same time.
+    /// Returns when the next read arrives; active jobs go before one that begins at the same time.
     #[inline]
     fn next_at(&mut self) -> Option<u64> {
         let begins = self.job_at.unwrap_or(u64::MAX);
@@ -95,8 +95,8 @@ impl Reads {
 impl Iterator for Reads {
     type Item = TraceRead;
 
-    /// The next read. Keys are drawn from all 64-bit numbers: no file is read twice (the paper
-    /// assumes no locality), so that a key has but one size.
+    /// Returns the next read. Keys are drawn from all 64-bit numbers: no file is read twice (the
+    /// paper assumes no locality), so that a key has only one size.
     #[inline]
     fn next(&mut self) -> Option<TraceRead> {
         let at = Instant::from_nanos(self.next_at()?);

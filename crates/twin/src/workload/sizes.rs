@@ -11,7 +11,7 @@ use crate::Error;
 
 /// Smallest size.
 const SIZE_MIN: f64 = 100.0;
-/// What every size stays below.
+/// Upper bound of all sizes, exclusive.
 const SIZE_END: f64 = 1e12;
 const MIB: f64 = 1_048_576.0;
 const SEGMENT_COUNT: usize = 9;
@@ -32,15 +32,16 @@ const ENDS: [f64; SEGMENT_COUNT] = [
 /// An exact fit of the shares of Silica section 2, by non-negative least squares.
 const TYPICAL: [f64; SEGMENT_COUNT] =
     [0.041040, 0.020520, 0.525441, 0.223000, 0.109524, 0.061476, 0.015214, 0.003756, 0.000030];
-/// Ten times the reads for each byte (Silica, section 7.2): fewer of those above 64 MiB.
+/// Ten times the reads per byte (Silica, section 7.2): fewer reads above 64 MiB.
 const IOPS_FACTOR: f64 = 0.03357;
 /// Segments from this on are rarer under IOPS.
 const IOPS_FROM: usize = 5;
-/// 25 times the bytes in 5 times the reads: more of those above 256 MiB.
+/// 25 times the bytes in 5 times the reads: more reads above 256 MiB.
 const VOLUME_FACTOR: f64 = 6.298;
 /// Segments from this on are more frequent under Volume.
 const VOLUME_FROM: usize = 6;
-/// Weight, median in bytes and deviation of the logarithm: four lognormals, cut to the same range.
+/// Weight, median in bytes and standard deviation of the logarithm: four lognormals, truncated to
+/// the same range.
 const LOGNORMALS: [(f64, f64, f64); 4] = [
     (0.122732, 20e3, 1.99807),
     (0.697136, 3.26812e6, 0.58230),
@@ -48,7 +49,7 @@ const LOGNORMALS: [(f64, f64, f64); 4] = [
     (0.006087, 6.0e9, 1.24436),
 ];
 
-/// Which of the paper's intervals sizes are drawn for.
+/// The interval of the paper that sizes are drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
@@ -60,16 +61,16 @@ pub enum Profile {
     Volume,
 }
 
-/// How large reads are.
+/// Sizes of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
     /// Drawn from the table.
     Table {
-        /// Of this interval.
+        /// The interval.
         profile: Profile,
     },
-    /// Drawn from the table, its part above 64 MiB weighted so that the mean is this.
+    /// Drawn from the table, with its part above 64 MiB weighted to give this mean.
     TableOfMean {
         /// The mean: from 8 MB to 500 MB.
         mean: ByteCount,
@@ -78,16 +79,16 @@ pub enum Sizes {
     Smooth,
     /// All the same.
     Fixed {
-        /// This.
+        /// The size.
         size: ByteCount,
     },
 }
 
 impl Sizes {
-    /// A sampler of these sizes.
+    /// Creates a sampler of these sizes.
     ///
     /// # Errors
-    /// When a mean or a size cannot be had.
+    /// When a mean or a size is not possible.
     pub fn sampler(&self, seed: &Seed) -> Result<SizeSampler, Error> {
         let kind = match *self {
             Self::Table { profile } => Kind::Table(TableSampler::new(&weights(profile))),
@@ -102,7 +103,7 @@ impl Sizes {
         Ok(SizeSampler { kind, draws: Draws::new(seed, b"sizes"), block, at: BLOCK_SIZES })
     }
 
-    /// The mean in bytes, exact but for the smooth alternative, whose measured one this is.
+    /// Returns the mean in bytes: exact, or measured for the smooth alternative.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
@@ -113,8 +114,8 @@ impl Sizes {
     }
 }
 
-/// Draws sizes, one after another. They are made a block at a time, so that their powers do not
-/// wait for whatever happens between two draws.
+/// Draws sizes, one after another. They are computed a block at a time, so that their powers do not
+/// wait for the code between two draws.
 #[derive(Clone, Debug)]
 pub struct SizeSampler {
     kind: Kind,
@@ -131,7 +132,7 @@ enum Kind {
 }
 
 impl SizeSampler {
-    /// The next size.
+    /// Draws the next size.
     #[inline]
     pub fn draw(&mut self) -> ByteCount {
         if self.at == BLOCK_SIZES {
@@ -157,7 +158,7 @@ impl SizeSampler {
 #[derive(Clone, Debug)]
 struct TableSampler {
     choice: AliasTable,
-    /// Binary logarithms of a segment's lower end and of its ratio of ends.
+    /// Binary logarithms of a segment's lower end, and of the ratio of its ends.
     spans: [(f64, f64); SEGMENT_COUNT],
 }
 
@@ -201,12 +202,12 @@ fn weights(profile: Profile) -> [f64; SEGMENT_COUNT] {
     }
 }
 
-/// The typical weights, from one segment on multiplied; they need not add up to 1.
+/// Returns the typical weights, multiplied from one segment on; they need not add up to 1.
 fn weighted(from: usize, factor: f64) -> [f64; SEGMENT_COUNT] {
     std::array::from_fn(|index| TYPICAL[index] * if index < from { 1.0 } else { factor })
 }
 
-/// The mean of a size that is log-uniform in a segment: (hi - lo) / ln(hi / lo).
+/// Returns the mean of a size that is log-uniform in a segment: (hi - lo) / ln(hi / lo).
 fn segment_mean(index: usize) -> f64 {
     let (low, high) = segment(index);
     (high - low) / ln(high / low)
@@ -217,8 +218,8 @@ fn table_mean(weights: &[f64; SEGMENT_COUNT]) -> f64 {
     bytes / weights.iter().sum::<f64>()
 }
 
-/// (A + f B) / (a + f b) = mean, for A and a the bytes and reads of the lower segments, B and b of
-/// the upper ones: f = (mean a - A) / (B - mean b).
+/// Solves (A + f B) / (a + f b) = mean, for A and a the bytes and reads of the lower segments, B
+/// and b of the upper ones: f = (mean a - A) / (B - mean b).
 fn weights_of_mean(mean: ByteCount) -> Result<[f64; SEGMENT_COUNT], Error> {
     if !(8_000_000..=500_000_000).contains(&mean.get()) {
         return Err(parameter("sizes.table-of-mean.mean", mean, "from 8 MB to 500 MB"));

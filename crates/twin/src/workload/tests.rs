@@ -19,7 +19,7 @@ fn shares_of_draws(sizes: Sizes, seed: u64, draws: usize) -> SizeShares {
     shares
 }
 
-/// `value` is within `percent` of `expected`.
+/// Asserts that `value` is within `percent` of `expected`.
 fn check(what: &str, value: f64, expected: f64, percent: f64) {
     let off = (value / expected - 1.0).abs() * 100.0;
     assert!(off <= percent, "{what}: {value}, expected {expected}, {off:.3} % off");
@@ -85,7 +85,7 @@ fn profiles_have_the_ratios_of_the_paper() {
     check("typical", mean(Profile::Typical), 100e6, 0.1);
     check("iops", mean(Profile::Iops), 10e6, 0.1);
     check("volume", mean(Profile::Volume), 500e6, 0.1);
-    // Drawn means scatter by 1 to 2 % here: a few huge files hold much of the bytes.
+    // Means scatter by 1 to 2 % here: a few huge files hold many of the bytes.
     let [typical, iops, volume] = [Profile::Typical, Profile::Iops, Profile::Volume]
         .map(|profile| shares_of_draws(Sizes::Table { profile }, 4, 2_000_000).total());
     check("IOPS: reads for a byte", iops.reads_per_byte_over(&typical), 10.0, 6.0);
@@ -166,7 +166,7 @@ fn a_seed_gives_one_trace_and_streaming_gives_the_same() {
     }
 }
 
-/// The same on every machine: no value depends on a system's mathematics library.
+/// Reads are the same on every machine: no value depends on a system's mathematics library.
 #[test]
 fn a_seed_gives_these_reads() {
     let reads: Vec<_> = Workload::typical().reads(Seed::new(1)).unwrap().take(4).collect();
@@ -283,7 +283,7 @@ fn writes_have_the_ratios_and_peaks_of_the_paper() {
 
 #[test]
 fn writes_outweigh_reads_as_in_the_paper() {
-    // A part of the writes keeps this short; it cancels.
+    // Only a part of the writes, to keep this short; the factor cancels.
     const PART: f64 = 200.0;
     let mut workload = Workload { jobs: Jobs::SINGLE, ..Workload::six_months(1) };
     workload.envelope.modulation = None;

@@ -1,5 +1,5 @@
-//! The one deserializer. Whatever is generic here is compiled for each type that is read, so it
-//! does no more than to call the visitor; what is the same for all types is in plain functions.
+//! The only deserializer. Generic code here is compiled once per deserialized type, so it only
+//! calls the visitor; what is the same for all types is in plain functions.
 
 use std::slice;
 
@@ -10,7 +10,7 @@ use serde::de::{Error as _, VariantAccess, Visitor};
 use super::value::{Content, Entry, Value};
 use super::{Error, spanned};
 
-/// Places the error of a result, if it is one.
+/// Adds the location of the value to the error of a result, if it is one.
 macro_rules! located {
     ($value:expr, $result:expr) => {{
         let mut result = $result;
@@ -21,7 +21,7 @@ macro_rules! located {
     }};
 }
 
-/// Keys are text; where a number is wanted they are parsed.
+/// Keys are text; where a number is expected they are parsed.
 macro_rules! deserialize_numbers {
     ($($method:ident: $type:ty as $content:ident,)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -180,7 +180,7 @@ impl Value {
         }
     }
 
-    /// An error if elements of this array were left over.
+    /// Returns an error if elements of this array are left over.
     fn all_read(&self, rest: &slice::Iter<'_, Self>) -> Result<(), Error> {
         match self.as_elements() {
             Some(all) if rest.len() > 0 => {
@@ -190,7 +190,7 @@ impl Value {
         }
     }
 
-    /// Start and end of its place in the text.
+    /// Returns start and end of the value's span.
     fn span_values(&self) -> Result<[Self; 2], Error> {
         let Some(span) = &self.span else {
             return Err(Error::custom("value is missing a span"));
@@ -198,7 +198,7 @@ impl Value {
         Ok([span.start, span.end].map(|at| Self::new(Content::Unsigned(at as u64))))
     }
 
-    /// The variant of an enum: text for one that holds nothing, a table of one entry for others.
+    /// Returns the enum variant: a string for one without data, a table of one entry for others.
     fn variant(&self) -> Result<Variant<'_>, Error> {
         let message = match &self.content {
             Content::String(_) | Content::Key(_) => {
@@ -223,7 +223,7 @@ impl Value {
     }
 }
 
-/// The elements of an array that are still to be read.
+/// The elements of an array that are not read yet.
 struct Elements<'r, 'a> {
     rest: &'r mut (dyn ExactSizeIterator<Item = &'a Value> + 'a),
 }
@@ -246,10 +246,10 @@ impl<'de> SeqAccess<'de> for Elements<'_, '_> {
     }
 }
 
-/// The entries of a table that are still to be read.
+/// The entries of a table that are not read yet.
 struct Entries<'a> {
     rest: slice::Iter<'a, Entry>,
-    /// The one whose key was read and whose value was not.
+    /// The entry whose key was read and whose value was not.
     current: Option<&'a Entry>,
 }
 
@@ -295,7 +295,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// A variant of an enum with what it holds.
+/// An enum variant with its data.
 #[derive(Clone, Copy)]
 struct Variant<'a> {
     name: &'a Value,
@@ -303,12 +303,12 @@ struct Variant<'a> {
 }
 
 impl<'a> Variant<'a> {
-    /// What it holds, where it has to hold something.
+    /// Returns the variant's data, or an error if it has none.
     fn held(self, expected: &str) -> Result<&'a Value, Error> {
         self.value.ok_or_else(|| Error::invalid_type(Unexpected::UnitVariant, &expected))
     }
 
-    /// An error unless it holds nothing.
+    /// Returns an error unless the variant has no data.
     fn check_empty(self) -> Result<(), Error> {
         let Some(value) = self.value else { return Ok(()) };
         let message = match &value.content {
@@ -330,7 +330,8 @@ impl<'a> Variant<'a> {
         Err(Error::new(message, value.span.clone()))
     }
 
-    /// The elements of a tuple of this length: an array, or a table whose keys count from 0.
+    /// Returns the elements of a tuple of this length: an array, or a table whose keys count from
+    /// 0.
     fn tuple(self, len: usize) -> Result<Vec<&'a Value>, Error> {
         let value = self.held("tuple variant")?;
         let wrong = |message| Err(Error::new(message, value.span.clone()));
@@ -355,7 +356,8 @@ impl<'a> Variant<'a> {
         }
     }
 
-    /// A table; of a text it has no keys but these.
+    /// Returns the variant's data as a table. If it was parsed from text, any key outside `fields`
+    /// is an error.
     fn table(self, fields: &[&str]) -> Result<&'a Value, Error> {
         let value = self.held("struct variant")?;
         let Content::Table(entries) = &value.content else { return Ok(value) };

@@ -1,4 +1,4 @@
-//! What is wrong with settings, shown with the line it stands in.
+//! Errors in settings, shown with the offending line.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,9 +7,9 @@ use serde::de::{Expected, Unexpected};
 
 use super::value::{Content, Entry, Value};
 
-/// What is wrong with a text or a table, and where.
+/// An error in a text or a table, with its location.
 ///
-/// It is displayed as the toml crate displays its own errors:
+/// Displayed as the toml crate displays its own errors:
 ///
 /// ```text
 /// TOML parse error at line 2, column 8
@@ -26,19 +26,19 @@ struct Inner {
     message: String,
     /// The whole text, to show the line of the span.
     text: Option<String>,
-    /// The way to the value, the outermost key last.
+    /// Path to the value, the outermost key last.
     keys: Vec<String>,
     span: Option<Range<usize>>,
 }
 
 impl Error {
-    /// What is wrong, in one line.
+    /// Returns the error on one line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The bytes of the text that are wrong, if that is known.
+    /// Returns the byte range of the offending text, if known.
     #[must_use]
     pub fn span(&self) -> Option<Range<usize>> {
         self.0.span.clone()
@@ -49,20 +49,20 @@ impl Error {
         Self(Box::new(Inner { message, text: None, keys: Vec::new(), span }))
     }
 
-    /// The error of toml's parser for `text`.
+    /// Converts a syntax error of toml's parser for `text`.
     #[cold]
     pub(super) fn syntax(error: &toml::de::Error, text: &str) -> Self {
         Self::new(error.message().to_owned(), error.span()).with_text(text)
     }
 
-    /// With the text that its span is of.
+    /// Attaches the text that the span refers to.
     #[cold]
     pub(super) fn with_text(mut self, text: &str) -> Self {
         self.0.text = Some(text.to_owned());
         self
     }
 
-    /// Places it, unless something inside was placed already.
+    /// Sets the location to `value`'s, unless an inner value has set it.
     #[cold]
     pub(super) fn locate(&mut self, value: &Value) {
         if self.0.span.is_none() {
@@ -70,14 +70,15 @@ impl Error {
         }
     }
 
-    /// Places it at the value of an entry and adds the key to the way there.
+    /// Sets the location to the entry's value, unless an inner value has, and adds the key to the
+    /// path.
     #[cold]
     pub(super) fn leave(&mut self, entry: &Entry) {
         self.locate(&entry.value);
         self.0.keys.push(entry.key_text().to_owned());
     }
 
-    /// A value is of another type than expected.
+    /// Creates the error for a value of another type than expected.
     #[cold]
     pub(super) fn mismatch(value: &Value, expected: &dyn Expected) -> Self {
         let unexpected = match &value.content {
@@ -132,13 +133,13 @@ impl fmt::Display for Error {
     }
 }
 
-/// The line in which a span begins, with carets below the span.
+/// Prints the line in which a span begins, with carets below the span.
 fn show_line(f: &mut fmt::Formatter<'_>, text: &str, span: &Range<usize>) -> fmt::Result {
     let (line, column) = position(text, span.start);
     let content = text.split('\n').nth(line).unwrap_or_default();
     let number = (line + 1).to_string();
     let gutter = " ".repeat(number.len() + 1);
-    // Not beyond the line, and at least one, for the end of a text is an empty span.
+    // At most to the end of the line, and at least one: the end of a text is an empty span.
     let carets = (span.end - span.start).min(content.len().saturating_sub(column)).max(1);
     writeln!(f, "TOML parse error at line {number}, column {}", column + 1)?;
     writeln!(f, "{gutter}|")?;
@@ -146,14 +147,15 @@ fn show_line(f: &mut fmt::Formatter<'_>, text: &str, span: &Range<usize>) -> fmt
     writeln!(f, "{gutter}|{}{}", " ".repeat(column + 1), "^".repeat(carets))
 }
 
-/// Line and column of a byte, from 0, columns in characters. Behind the last byte, columns go on.
+/// Returns line and column of a byte, counted from 0, columns in characters. Offsets beyond the
+/// last byte continue the column.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let bytes = text.as_bytes();
     let Some(last) = bytes.len().checked_sub(1) else { return (0, offset) };
     let index = offset.min(last);
     let start = bytes[..index].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let line = bytes[..start].iter().filter(|&&byte| byte == b'\n').count();
-    // Inside a character of several bytes, columns are bytes.
+    // Inside a multi-byte character, columns count bytes.
     let column = std::str::from_utf8(&bytes[start..=index])
         .map_or(index - start, |before| before.chars().count() - 1);
     (line, column + offset - index)

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! Why not `toml::from_str`: serde compiles the code that reads a type once for each deserializer,
-//! and toml has one for documents, one for tables and some for what is inside them. This one reads
-//! what theirs reads and its errors look the same, with line, column and carets, but each type is
-//! compiled once. Two things that toml lets pass are errors here: an array in place of a struct,
+//! and toml has one for documents, one for tables and several for what is inside them. This one
+//! accepts the same input and its errors look the same, with line, column and carets, but each type
+//! is compiled once. Two things that toml accepts are errors here: an array in place of a struct,
 //! and more elements than a tuple has.
 //!
-//! Not here: TOML itself, whose parser is the toml crate's, and writing, which is serde's.
+//! Not here: TOML itself, whose parser is the toml crate's, and serialization, which is serde's.
 
 mod deserializer;
 mod error;
@@ -27,7 +27,7 @@ pub use value::Value;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
-/// What a TOML text says.
+/// Deserializes a TOML text.
 ///
 /// # Errors
 /// What is wrong with the text, and where.
@@ -36,7 +36,7 @@ pub fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     T::deserialize(&document).map_err(|error| error.with_text(text))
 }
 
-/// What a table says. Errors name the field and no line, for a table knows none.
+/// Deserializes a table. Errors name the field but no line, because a table has none.
 ///
 /// # Errors
 /// What is wrong with the table.
@@ -44,7 +44,7 @@ pub fn from_table<T: DeserializeOwned>(table: &Table) -> Result<T, Error> {
     from_value(&Value::from(table))
 }
 
-/// What a value says that was parsed before.
+/// Deserializes a value that was parsed before.
 ///
 /// # Errors
 /// What is wrong with the value.

@@ -1,4 +1,4 @@
-//! A value that knows where in the text it stands.
+//! A value with its byte range in the text.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// The name by which the deserializer of settings knows that it is asked for a place as well.
+/// The type name by which the settings deserializer recognizes a request for the span.
 pub(super) const NAME: &str = "$fulgurite_settings_spanned";
 
-/// A value with the bytes of the TOML text that it stands in. Only [`super::from_toml`] reads it.
+/// A value with its byte range in the TOML text. Only [`super::from_toml`] can deserialize it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spanned<T> {
     span: Range<usize>,
@@ -17,13 +17,13 @@ pub struct Spanned<T> {
 }
 
 impl<T> Spanned<T> {
-    /// The bytes of the text.
+    /// Returns the byte range in the text.
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// The value.
+    /// Returns the value.
     #[must_use]
     pub const fn get_ref(&self) -> &T {
         &self.value

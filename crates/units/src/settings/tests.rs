@@ -1,4 +1,4 @@
-//! The deserializer is held against toml's own: the same values, and the same errors to the byte.
+//! Compares the deserializer with toml's own: the same values, and the same errors to the byte.
 
 use std::collections::BTreeMap;
 
@@ -130,7 +130,7 @@ struct Flat {
     others: BTreeMap<String, f64>,
 }
 
-/// What is read is what toml reads; so are its errors, all of them.
+/// Asserts that toml reads the same value or reports the same error.
 fn same<T: DeserializeOwned + std::fmt::Debug + PartialEq>(text: &str) -> Result<T, String> {
     let ours = from_toml::<T>(text);
     match (&ours, toml::from_str::<T>(text)) {
@@ -146,7 +146,7 @@ fn same<T: DeserializeOwned + std::fmt::Debug + PartialEq>(text: &str) -> Result
 }
 
 const WRONG: &[&str] = &[
-    // No TOML.
+    // Not TOML.
     "name",
     "name =",
     "= 5",
@@ -258,7 +258,7 @@ const WRONG: &[&str] = &[
     "tagged = { what = \"plain\", id = \"x\" }",
     "[tagged]\nwhat = \"flat\"\nid = 5\nx = \"y\"\nend = true",
     "[tagged]\nwhat = \"flat\"\nid = 5\nx = 1.0",
-    // Types that are made of others.
+    // Types built from other types.
     "size = \"5 parsecs\"",
     "size = 1.5",
     "time = \"soon\"",
@@ -274,7 +274,7 @@ const WRONG: &[&str] = &[
     "[numbered]\n4294967296 = \"x\"",
     "[kinds]\nthird = true",
     "[kinds]\nsecond = 5",
-    // Places.
+    // Locations.
     "name = \"\u{e4}\u{f6}\u{fc}\"\ncount = \"\u{e4}\" # \u{20ac}",
     "\"\u{e4}\u{20ac}\u{1f600}\" = 5",
     "name = \"\u{1f600}\"\npart = { label = \"\u{1f600}\u{e4}\", id = \"\u{1f600}\" }",
@@ -387,8 +387,8 @@ fn errors_of_a_table_name_the_field_as_toml_does() {
         let Ok(table) = toml::from_str::<Table>(text) else { continue };
         let theirs = Settings::deserialize(table.clone()).map_err(|error| error.to_string());
         let ours = from_table::<Settings>(&table).map_err(|error| error.to_string());
-        // Of tables, toml reads no numbers as keys, takes dates for text and has other words for an
-        // enum of another type.
+        // From tables, toml reads no numbers as keys, accepts dates as text and words the error for
+        // an enum of another type differently.
         let other = "invalid type: unit variant, expected string only";
         let theirs = theirs.map_err(|error| error.replace(other, "wanted string or table"));
         if !text.contains("1979") && !text.contains("[numbered]") {
@@ -515,9 +515,9 @@ fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
-/// A letter that may break a document.
+/// A character that may break a document.
 const LETTER: &str = "\\PC|[\r\n\t\"'=.,#{}0-9a-z-]";
-/// Text of what documents are made of.
+/// Text built from the parts of documents.
 const TEXT: &str = "([a-z]{1,3}|[ =.,\\[\\]{}#0-9\"'\r\n\t\u{e4}\u{20ac}-]){0,60}";
 
 proptest! {

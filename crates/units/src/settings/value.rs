@@ -10,14 +10,14 @@ use toml::value::Datetime;
 
 use super::Error;
 
-/// The key by which toml's types of dates know a date in serde's data model, which has none.
+/// The key that marks a toml date in serde's data model, which has no dates.
 const DATETIME_KEY: &str = "$__toml_private_datetime";
 
-/// A value of a TOML or JSON text, of which types are deserialized.
+/// A parsed TOML or JSON value, from which types are deserialized.
 #[derive(Clone, Debug)]
 pub struct Value {
     pub(super) content: Content,
-    /// The bytes of the text that it stands in; none without a text.
+    /// Byte range in the text; none for a value that comes from no text.
     pub(super) span: Option<Range<usize>>,
 }
 
@@ -26,23 +26,23 @@ pub(super) enum Content {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// An integer beyond those of 64 bits with a sign.
+    /// An integer beyond `i64` that fits `u64`.
     Unsigned(u64),
-    /// An integer beyond 64 bits, as errors name it.
+    /// An integer beyond 64 bits, as error messages show it.
     Wide(String),
-    /// A number beyond any type, with the error that it is.
+    /// A number too large for any type, with the error message.
     Overflow(&'static str),
     Float(f64),
     String(String),
-    /// The key of an entry: text that is read as a number where keys are numbers.
+    /// The key of an entry: text, parsed as a number where numeric keys are expected.
     Key(String),
-    /// A date as toml's types want it: a table with one entry.
+    /// A date in the form that toml's types expect: a table with one entry.
     Datetime(Box<Entry>),
     Array(Vec<Value>),
     Table(Vec<Entry>),
 }
 
-/// A key of a table and its value.
+/// A key of a table with its value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: Value,
@@ -61,7 +61,7 @@ impl Value {
         Self { content, span: None }
     }
 
-    /// The words that errors have for its type.
+    /// Returns the type name that error messages use.
     pub(super) const fn type_name(&self) -> &'static str {
         match &self.content {
             Content::Null => "null",
@@ -140,7 +140,7 @@ fn integer(number: &DeInteger<'_>) -> Content {
 
 fn float(number: &DeFloat<'_>) -> Content {
     match number.as_str().parse::<f64>() {
-        // Only what is called infinite may be.
+        // Only a literal infinity may become infinite.
         Ok(value) if !value.is_infinite() || number.as_str().contains("inf") => {
             Content::Float(value)
         }
@@ -176,7 +176,7 @@ impl From<&toml::Value> for Value {
     }
 }
 
-/// How JSON is read, by any parser of it that speaks serde.
+/// Reads JSON, or any other self-describing serde format.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue)

@@ -1,4 +1,4 @@
-//! Chunks add up once, and survive a crash in the middle of a line.
+//! Each chunk is counted once, and chunks survive a crash in the middle of a line.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn a_run_goes_on_after_a_crash() {
     let mut file = rewrite(&path, &chunks).unwrap();
     file.write_all(b"{\"ser_ppm\":56").unwrap();
     assert_eq!(read(&path).unwrap(), chunks);
-    // A wrong line that is not the last is damage, not a crash.
+    // An invalid line that is not the last is corruption, not a crash.
     file.write_all(b"\n{}\n").unwrap();
     assert!(read(&path).is_err());
 }

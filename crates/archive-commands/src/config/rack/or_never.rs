@@ -1,4 +1,4 @@
-//! A time after which something is done, or never.
+//! A delay, or never.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 const NEVER: &str = "never";
 
-/// When something is done.
+/// The delay of an automatic action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum OrNever {
-    /// After so long.
+    /// After this time.
     After(Duration),
-    /// Not of itself.
+    /// Not automatically.
     Never,
 }
 

@@ -1,4 +1,4 @@
-//! Where each place's disk is: a pattern for most, and a table for those that are elsewhere.
+//! The location of each place's disk: a pattern, and a table for exceptions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::{Backend, Rack};
 use crate::config::ConfigError;
 
-/// What stands in a pattern for the number of a place.
+/// Placeholder in a pattern for the number of a place.
 const MARK: &str = "{place}";
 
-/// A row of `[rack.places]`: a directory, or that and the disk's device.
+/// A row of `[rack.places]`: a directory, or also the disk's device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Place {
-    /// Where it has its files.
+    /// Directory of its files.
     Directory(PathBuf),
-    /// The same, and which device it is.
+    /// Directory and device.
     Disk(Disk),
 }
 
@@ -66,7 +66,7 @@ fn refuse<T>(name: &'static str, reason: String) -> Result<T, ConfigError> {
     Err(ConfigError::Value { name, reason })
 }
 
-/// The table by places, each of which the shape has.
+/// Returns the table by place. Rejects places that the shape does not have.
 fn table<'a>(rack: &'a Rack, shape: &Shape) -> Result<BTreeMap<PlaceId, &'a Place>, ConfigError> {
     let mut table = BTreeMap::new();
     for (name, place) in &rack.places {
@@ -85,7 +85,7 @@ fn table<'a>(rack: &'a Rack, shape: &Shape) -> Result<BTreeMap<PlaceId, &'a Plac
     Ok(table)
 }
 
-/// Where the disk of each place has its files.
+/// Returns the directory of each place's disk.
 pub(super) fn roots(
     rack: &Rack,
     shape: &Shape,
@@ -126,7 +126,7 @@ pub(super) fn roots(
     Ok(roots)
 }
 
-/// The device of each place.
+/// Returns the device of each place.
 pub(super) fn devices(
     rack: &Rack,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! Frames decrypt alone, and nothing but what was written decrypts.
+//! Each frame decrypts on its own, and nothing decrypts but what was written.
 
 use fulgurite_units::ObjectId;
 use proptest::prelude::*;

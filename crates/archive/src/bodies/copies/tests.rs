@@ -1,10 +1,10 @@
-//! How much of a copy is looked at, and what of it is found.
+//! How much of a copy is checked, and which damage the check finds.
 
 use super::*;
 use crate::bodies::cipher::SecretKey;
 use crate::testing;
 
-/// A body of ten frames in the restored log, with its key.
+/// Creates a body of ten frames in the restored log, with its key.
 fn copied(ground: &Arc<Ground>) -> (BodyRow, BodyCipher, Vec<Extent>) {
     let mut body = testing::body_row(LogKind::Staging);
     body.bytes = 9 * FRAME_BYTES as u64 + 5;
@@ -39,7 +39,7 @@ fn a_look_finds_what_lies_in_the_frames_that_it_reads() {
         authenticate(&mut reader, &cipher, &body, count, &mut |_| {}).is_ok()
     };
     assert!([1, 2, 3, 9, 10, u64::MAX].into_iter().all(look));
-    // Of three frames the first, the last and the one in the middle.
+    // Three frames are the first, the last and the one in the middle.
     for (frame, found_by) in
         [(0, vec![1, 3, 10]), (4, vec![3, 10]), (9, vec![3, 10]), (5, vec![10])]
     {

@@ -1,21 +1,21 @@
-//! MD5 of a body, alone or beside those of others (RFC 1321).
+//! MD5 of one body, or of several in parallel (RFC 1321).
 //!
-//! One MD5 is a chain of 64 steps a block, each of which waits for the one before it: a processor
-//! is hardly busy with it. Four of them in one vector take little longer than one. Alone it goes by
-//! the crate `md-5`; [`Md5::update_all`] is the same four times over, in the words of a vector.
+//! An MD5 block is a chain of 64 dependent steps, which leaves most of a processor idle. Four of
+//! them in one vector take little longer than one. A single digest uses the crate `md-5`;
+//! [`Md5::update_all`] computes four at a time, one in each lane of a vector.
 
 use md5::block_api::compress;
 
-/// MD5s side by side: the words of the vectors that every processor has.
+/// MD5s in parallel: the number of lanes of the vectors that every processor has.
 pub(crate) const LANES: usize = 4;
 
 const BLOCK_BYTES: usize = 64;
-/// Where the length stands in the last block.
+/// Offset of the length in the last block.
 const LENGTH_AT: usize = 56;
 
-/// How far each step of each round turns.
+/// Left rotation of each step of each round.
 const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
-/// Which word of the block each step of each round takes.
+/// Index of the block's word that each step of each round uses.
 const WORDS: [fn(usize) -> usize; 4] =
     [|step| step, |step| (5 * step + 1) % 16, |step| (3 * step + 5) % 16, |step| 7 * step % 16];
 /// The integer part of 2^32 times |sin(step)|, steps counted from 1.
@@ -87,7 +87,7 @@ const CONSTANTS: [u32; 64] = [
 ];
 
 type Block = [u8; BLOCK_BYTES];
-/// The same word of all lanes.
+/// One word of all lanes.
 type Words = [u32; LANES];
 
 /// A running MD5.
@@ -95,7 +95,7 @@ type Words = [u32; LANES];
 pub(super) struct Md5 {
     state: [u32; 4],
     bytes: u64,
-    /// Begins with the bytes that fill no block yet.
+    /// Starts with the bytes that do not fill a block yet.
     tail: Block,
 }
 
@@ -105,7 +105,7 @@ impl Md5 {
         Self { state, bytes: 0, tail: [0; BLOCK_BYTES] }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(super) fn update(&mut self, bytes: &[u8]) {
         let (blocks, tail) = self.align(bytes).as_chunks();
         compress(&mut self.state, blocks);
@@ -113,7 +113,7 @@ impl Md5 {
         self.keep(tail);
     }
 
-    /// Takes the next bytes of several bodies.
+    /// Adds the next bytes of several bodies.
     pub(super) fn update_all(bodies: &mut [(&mut Self, &[u8])]) {
         for four in bodies.chunks_mut(LANES) {
             for (md5, bytes) in four.iter_mut() {
@@ -126,7 +126,7 @@ impl Md5 {
         }
     }
 
-    /// The digest of everything taken.
+    /// Returns the digest of all bytes added.
     pub(super) fn finish(mut self) -> [u8; 16] {
         let bits = self.bytes.wrapping_mul(8);
         self.update(&[0x80]);
@@ -143,11 +143,11 @@ impl Md5 {
     }
 
     fn tail_bytes(&self) -> usize {
-        // Of its lowest byte: whole blocks are in all the others.
+        // The lowest byte is enough: the others count whole blocks.
         usize::from(self.bytes.to_le_bytes()[0]) % BLOCK_BYTES
     }
 
-    /// Fills the block that was begun; the bytes that are left.
+    /// Fills the block that was begun, and returns the remaining bytes.
     fn align<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let tail = self.tail_bytes();
         if tail == 0 {
@@ -161,7 +161,7 @@ impl Md5 {
         later
     }
 
-    /// Keeps bytes that end no later than the block that was begun.
+    /// Buffers bytes that end within the block that was begun.
     fn keep(&mut self, bytes: &[u8]) {
         let tail = self.tail_bytes();
         self.tail[tail..][..bytes.len()].copy_from_slice(bytes);
@@ -169,8 +169,8 @@ impl Md5 {
     }
 }
 
-/// Takes as many blocks of each body as all of those have that have any; whether there were two of
-/// those.
+/// Compresses blocks of all bodies that have any, as many of each as the shortest of them has.
+/// Returns false when fewer than two bodies have a block.
 fn update_some(bodies: &mut [(&mut Md5, &[u8])]) -> bool {
     let mut running: Vec<_> =
         bodies.iter_mut().filter(|(_, bytes)| bytes.len() >= BLOCK_BYTES).collect();
@@ -179,7 +179,7 @@ fn update_some(bodies: &mut [(&mut Md5, &[u8])]) -> bool {
     }
     let bytes = running.iter().map(|(_, bytes)| bytes.len()).min().unwrap_or(0);
     let bytes = bytes / BLOCK_BYTES * BLOCK_BYTES;
-    // Lanes to spare do what the first one does.
+    // Unused lanes repeat the first one.
     let lane = |lane: usize| running.get(lane).unwrap_or(&running[0]);
     let data = std::array::from_fn(|at| lane(at).1[..bytes].as_chunks().0);
     let mut states = std::array::from_fn(|word| std::array::from_fn(|at| lane(at).0.state[word]));
@@ -192,7 +192,7 @@ fn update_some(bodies: &mut [(&mut Md5, &[u8])]) -> bool {
     true
 }
 
-/// The state of each lane after its blocks, of which all have as many.
+/// Updates the state of each lane with its blocks; all lanes have equally many.
 fn compress_all(state: &mut [Words; 4], data: [&[Block]; LANES]) {
     let mut now = *state;
     for at in 0..data[0].len() {
@@ -209,7 +209,7 @@ fn compress_all(state: &mut [Words; 4], data: [&[Block]; LANES]) {
     *state = now;
 }
 
-/// Sixteen steps, which mix three words of the state into the fourth.
+/// Runs sixteen steps, each mixing three words of the state into the fourth.
 #[inline(always)]
 fn round<const ROUND: usize>(
     state: &mut [Words; 4],
@@ -222,7 +222,8 @@ fn round<const ROUND: usize>(
     steps::<ROUND, 12>(state, words, &mix);
 }
 
-/// Four steps, after which each word is where it was. What a step takes is known to the compiler.
+/// Runs four steps, after which each word is back in its place. All constants of a step are known
+/// at compile time.
 #[inline(always)]
 fn steps<const ROUND: usize, const FIRST: usize>(
     state: &mut [Words; 4],
@@ -246,7 +247,7 @@ fn steps<const ROUND: usize, const FIRST: usize>(
     *state = [a, b, c, d];
 }
 
-/// The words of four blocks, lane by lane.
+/// Returns the words of four blocks, transposed into lanes.
 #[inline(always)]
 fn transposed(blocks: [&Block; LANES]) -> [Words; 16] {
     let blocks = blocks.map(|block| block.as_chunks::<4>().0);

@@ -1,8 +1,8 @@
-//! Published check values, and texts that are no checksums.
+//! Published check values, and texts that are not checksums.
 
 use super::*;
 
-/// The catalogs of CRCs give the value of these nine digits for each.
+/// Catalogs of CRCs list the check value of these nine digits for each algorithm.
 const DIGITS: &[u8] = b"123456789";
 
 fn digest(algorithm: ChecksumAlgorithm, pieces: &[&[u8]]) -> BodyDigests {

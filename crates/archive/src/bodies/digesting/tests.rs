@@ -1,4 +1,4 @@
-//! Many bodies at once, and one whose digest fails.
+//! Many bodies at once, and one whose digest panics.
 
 use fulgurite_units::Seed;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::bodies::digest::ChecksumAlgorithm;
 use crate::fail_point::FAIL_POINTS;
 
-/// Pieces of `body`, of lengths of their own; some are longer than others by far.
+/// Splits `body` into pieces of various lengths; some are far longer than others.
 fn pieces(body: u64) -> Vec<Arc<Vec<u8>>> {
     let mut random = Seed::new(body).stream();
     let piece = |_| {
@@ -33,7 +33,7 @@ async fn all(digesting: &Arc<Digesting>, body: u64) -> Result<Box<BodyDigest>> {
     queued.take().await
 }
 
-/// Until no worker is left: one may still be on its way to see that nothing waits.
+/// Waits until no worker is left. The last one may still be about to find its queue empty.
 async fn rest(digesting: &Digesting) {
     while digesting.lock().workers > 0 {
         tokio::task::yield_now().await;
@@ -63,7 +63,7 @@ async fn a_panic_costs_a_body_and_the_next_are_digested() {
     let (digesting, panics) = digesting(Some(("put-digested:panic".to_owned(), 0)));
     let failed = all(&digesting, 6).await.unwrap_err();
     assert!(matches!(failed, ArchiveError::Internal { .. }), "{failed:?}");
-    // Who waits for a piece is told before the panic is counted.
+    // The waiting task gets its error before the panic is counted.
     rest(&digesting).await;
     assert_eq!(panics.count(), 1);
     for body in 4..8 {

@@ -1,8 +1,8 @@
-//! `DIR/doubts`: what starts found in doubt, for a recovery that has no catalog.
+//! `DIR/doubts`: the unconfirmed bodies that starts have found, for a recovery without a catalog.
 //!
-//! A line for each body: its id, and the id of the object that its entry names
-//! (docs/formats/doubts.md). A body without a key is nothing any more, so lines go when keys do,
-//! and only a start or a recovery writes the file.
+//! Each line has a body id, and the id of the object that its entry names (docs/formats/doubts.md).
+//! A body without a key is worthless, so its line is removed with the key. Only a start or a
+//! recovery writes the file.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use fulgurite_units::ObjectId;
 use crate::directory::{Paths, write_durably};
 use crate::{ArchiveError, Result};
 
-/// The first line: what it is, and its version.
+/// The first line: format and version.
 const HEADER: &str = "fulgurite-doubts 1\n";
 
-/// Bodies in doubt, each with the object that it would be of.
+/// Unconfirmed bodies, each with the object that it would belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DoubtList {
     pairs: BTreeSet<(ObjectId, ObjectId)>,
 }
 
 impl DoubtList {
-    /// The list of an archive; empty if it has none. What is no line of it is passed over.
+    /// Reads the list of an archive; empty if there is none. Invalid lines are skipped.
     pub(crate) fn read(paths: &Paths) -> Result<Self> {
         let path = paths.doubts();
         let text = match std::fs::read(&path) {
@@ -38,7 +38,7 @@ impl DoubtList {
         Ok(Self { pairs: text.lines().filter_map(pair).collect() })
     }
 
-    /// Writes it, durably; an empty one has no file.
+    /// Writes the list durably. An empty list removes the file.
     pub(crate) fn write(&self, paths: &Paths) -> Result<()> {
         let path = paths.doubts();
         if self.pairs.is_empty() {
@@ -54,7 +54,7 @@ impl DoubtList {
         write_durably(&path, text.as_bytes(), 0o600)
     }
 
-    /// Whether this body was in doubt as one of this object.
+    /// Whether this body was unconfirmed as one of this object.
     pub(crate) fn contains(&self, body: ObjectId, object: ObjectId) -> bool {
         self.pairs.contains(&(body, object))
     }
@@ -63,7 +63,7 @@ impl DoubtList {
         self.pairs.insert((body, object));
     }
 
-    /// The pairs, by body.
+    /// Returns the pairs, sorted by body.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ObjectId, ObjectId)> + '_ {
         self.pairs.iter().copied()
     }

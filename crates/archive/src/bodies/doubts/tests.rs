@@ -1,5 +1,5 @@
-//! Uploads that a crash cut short between their sync and their commit: what starts show and note of
-//! them, what puts and deletes end, and what a recovery makes of the rest.
+//! Uploads interrupted by a crash between fsync and commit: what starts show and record of them,
+//! how puts and deletes resolve them, and what a recovery does with the others.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::rows::SettledRow;
 use crate::startup::{finish_shreds, sweep_orphan_keys};
 use crate::{ArchiveError, clock, testing};
 
-/// A data directory that is opened, used and cut off again and again.
+/// A data directory that is opened, used and killed repeatedly.
 struct Life {
     dir: TempDir,
     runtime: Runtime,
@@ -45,9 +45,9 @@ impl Life {
         life
     }
 
-    /// Starts, as after a crash: nothing stopped the run before.
+    /// Starts as after a crash: the previous run was not shut down.
     fn start(&self) -> Arc<Ground> {
-        // No two things happen at one time.
+        // No two events share a timestamp.
         static MS: AtomicU64 = AtomicU64::new(0);
         let tick =
             || UnixTime::from_millis(testing::NOW.as_millis() + MS.fetch_add(1, Ordering::Relaxed));
@@ -76,7 +76,7 @@ impl Life {
         self.runtime.block_on(put::delete(ground, &bucket, &key)).unwrap()
     }
 
-    /// Puts all of an object onto stable storage but its row.
+    /// Makes all of an object durable except its row.
     fn cut_short(&self, ground: &Arc<Ground>, name: &str, bytes: usize) {
         self.cut_short_as(ground, &testing::name(name), &Labels::default(), bytes);
     }
@@ -120,13 +120,13 @@ impl Life {
     }
 }
 
-/// A failure of the catalog after which nobody knows whether the row is there.
+/// A catalog failure that leaves it unknown whether the row was written.
 fn failure() -> ArchiveError {
     let source = Arc::new(std::io::Error::other("cut short"));
     ArchiveError::Catalog(CatalogError::Io { action: "write", source })
 }
 
-/// Names and sizes of what is shown.
+/// Returns the names and sizes that are listed.
 fn shown(ground: &Ground) -> Vec<(String, u64)> {
     let query = ListQuery { limit: 100, ..ListQuery::default() };
     let page = list::list(ground, &testing::bucket("vault"), &query).unwrap();
@@ -140,7 +140,8 @@ fn check_shown(ground: &Ground, expected: &[(&str, u64)]) {
     assert_eq!(shown(ground), expected);
 }
 
-/// Names and bytes of what is in doubt, as the status says; segments, budget and rows agree.
+/// Checks names and sizes of the unconfirmed bodies in the status, and that segments, budget and
+/// rows agree.
 #[track_caller]
 fn check_doubts(ground: &Ground, expected: &[(&str, u64)]) {
     let status = crate::status::status(ground).unwrap();
@@ -161,7 +162,7 @@ fn check_doubts(ground: &Ground, expected: &[(&str, u64)]) {
     let live: Vec<(Vec<u8>, u64)> = rows_in(&*ground.kv, SEGMENTS, &all, 100).unwrap();
     let live: u64 = live.into_iter().map(|(_, bytes)| bytes).sum();
     assert_eq!((live, ground.budget.used()), (named, named));
-    // Every key is somebody's, and whose it is can read it.
+    // Every key belongs to a body, and that body can be read with it.
     let keys: BTreeSet<ObjectId> =
         ground.keys.scan().unwrap().into_iter().map(|slot| slot.body).collect();
     assert_eq!(keys, rows.iter().map(|row| row.body_id).collect());
@@ -180,7 +181,7 @@ fn what_is_put_or_deleted_ends_what_was_in_doubt_of_the_name() {
         life.cut_short(&ground, name, bytes);
     }
     drop(ground);
-    // However often it starts, it counts them once.
+    // Repeated starts count them once.
     for _ in 0..3 {
         let ground = life.start();
         check_shown(&ground, &[("deleted", 10), ("other", 11)]);
@@ -214,7 +215,7 @@ fn what_a_start_did_not_show_no_recovery_shows_unless_one_insists() {
     let ground = life.start();
     life.put(&ground, "both", 10);
     life.cut_short(&ground, "both", 20);
-    // Longer than what is written at a time, and with nothing in it.
+    // Longer than one write, and all zeros.
     life.cut_short(&ground, "long", 700_000);
     life.cut_short(&ground, "empty", 0);
     drop(ground);
@@ -233,7 +234,7 @@ fn what_a_start_did_not_show_no_recovery_shows_unless_one_insists() {
     let report = life.recover(true);
     assert_eq!((report.objects, report.in_doubt, report.overwritten), (3, 1, 1), "{report:?}");
     let back = [("both", 20), ("empty", 0), ("long", 700_000)];
-    // What was brought back is in doubt no more, and what it took the place of is.
+    // The salvaged object is confirmed now, and the one it replaced is unconfirmed.
     for _ in 0..2 {
         let ground = life.start();
         check_shown(&ground, &back);
@@ -242,7 +243,7 @@ fn what_a_start_did_not_show_no_recovery_shows_unless_one_insists() {
         life.lose_catalog();
         life.recover(false);
     }
-    // And back again.
+    // And the other way around.
     life.recover_with(RecoverOptions { salvage: true, earliest: true });
     let ground = life.start();
     check_shown(&ground, &[("both", 10), ("empty", 0), ("long", 700_000)]);
@@ -266,8 +267,8 @@ fn without_a_start_in_between_the_later_comes_back_and_the_earlier_keeps_its_key
     check_doubts(&ground, &[("both", 10)]);
 }
 
-/// Nothing writes such entries yet. A program that does not know what to do with a version must not
-/// forget it.
+/// Nothing writes such entries yet. A program that does not support versions must still preserve
+/// them.
 #[test]
 fn a_recovery_keeps_the_versions_and_labels_of_entries() {
     let life = Life::new();
@@ -283,7 +284,7 @@ fn a_recovery_keeps_the_versions_and_labels_of_entries() {
     let ground = life.start();
     let row = find_object(&*ground.kv, &name.bucket, &name.key).unwrap().unwrap();
     assert_eq!((row.bytes, row.version, row.labels), (20, version, testing::labels()));
-    // It has the name, and the one before it, which is another version, is in doubt.
+    // The latest version has the name; the one before, which is another version, is unconfirmed.
     check_doubts(&ground, &[("both", 10)]);
     drop(ground);
     life.recover_with(RecoverOptions { salvage: true, earliest: true });
@@ -428,8 +429,8 @@ fn an_upload_that_was_refused_is_settled_when_its_key_is_gone() {
     assert_eq!(ground.online.settled_below(), 1);
 }
 
-/// Not by a program: until that began it would hold the locks of all archives that other tests have
-/// open at this moment.
+/// Copies without a child process: until its exec it would hold the locks of all archives that
+/// other tests have open.
 fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -1,4 +1,4 @@
-//! A sealed entry has the length that was planned for it, and opens with its own key only.
+//! A sealed entry has the planned length, and only its own key opens it.
 
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ proptest! {
         prop_assert!(Entry::open(&other, body, &sealed).is_err());
         prop_assert!(Entry::open(&secret, ObjectId::from_bytes([5; 16]), &sealed).is_err());
         prop_assert!(Entry::open(&secret, body, &sealed[..sealed.len() - 1]).is_err());
-        // A version that is to come is named, and a part's is damage.
+        // A future version is reported as newer; a part's version is corruption.
         let plain = open_entry(&secret, body, &sealed).unwrap();
         prop_assert_eq!(plain[0], if is_part { 3 } else { 2 });
         for version in [0, 4, 0x7f, 0x80, 0x81, 0x82] {
@@ -68,10 +68,10 @@ proptest! {
             let is_newer = matches!(refused, Some(ArchiveError::Newer { .. }));
             prop_assert_eq!(is_newer, version == 0x82);
         }
-        // Nothing may follow it.
+        // Trailing bytes are an error.
         let longer = seal_entry(&secret, body, &[&plain[..], &[0]].concat()).unwrap();
         prop_assert!(Entry::open(&secret, body, &longer).is_err());
-        // What stands for a deleted body opens for nobody.
+        // The zeros that replace a deleted body's entry never open.
         prop_assert!(Entry::open(&secret, body, &vec![0; sealed.len()]).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Entries as version 1 had them: on platters and in logs of before there were versions and labels,
-//! and on those of a set that was planned then.
+//! Entries in version 1: on platters and in logs from before versions and labels, and on those of
+//! sets that were planned then.
 
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub(super) struct Entry1 {
 impl Entry1 {
     pub(super) const VERSION: u8 = 1;
 
-    /// The entry in version 1; none if that cannot say all of it.
+    /// Converts to version 1; `None` if that cannot express the entry.
     pub(super) fn of(entry: &Entry) -> Option<Self> {
         let Entry { name, labels, .. } = entry;
         if name.version != VersionId::NULL || *labels != Labels::default() {

@@ -1,4 +1,4 @@
-//! When names are forgotten, by a clock that the test turns.
+//! When names are purged, on a clock that the test advances.
 
 use fulgurite_units::{Duration, ManualClock};
 
@@ -18,12 +18,12 @@ impl Run {
         Self { clock, ground: Arc::new(ground), forgetting: Forgetting::default() }
     }
 
-    /// Something with a name is deleted.
+    /// Marks the deletion of something with a name.
     fn mark(&self) {
         self.ground.committer.commit_blocking(rows::mark_to_forget).unwrap();
     }
 
-    /// Whether a look after so long begins to forget; then it is done when it returns.
+    /// Returns whether a check after this delay starts to purge names; if so, it is done on return.
     fn forgets_after(&mut self, waited: Duration) -> bool {
         self.clock.advance(waited);
         let mut begun = false;

@@ -1,4 +1,5 @@
-//! What is put can be found in the logs without the catalog, and takes there what its rows say.
+//! What is put can be found in the logs without the catalog, and occupies there what its rows
+//! state.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::objects::put::{self, OwnWriter};
 use crate::rows::{self, BUCKETS, BucketRow, PARTS, PartRow, SEGMENTS};
 use crate::testing;
 
-/// What the logs say of a body.
+/// What the logs hold of a body.
 #[derive(Debug, Default)]
 struct Told {
     cipher_bytes: u64,
@@ -52,7 +53,7 @@ fn scan_logs(ground: &Ground) -> BTreeMap<ObjectId, Told> {
     told
 }
 
-/// Asserts that rows of segments, budget and bodies agree.
+/// Asserts that segment rows, budget and body rows agree.
 fn check_accounts(ground: &Ground, rows: &[BodyRow]) {
     let all = KeyRange::prefix(b"");
     let live: Vec<(Vec<u8>, u64)> = rows_in(&*ground.kv, SEGMENTS, &all, usize::MAX).unwrap();
@@ -85,7 +86,7 @@ async fn put_object(ground: &Arc<Ground>, name: &str, class: StorageClass, bytes
 #[test]
 fn every_body_is_found_in_the_log_with_the_entry_that_glass_would_have() {
     let dir = testing::dir();
-    // Opened outside of the runtime, for that blocks.
+    // Opening blocks, so it happens outside of the runtime.
     let ground = new_store(&dir);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(check_objects(&ground));
@@ -174,7 +175,7 @@ async fn check_upload(ground: &Arc<Ground>) {
         assert_eq!((entry.body_bytes, entry.body_digest), (body.bytes, body.digest));
         assert_eq!((entry.md5, entry.checksum), (part.md5, part.checksum.clone()));
     }
-    // Refused, a completion leaves no entries that say otherwise.
+    // A refused completion leaves no entries of the object behind.
     let refused = Completion {
         name: name.clone(),
         listed: listed.clone(),

@@ -1,4 +1,5 @@
-//! One file of the key table. The table is kept in several, on paths of the operator's choice.
+//! One file of the key table. The table is kept in several copies, at paths that the operator
+//! chooses.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -10,11 +11,11 @@ use crate::directory::sync_dir;
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 
-/// What is read at a time where a disk cannot give back more: a page of memory, and of most disks.
+/// Size of a retry after a failed read: a page of memory, and of most disks.
 const PAGE_BYTES: usize = 4096;
-/// Slots read at one time when the table is scanned.
+/// Slots per read when the table is scanned.
 const SCAN_SLOTS: u32 = 8192;
-/// What slots are filled with that the disk does not give back: no key, and not empty.
+/// Fills slots that cannot be read: not a key, and not empty.
 const UNREADABLE: u8 = 0xFF;
 
 /// An open file of the key table.
@@ -22,12 +23,12 @@ const UNREADABLE: u8 = 0xFF;
 pub(super) struct Copy {
     pub(super) target: SyncTarget,
     pub(super) sync: GroupSync,
-    /// Slots that the file had when it was opened, whole or not.
+    /// Slots in the file when it was opened, counting a partial one.
     pub(super) slots_found: u64,
 }
 
 impl Copy {
-    /// Opens the file at `path`, and makes it if it is not there.
+    /// Opens the file at `path`, creating it if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = File::options()
             .read(true)
@@ -38,8 +39,8 @@ impl Copy {
             .open(path)
             .map_err(ArchiveError::io("open", path))?;
         let bytes = file.metadata().map_err(ArchiveError::io("read", path))?.len();
-        // After a sync that failed, memory may hold pages that the disk does not: what counts is
-        // what the disk gives back. Advice only, so that failing here costs nothing but that.
+        // After a failed fsync the page cache may differ from the disk, and only the disk counts.
+        // This is advice; its own failure has no other cost.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         path.parent().map_or(Ok(()), sync_dir)?;
         let target = SyncTarget::new(0, file, path.to_owned());
@@ -51,8 +52,8 @@ impl Copy {
         &self.target.path
     }
 
-    /// Fills `slots` from slot `first`: with zeros beyond the end of the file, with
-    /// [`UNREADABLE`] where the disk fails.
+    /// Fills `slots` from slot `first`: with zeros beyond the end of the file, with [`UNREADABLE`]
+    /// where the read fails.
     pub(super) fn read(&self, first: u32, slots: &mut [Slot]) {
         let bytes = slots.as_flattened_mut();
         bytes.fill(0);
@@ -71,10 +72,10 @@ impl Copy {
         }
     }
 
-    /// One slot.
+    /// Reads one slot.
     ///
     /// # Errors
-    /// When the disk does not give it back, which says nothing of what is in it.
+    /// When the disk cannot read it, which says nothing about its content.
     pub(super) fn slot(&self, index: u32) -> Result<Slot> {
         let mut slot = EMPTY;
         read_up_to(&self.target.file, &mut slot, u64::from(index) * SLOT_BYTES as u64)
@@ -82,7 +83,7 @@ impl Copy {
         Ok(slot)
     }
 
-    /// The slot of the probe; one of no key where the disk does not give it back.
+    /// Reads the probe's slot; filled with `UNREADABLE` if the read fails.
     pub(super) fn probe(&self) -> Slot {
         let mut slot = [EMPTY];
         self.read(0, &mut slot);
@@ -101,7 +102,7 @@ impl Copy {
     }
 }
 
-/// Shows `visit` every slot, as each of `copies` has it, until it breaks off.
+/// Calls `visit` for every slot with its content in each of `copies`, until it breaks.
 pub(super) fn for_each_slot(
     copies: &[Copy],
     count: u32,
@@ -128,7 +129,7 @@ pub(super) fn for_each_slot(
     Ok(())
 }
 
-/// Fills `buffer` from `offset` as far as the file reaches.
+/// Fills `buffer` from `offset`, up to the end of the file.
 fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     let mut done = 0;
     while done < buffer.len() {

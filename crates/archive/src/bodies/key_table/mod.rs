@@ -1,4 +1,4 @@
-//! The key table: one 128-byte slot a body, written and destroyed in place, in several files at
+//! The key table: one 128-byte slot per body, written and destroyed in place, in several files at
 //! once.
 //!
 //! ```text
@@ -6,23 +6,23 @@
 //! DIR/keys/table.copy   | probe | slot 1 | slot 2 | ...      each is rebuilt from the others
 //! ```
 //!
-//! The data key is wrapped with AES-256-GCM under the master key, the body id as associated data.
-//! Slots never move and there is no log, so a slot overwritten with zeros and synced leaves no copy
-//! of the key in any file of the key store. What the table cannot promise is what the disk below
-//! does: a copy-on-write file system or a flash translation layer may keep the old block until it
-//! is reused; there the wrapped key is as safe as the master key.
+//! The data key is wrapped with AES-256-GCM under the master key, with the body id as associated
+//! data. Slots never move and there is no log, so a slot that is overwritten with zeros and synced
+//! leaves no copy of the key in any file of the key store. The layers below are out of its control:
+//! a copy-on-write file system or a flash translation layer may keep the old block until it is
+//! reused. There the wrapped key is as safe as the master key.
 //!
-//! Slot 0 holds a probe that only the right master key opens; its body id is the archive's, and its
-//! run is the last that opened the table, by which an older copy is known. The run of any other
-//! slot is the server run that made the key: a key of the last run that no row names belongs to an
-//! upload a crash cut short, and is destroyed at the next start; a key of any other run that no row
-//! names is left alone, for the catalog may be the one that is behind. A catalog whose own last run
-//! is older than a key's was brought back from a backup: the runs after it are not numbered again,
-//! so their keys are never swept.
+//! Slot 0 holds a probe that only the right master key opens. Its body id is the archive's, and its
+//! run is the last that opened the table, which identifies older copies. The run of any other slot
+//! is the server run that made the key. A key of the last run that no row names belongs to an
+//! upload that a crash interrupted, and is destroyed at the next start. A key of any other run that
+//! no row names is left alone, because the catalog may be the one that is behind. A catalog whose
+//! last run is older than a key's was restored from a backup; the later runs are not numbered
+//! again, so their keys are never swept.
 //!
-//! A key is there when every file has it on stable storage, and gone when every file has zeros
-//! there. A sync that fails is the end: nobody knows then what the disk holds, so every later call
-//! fails, and the process is told to end ([`KeyTable::failed`]).
+//! A key exists when it is durable in every file, and is destroyed when zeros are durable in every
+//! file. After a failed fsync the content of the disk is unknown, so every later call fails, and
+//! the process is asked to exit ([`KeyTable::failed`]).
 
 mod copies;
 mod reader;
@@ -44,7 +44,7 @@ use self::slot::{Content, EMPTY, Slot};
 use crate::bodies::cipher::SecretKey;
 use crate::{ArchiveError, Result};
 
-/// Length of a table with nothing in it but the probe.
+/// Length of a table that holds only the probe.
 pub(crate) const EMPTY_TABLE_BYTES: u64 = slot::SLOT_BYTES as u64;
 
 /// The open key table.
@@ -54,13 +54,13 @@ pub(crate) struct KeyTable {
     master: SecretKey,
     archive: ArchiveId,
     run: AtomicU64,
-    /// The run of the probe when the table was opened; 0 if none was ever written.
+    /// The probe's run when the table was opened; 0 if none was ever written.
     probe_run: u64,
     slots: Mutex<Slots>,
     failed: Failed,
 }
 
-/// Why the table can be used no more, and who waits for that.
+/// Why the table failed, and the tasks that wait for a failure.
 #[derive(Debug, Default)]
 struct Failed {
     why: OnceLock<String>,
@@ -77,17 +77,17 @@ pub(crate) struct UsedSlot {
 
 #[derive(Debug, Default)]
 struct Slots {
-    /// Slots that hold no key, highest first, so that low ones are used first.
+    /// Slots without a key, highest first, so that low ones are used first.
     free: Vec<u32>,
-    /// Slots in the files, used or not.
+    /// Slots in the files, used or free.
     count: u32,
-    /// Latest run that a key of the files names.
+    /// Latest run of any key in the files.
     run_max: u64,
-    /// Slots that hold something, and no key that opens.
+    /// Slots that are not empty but hold no key that opens.
     lost: Vec<u32>,
 }
 
-/// What the probes of all copies say.
+/// The runs in the probes of all copies.
 #[derive(Debug)]
 struct Probes {
     /// By copy; `None` where the probe is damaged or the copy is new.
@@ -108,8 +108,8 @@ fn names(copies: &[Copy]) -> String {
 }
 
 impl KeyTable {
-    /// Opens the table that lies at each of `paths`, and makes all copies alike. A new table is
-    /// begun when none of them has anything and `may_begin`.
+    /// Opens the table with a copy at each of `paths`, and makes all copies equal. Creates a new
+    /// table if all of them are empty and `may_begin`.
     ///
     /// # Errors
     /// `WrongMasterKey`; `Unusable` when the files are another archive's, or are gone.
@@ -154,15 +154,15 @@ impl KeyTable {
         let found = reconcile(&table.copies, &is_current, &table.master, count)?;
         table.report(&found, &is_current);
         let Reconciled { mut free, count, run_max, lost, .. } = found;
-        // The probe is written at the start of the run; it is never a free slot.
+        // Slot 0 is the probe, written when the run begins; it is never free.
         free.retain(|&index| index > 0);
         free.reverse();
         *table.lock() = Slots { free, count, run_max, lost };
         Ok(table)
     }
 
-    /// The archive whose keys lie at `paths`, as the first probe that can be read says; for a
-    /// directory that lost its identity.
+    /// Returns the archive id in the first readable probe of `paths`, for a directory that lost its
+    /// identity.
     pub(crate) fn archive_of(paths: &[PathBuf]) -> Option<ArchiveId> {
         let probe = |path: &PathBuf| {
             let copy = path.exists().then(|| Copy::open(path).ok()).flatten()?;
@@ -174,7 +174,7 @@ impl KeyTable {
         paths.iter().find_map(probe)
     }
 
-    /// Looks at the probe of each copy: is this the master key, and this archive's table?
+    /// Checks the probe of each copy for the right master key and the right archive.
     fn probes(&self, count: u32) -> Result<Probes> {
         let mut runs = Vec::with_capacity(self.copies.len());
         for copy in &self.copies {
@@ -207,7 +207,7 @@ impl KeyTable {
         }
     }
 
-    /// Without any probe the first key that is whole says whether the master key is the right one.
+    /// Without any probe, checks the master key against the first intact key.
     fn check_master_by_keys(&self, count: u32) -> Result<()> {
         let mut is_right = None;
         for_each_slot(&self.copies, count, |_, found| {
@@ -228,8 +228,8 @@ impl KeyTable {
         Err(unusable(self.copies[0].path(), reason))
     }
 
-    /// Which copies took part in the latest run that any names. One whose probe is damaged did, as
-    /// far as anybody knows; one that was made just now did not.
+    /// Returns which copies took part in the latest known run. A copy with a damaged probe is
+    /// assumed to have; one that was just created did not.
     fn current(&self, probes: &Probes) -> Vec<bool> {
         let is_current = |(copy, run): (&Copy, &Option<u64>)| {
             copy.slots_found > 0 && run.is_none_or(|run| run == self.probe_run)
@@ -264,11 +264,11 @@ impl KeyTable {
         self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Begins a server run: numbers it after the last that the catalog counted and after every run
-    /// that the table knows, and writes the number to every copy. Keys name it from now on.
+    /// Begins a server run. Its number is above the last run in the catalog and every run in the
+    /// table; it is written to every copy, and keys carry it from now on.
     ///
     /// # Errors
-    /// `Unusable` when the catalog counted runs that every copy of the table has missed.
+    /// `Unusable` when the catalog recorded runs that every copy of the table has missed.
     pub(crate) fn begin_run(&self, catalog_run: u64) -> Result<u64> {
         if self.probe_run > 0 && self.probe_run < catalog_run {
             return Err(unusable(
@@ -284,14 +284,14 @@ impl KeyTable {
             ));
         }
         let newest = self.lock().run_max.max(self.probe_run);
-        // A catalog behind the keys came from a backup: a number is left out, so that no run of
-        // before counts as the one before this.
+        // A catalog older than the keys came from a backup. One number is skipped, so that no
+        // earlier run counts as the previous one.
         let run = if newest > catalog_run { newest + 2 } else { catalog_run + 1 };
         self.number_run(run)
     }
 
-    /// Begins a run of no catalog: its number leaves one out after every run that the table knows,
-    /// and is above `seen`, the last that anything else names.
+    /// Begins a run without a catalog. Its number is above `seen`, the last run named elsewhere,
+    /// and one is skipped after every run in the table.
     pub(crate) fn begin_recovery(&self, seen: u64) -> Result<u64> {
         let newest = self.lock().run_max.max(self.probe_run).max(seen);
         self.number_run(if newest > 0 { newest + 2 } else { 1 })
@@ -310,31 +310,31 @@ impl KeyTable {
         self.sync_blocking()
     }
 
-    /// The latest run that a key named when the table was opened.
+    /// Returns the latest run of any key when the table was opened.
     pub(crate) fn newest_key_run(&self) -> u64 {
         self.lock().run_max
     }
 
-    /// Slots there are, used or not: no row names a slot from here on.
+    /// Returns the number of slots, used or free; no row names a slot beyond it.
     pub(crate) fn count(&self) -> u32 {
         self.lock().count
     }
 
-    /// The files, for a message.
+    /// Returns the names of the files, for a message.
     pub(crate) fn files(&self) -> String {
         names(&self.copies)
     }
 
-    /// Slots that hold no key that opens, in any copy.
+    /// Returns the number of slots that hold no key that opens, in any copy.
     pub(crate) fn lost(&self) -> u64 {
         self.lock().lost.len() as u64
     }
 
-    /// All slots that hold a key.
+    /// Returns all slots that hold a key.
     pub(crate) fn scan(&self) -> Result<Vec<UsedSlot>> {
         let mut used = Vec::new();
         for_each_slot(&self.copies, self.count(), |index, found| {
-            // Copies differ only where two keys are in doubt; then both are there.
+            // Copies differ only if two keys claim the slot; both are returned then.
             let mut known = None;
             for (at, slot) in found.iter().enumerate().filter(|_| index > 0) {
                 if found[..at].contains(slot) {
@@ -358,7 +358,7 @@ impl KeyTable {
             .map_or(Ok(()), |why| Err(ArchiveError::KeysFailed { what: why.clone() }))
     }
 
-    /// Notes that the table cannot be used any more.
+    /// Marks the table as failed: it cannot be used any more.
     fn fail(&self, error: &ArchiveError) -> ArchiveError {
         let what = error.to_string();
         if self.failed.why.set(what.clone()).is_ok() {
@@ -371,10 +371,10 @@ impl KeyTable {
         ArchiveError::KeysFailed { what }
     }
 
-    /// Returns when the table can be used no more: with why.
+    /// Waits until the table fails, and returns the reason.
     pub(crate) async fn failed(&self) -> String {
         let mut bell = std::pin::pin!(self.failed.bell.notified());
-        // Registered before the look, so that no failure falls in between.
+        // Registered before the check, so that no failure is missed in between.
         bell.as_mut().enable();
         if let Some(why) = self.failed.why.get() {
             return why.clone();
@@ -399,7 +399,7 @@ impl KeyTable {
         match written {
             Ok(()) => Ok((key, index)),
             Err(error) => {
-                // Some copy may have it. Only a slot that is empty in all may be used again.
+                // Some copy may have it. Only a slot that is empty in all of them may be reused.
                 let cleared = self.copies.iter().try_for_each(|copy| copy.write(index, &EMPTY));
                 if cleared.is_ok() {
                     self.lock().free.push(index);
@@ -409,7 +409,7 @@ impl KeyTable {
         }
     }
 
-    /// Returns when every key created before the call is on stable storage, in every copy.
+    /// Waits until every key created before the call is durable in every copy.
     pub(crate) async fn sync(&self) -> Result<()> {
         self.check_usable()?;
         let syncs = self.copies.iter().map(|copy| copy.sync.sync(vec![copy.target.clone()]));
@@ -417,7 +417,7 @@ impl KeyTable {
         self.synced(synced.map(drop))
     }
 
-    /// The same, from a thread that may block.
+    /// The same, blocking.
     pub(crate) fn sync_blocking(&self) -> Result<()> {
         self.check_usable()?;
         self.synced(self.copies.iter().try_for_each(Copy::sync_blocking))
@@ -431,7 +431,7 @@ impl KeyTable {
         }
     }
 
-    /// The key of `body` in slot `index`.
+    /// Returns the key of `body` from slot `index`.
     ///
     /// # Errors
     /// `Corrupt` when the slot holds another key or none; `Io` when no copy of it with this key can
@@ -463,17 +463,17 @@ impl KeyTable {
         })
     }
 
-    /// Writes a whole slot over copies of it that are damaged. Failing costs nothing: the next
+    /// Overwrites damaged copies of a slot with an intact one. A failure costs nothing: the next
     /// start tries again.
     fn heal(&self, index: u32, whole: &Slot) {
         let _slots = self.lock();
-        // Looked at again under the lock: a key may be destroyed at this moment.
+        // Checked again under the lock: the key may be being destroyed.
         let is_whole = |copy: &Copy| copy.slot(index).is_ok_and(|slot| slot == *whole);
         if !self.copies.iter().any(is_whole) {
             return;
         }
         for copy in &self.copies {
-            // A block that cannot be read may be whole again when it is written.
+            // A block that cannot be read may become readable when it is rewritten.
             let found = copy.slot(index);
             if found.map_or(true, |slot| slot::content(&slot) == Content::Damaged) {
                 let path = copy.path().display();
@@ -485,8 +485,8 @@ impl KeyTable {
         }
     }
 
-    /// Destroys the keys in these slots, provided they still are those of these bodies, and
-    /// returns when zeros are on stable storage in every copy. The slots can then be used again.
+    /// Destroys the keys in these slots, if they still belong to these bodies, and returns when the
+    /// zeros are durable in every copy. The slots can then be reused.
     pub(crate) async fn destroy(&self, keys: &[(u32, ObjectId)]) -> Result<()> {
         let cleared = self.clear(keys)?;
         self.sync().await?;
@@ -494,7 +494,7 @@ impl KeyTable {
         Ok(())
     }
 
-    /// The same, from a thread that may block.
+    /// The same, blocking.
     pub(crate) fn destroy_blocking(&self, keys: &[(u32, ObjectId)]) -> Result<()> {
         let cleared = self.clear(keys)?;
         self.sync_blocking()?;
@@ -502,7 +502,7 @@ impl KeyTable {
         Ok(())
     }
 
-    /// Forgets a key that no row ever named. Not synced: a crash leaves it to the next start.
+    /// Destroys a key that no row ever named. Not synced: after a crash the next start does it.
     pub(crate) fn discard(&self, index: u32, body: ObjectId) {
         match self.clear(&[(index, body)]) {
             Ok(cleared) => self.lock().free.extend(cleared),
@@ -510,13 +510,13 @@ impl KeyTable {
         }
     }
 
-    /// Writes zeros over these keys in every copy and returns the slots that are empty for it.
+    /// Overwrites these keys with zeros in every copy and returns the slots that became empty.
     fn clear(&self, keys: &[(u32, ObjectId)]) -> Result<Vec<u32>> {
         self.check_usable()?;
         let mut cleared = Vec::with_capacity(keys.len());
         for &(index, body) in keys {
-            // Look and write as one step: of two that destroy one key only the first clears the
-            // slot, so it is free once, and no late zeros fall on the key that follows.
+            // Check and write are one step. If two tasks destroy one key, only the first clears the
+            // slot: it is freed once, and no late zeros overwrite the next key.
             let _slots = self.lock();
             let mut was_there = false;
             let mut is_empty = true;
@@ -526,7 +526,7 @@ impl KeyTable {
                 match found {
                     // After a crash the slot may already be zero, or hold the key of a newer body.
                     Ok(found) if !self.is_of(&found, body) => is_empty &= found == EMPTY,
-                    // What one copy has is in one that cannot be read as well.
+                    // A copy that cannot be read holds the same key as one that can.
                     Err(error) if !is_known => return Err(error),
                     Ok(_) | Err(_) => {
                         copy.write(index, &EMPTY)?;

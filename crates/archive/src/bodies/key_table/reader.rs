@@ -1,4 +1,4 @@
-//! Reading many keys: keys that were made one after the other lie side by side.
+//! Reads many keys: keys that were created in sequence lie next to each other.
 
 use fulgurite_units::ObjectId;
 
@@ -6,20 +6,20 @@ use super::slot::{self, EMPTY, Slot};
 use super::{KeyTable, SecretKey};
 use crate::Result;
 
-/// Slots read at one time: two pages, so that one that nobody asks for costs little.
+/// Slots per read: two pages, so that reading ahead costs little.
 const WINDOW_SLOTS: u32 = 64;
 
-/// Loads keys of a table that nobody changes meanwhile.
+/// Loads keys of a table that does not change meanwhile.
 #[derive(Debug)]
 pub(crate) struct KeyReader<'a> {
     table: &'a KeyTable,
-    /// Slots from `first` on, as the first copy has them; none before the first key is loaded.
+    /// Slots from `first` on, from the first copy; empty before the first key is loaded.
     slots: Vec<Slot>,
     first: u32,
 }
 
 impl KeyTable {
-    /// A reader of its keys, for one thread.
+    /// Returns a reader of the keys, for one thread.
     pub(crate) const fn reader(&self) -> KeyReader<'_> {
         KeyReader { table: self, slots: Vec::new(), first: 0 }
     }
@@ -37,7 +37,7 @@ impl KeyReader<'_> {
             self.table.copies[0].read(first, &mut self.slots);
             self.first = first;
         }
-        // Its cipher authenticates a key, so its checksum adds nothing.
+        // The cipher authenticates a key, so the checksum adds nothing.
         let slot = &self.slots[(index - first) as usize];
         let key = slot::unwrap(&self.table.master, body, slot);
         key.map_or_else(|| self.table.load(index, body), Ok)

@@ -1,19 +1,19 @@
-//! What a start makes of several copies of the key table: one table, in all of them.
+//! Reconciles the copies of the key table at startup: one table, in all of them.
 //!
 //! ```text
 //! current copies               others                 what all copies get
 //! a whole slot                 -                      that slot (of two, the one of the later run)
-//! only damaged, one mends      -                      what it was mended to
-//! only damaged, none mends     a whole slot           that slot
-//! only damaged, none mends     none                   nothing: each keeps what it has
+//! only damaged, one repairable -                      the repaired slot
+//! only damaged, none is        a whole slot           that slot
+//! only damaged, none is        none                   nothing: each keeps what it has
 //! empty                        -                      empty
 //! ```
 //!
-//! A copy is current when its probe names the latest run of all: every start writes it to each.
-//! One that missed a run is older, and what it holds beyond the current ones was destroyed since.
-//! Between current copies a whole slot wins over an empty one: either its key was made when a crash
-//! came, and nothing names it, or it was being destroyed, and the catalog has that noted, or the
-//! empty one is damage.
+//! A copy is current when its probe names the latest run of all: every start writes it to each
+//! copy. A copy that missed a run is older, and keys that only it holds were destroyed since.
+//! Between current copies a whole slot wins over an empty one. Either a crash came while its key
+//! was created, and nothing names it; or while it was being destroyed, and the catalog has recorded
+//! that; or the empty one is damage.
 
 use std::ops::ControlFlow;
 
@@ -22,34 +22,33 @@ use super::slot::{self, Content, EMPTY, Slot};
 use crate::Result;
 use crate::bodies::cipher::SecretKey;
 
-/// A table that all copies agree on, as far as they can.
+/// The table that all copies agree on, as far as possible.
 #[derive(Debug, Default)]
 pub(super) struct Reconciled {
     /// Slots without a key, lowest first.
     pub(super) free: Vec<u32>,
-    /// Slots there are, used or not.
+    /// Number of slots, used or free.
     pub(super) count: u32,
-    /// Latest run that a key names.
+    /// Latest run of any key.
     pub(super) run_max: u64,
-    /// Slots of which some copy was written anew.
+    /// Slots that were rewritten in some copy.
     pub(super) mended: u64,
-    /// Slots that hold something, and no key that opens, in any copy.
+    /// Slots that are not empty but hold no key that opens, in any copy.
     pub(super) lost: Vec<u32>,
 }
 
-/// What becomes of a slot.
+/// The decision for one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is this, in every copy.
+    /// Every copy gets this slot.
     Is(Slot),
-    /// Two copies hold keys of one run and different bodies; each is looked at when a key is asked
-    /// for.
+    /// Two copies hold keys of the same run for different bodies; a load checks both.
     Both,
-    /// Nobody can say.
+    /// Unrecoverable.
     Lost,
 }
 
-/// Makes all copies alike. `is_current` says which of them may be believed.
+/// Makes all copies equal. `is_current` states which of them are current.
 pub(super) fn reconcile(
     copies: &[Copy],
     is_current: &[bool],
@@ -102,7 +101,7 @@ impl Reconciled {
     }
 }
 
-/// What a slot is, of which each copy holds one of `found`.
+/// Decides the content of a slot, given `found` in each copy.
 pub(super) fn judge(found: &[Slot], is_current: &[bool], master: &SecretKey) -> Verdict {
     if found.iter().all(|slot| *slot == found[0]) && slot::content(&found[0]) != Content::Damaged {
         return Verdict::Is(found[0]);

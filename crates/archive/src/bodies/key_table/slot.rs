@@ -5,9 +5,9 @@
 //! | magic  | body id | nonce (12)      | wrapped key (32 + 16) | run    | blake3 |  0  |
 //! ```
 //!
-//! The checksum is BLAKE3 of the first 92 bytes. A slot that does not fit its checksum may still
-//! hold its key: one flipped bit is found by trying each, and a key whose damage lies elsewhere in
-//! the slot still opens, for its cipher authenticates it and its body id.
+//! The checksum is BLAKE3 of the first 92 bytes. A slot with a wrong checksum may still hold its
+//! key. A single flipped bit is found by trying each. If the damage lies outside the key and body
+//! id, the key still opens, because its cipher authenticates both.
 
 use fulgurite_units::ObjectId;
 
@@ -21,7 +21,7 @@ const BODY: std::ops::Range<usize> = 8..24;
 pub(super) const SEALED: std::ops::Range<usize> = 24..84;
 const RUN: std::ops::Range<usize> = 84..92;
 const CHECKSUM: std::ops::Range<usize> = 92..124;
-/// What the checksum is of, and itself: a flipped bit behind it changes nothing.
+/// The bytes under the checksum, and the checksum itself; a flipped bit after it changes nothing.
 const COVERED: std::ops::Range<usize> = 0..CHECKSUM.end;
 
 /// The bytes of a slot.
@@ -30,18 +30,18 @@ pub(crate) type Slot = [u8; SLOT_BYTES];
 /// A slot without a key.
 pub(super) const EMPTY: Slot = [0; SLOT_BYTES];
 
-/// What the bytes of a slot are.
+/// The state of a slot's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Zeros: no key, or a destroyed one.
     Empty,
-    /// A key that fits its checksum.
+    /// A key with a valid checksum.
     Whole { body: ObjectId, run: u64 },
-    /// Neither: damage, or a write that was cut short.
+    /// Neither: damage, or a torn write.
     Damaged,
 }
 
-/// The slot that holds `key`, wrapped under `master`.
+/// Encodes a slot that holds `key`, wrapped under `master`.
 pub(crate) fn encode(
     master: &SecretKey,
     body: ObjectId,
@@ -56,14 +56,14 @@ pub(crate) fn encode(
     Ok(slot)
 }
 
-/// Writes another run, and the checksum that fits it.
+/// Changes the run, and updates the checksum.
 pub(super) fn set_run(slot: &mut Slot, run: u64) {
     slot[RUN].copy_from_slice(&run.to_le_bytes());
     let checksum = blake3::hash(&slot[..CHECKSUM.start]);
     slot[CHECKSUM].copy_from_slice(checksum.as_bytes());
 }
 
-/// What a slot holds, by its checksum alone.
+/// Classifies a slot by its checksum alone.
 pub(crate) fn content(slot: &Slot) -> Content {
     if *slot == EMPTY {
         return Content::Empty;
@@ -76,12 +76,12 @@ pub(crate) fn content(slot: &Slot) -> Content {
     Content::Whole { body: body_id(slot), run }
 }
 
-/// The body that a slot says its key is of.
+/// Returns the body id in a slot.
 pub(super) fn body_id(slot: &Slot) -> ObjectId {
     ObjectId::from_bytes(std::array::from_fn(|i| slot[BODY.start + i]))
 }
 
-/// The key of a slot that fits its checksum, with its body.
+/// Returns body and key of a slot with a valid checksum.
 pub(crate) fn decode(master: &SecretKey, slot: &Slot) -> Option<(ObjectId, SecretKey)> {
     match content(slot) {
         Content::Whole { body, .. } => Some((body, unwrap(master, body, slot)?)),
@@ -89,14 +89,14 @@ pub(crate) fn decode(master: &SecretKey, slot: &Slot) -> Option<(ObjectId, Secre
     }
 }
 
-/// The key in a slot, whole or damaged, if it is that of `body`.
+/// Returns the key in a slot, intact or damaged, if it is the key of `body`.
 pub(super) fn unwrap(master: &SecretKey, body: ObjectId, slot: &Slot) -> Option<SecretKey> {
     let key: [u8; 32] = open_entry(master, body, &slot[SEALED])?.try_into().ok()?;
     Some(SecretKey::from_bytes(key))
 }
 
-/// The slot that a damaged one was: with one bit turned back, or with what is around its key made
-/// anew. `None` when its key cannot be had.
+/// Repairs a damaged slot: flips one bit back, or rebuilds the bytes around an intact key. `None`
+/// if the key is lost.
 pub(crate) fn mend(master: &SecretKey, damaged: &Slot) -> Option<Slot> {
     let mut slot = *damaged;
     for bit in 0..COVERED.end * 8 {
@@ -106,7 +106,7 @@ pub(crate) fn mend(master: &SecretKey, damaged: &Slot) -> Option<Slot> {
         }
         slot[bit / 8] ^= 1 << (bit % 8);
     }
-    // More is damaged than a bit, but not the key. Which run made it is not known then: 0 is one
+    // More than one bit is damaged, but not the key. The run that made it is unknown: 0 is a run
     // whose keys no start sweeps.
     let body = body_id(damaged);
     let key = unwrap(master, body, damaged)?;

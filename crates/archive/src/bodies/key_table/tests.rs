@@ -1,5 +1,5 @@
-//! Keys come back only with the right master key, destroyed ones leave no byte behind, and what one
-//! copy of the table lost the other gives back.
+//! Keys come back only with the right master key, destroyed ones leave no byte behind, and each
+//! copy of the table restores what the other lost.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -47,7 +47,7 @@ impl World {
         KeyTable::open(&self.paths(), master(1), archive(), self.run == 0)
     }
 
-    /// As a server starts: the catalog counts the run after the table has it.
+    /// Starts like a server: the table records the run first, then the catalog.
     fn start(&mut self) -> Result<KeyTable> {
         let table = self.open()?;
         self.run = table.begin_run(self.run)?;
@@ -83,7 +83,7 @@ fn destroyed_keys_leave_no_trace_in_any_file() {
         assert!(!copy.windows(wrapped.len()).any(|window| window == wrapped));
         assert!(!copy.windows(16).any(|window| window == body(5).to_bytes()));
     }
-    // The slot is used again, and a late second destroy of the old key leaves the new one alone.
+    // The slot is reused, and destroying the old key again leaves the new one alone.
     assert_eq!(table.create(body(6)).unwrap().1, slot);
     table.destroy_blocking(&[(slot, body(5))]).unwrap();
     assert!(table.load(slot, body(6)).is_ok());
@@ -93,7 +93,7 @@ fn destroyed_keys_leave_no_trace_in_any_file() {
 fn a_reader_loads_what_the_table_loads() {
     let mut world = World::new(200);
     let table = world.start().unwrap();
-    // A damaged slot whose other copy is whole, and keys that are not there.
+    // A damaged slot with an intact other copy, and missing keys.
     world.change(0, |bytes| bytes[70 * SLOT_BYTES..71 * SLOT_BYTES].fill(0x5A));
     let mut reader = table.reader();
     for number in (0..200).chain([3, 150, 69, 0]) {
@@ -111,7 +111,7 @@ fn a_wrong_master_key_is_refused_at_once() {
     let open = |seed| KeyTable::open(&world.paths(), master(seed), archive(), false);
     assert!(matches!(open(2), Err(ArchiveError::WrongMasterKey { .. })));
     assert!(open(1).is_ok());
-    // Also when no probe is left to say so.
+    // This holds without any probe, too.
     for copy in 0..2 {
         world.change(copy, |bytes| bytes[..SLOT_BYTES].fill(0xAA));
     }
@@ -225,7 +225,7 @@ fn a_damaged_slot_is_mended_while_the_archive_runs() {
 }
 
 proptest! {
-    /// In every copy at once, so that no copy can help.
+    /// The bit is flipped in every copy, so that no copy can help.
     #[test]
     fn a_flipped_bit_costs_no_key(bit in 0..3 * SLOT_BYTES * 8) {
         let mut world = World::new(2);
@@ -240,7 +240,7 @@ proptest! {
         prop_assert_eq!(found.len(), 2);
     }
 
-    /// Bytes around a wrapped key, its body id left whole: the cipher tells.
+    /// Damages bytes around a wrapped key, but not its body id: the cipher detects it.
     #[test]
     fn a_key_survives_damage_around_it(noise in any::<[u8; 40]>()) {
         let mut world = World::new(1);
@@ -295,7 +295,7 @@ fn after_a_failed_sync_nothing_is_taken_and_the_process_is_told() {
     });
 }
 
-/// Has no read of a copy succeed.
+/// Makes every read of a copy fail.
 fn unreadable(world: &World, table: &mut KeyTable, copy: usize) {
     let file = File::options().write(true).open(&world.paths()[copy]).unwrap();
     table.copies[copy].target.file = std::sync::Arc::new(file);
@@ -313,7 +313,7 @@ fn keys_on_a_disk_that_does_not_answer_are_neither_lost_nor_taken_for_destroyed(
     assert!(matches!(table.destroy_blocking(&keys), Err(ArchiveError::Io { .. })));
     let mut table = world.open().unwrap();
     table.load(1, body(10)).unwrap();
-    // What the other copy has is known to be in this one.
+    // The content of the readable copy is assumed for this one.
     unreadable(&world, &mut table, 1);
     table.destroy_blocking(&keys).unwrap();
     for copy in 0..2 {

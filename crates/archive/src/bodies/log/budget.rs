@@ -1,4 +1,4 @@
-//! How many bytes all logs of an archive may hold together.
+//! The byte budget shared by all logs of an archive.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use fulgurite_units::ByteCount;
 
 use crate::{ArchiveError, Result};
 
-/// Bytes all logs of an archive may hold together.
+/// Maximum bytes in all logs of an archive together.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: AtomicU64,
@@ -26,7 +26,7 @@ impl Budget {
         self.max
     }
 
-    /// Whether `bytes` more would fit now.
+    /// Checks that `bytes` more would fit now.
     pub(super) fn admit(&self, bytes: u64) -> Result<()> {
         let used = self.used();
         match used.checked_add(bytes).filter(|&sum| sum <= self.max) {
@@ -43,14 +43,14 @@ impl Budget {
         }
     }
 
-    /// Counts what was there when the archive was opened, even if that is more than fits.
+    /// Counts what existed when the archive was opened, even if it exceeds the budget.
     pub(super) fn count(&self, bytes: u64) {
         let add = |used: u64| Some(used.saturating_add(bytes));
         let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Gives back what was taken or counted. Giving back more is our bug, but no reason to take
-    /// nothing in any more.
+    /// Returns bytes that were taken or counted. Returning more is a bug here, but no reason to
+    /// stop accepting data.
     pub(super) fn give(&self, bytes: u64) {
         let give = |used: u64| Some(used.saturating_sub(bytes));
         let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);

@@ -1,8 +1,8 @@
-//! Which logs there are.
+//! The kinds of logs.
 
 use serde::{Deserialize, Serialize};
 
-/// Which of the three logs.
+/// One of the three logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum LogKind {
     Staging,
@@ -29,12 +29,13 @@ impl LogKind {
         }
     }
 
-    /// Whether its bodies say themselves what they are; copies can be made again from glass.
+    /// Whether its bodies are stored as self-describing records. Restored copies are not, because
+    /// they can be restored from glass again.
     pub(crate) const fn is_framed(self) -> bool {
         !matches!(self, Self::Restored)
     }
 
-    /// The log of this code.
+    /// Returns the log with this code.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }

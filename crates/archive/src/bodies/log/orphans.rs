@@ -1,13 +1,13 @@
-//! Segments that the catalog does not name and that may be newer than it: after a crash, beside a
-//! catalog from a backup, or one that was put together again.
+//! Orphans: segments that the catalog does not name and that may be newer than it. They appear
+//! after a crash, with a catalog from a backup, or with a rebuilt one.
 //!
 //! ```text
 //! staging/00000007.seg  --not named, not proved older-->  orphaned/staging-00000007-run-9.seg
-//!                       <--named by a catalog that was put back--
+//!                       <--named by a catalog that was restored--
 //! ```
 //!
-//! Only [`Orphans::discard`] removes one, and only an operator asks for that. Their bytes count
-//! towards no budget: they may not keep others out.
+//! Only [`Orphans::discard`] removes one, and only when an operator requests it. Their bytes do not
+//! count toward the budget: they must not block uploads.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,19 +20,19 @@ use super::{LogKind, segment_path};
 use crate::directory::{Paths, sync_dir};
 use crate::{ArchiveError, Result};
 
-/// A file in the folder of orphans.
+/// A file in the orphan folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OrphanFile {
     pub(crate) path: PathBuf,
     pub(crate) kind: LogKind,
     pub(crate) number: u32,
-    /// The run that made it, if its header says so.
+    /// The run that wrote it, if its header is readable.
     pub(crate) run: Option<u64>,
-    /// Bytes it takes on the disk.
+    /// Bytes used on the disk.
     pub(crate) disk_bytes: u64,
 }
 
-/// The folder of orphans.
+/// The orphan folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Orphans {
     data: PathBuf,
@@ -40,12 +40,12 @@ pub(crate) struct Orphans {
 }
 
 impl Orphans {
-    /// The orphans of the data directory `data`.
+    /// Returns the orphan folder of the data directory `data`.
     pub(crate) fn new(data: &Path) -> Self {
         Self { data: data.to_owned(), dir: data.join("orphaned") }
     }
 
-    /// Every orphan, by log, number and run. There need not be a folder.
+    /// Lists all orphans, sorted by log, number and run. The folder need not exist.
     pub(crate) fn list(&self) -> Result<Vec<OrphanFile>> {
         use std::os::unix::fs::MetadataExt as _;
         let entries = match std::fs::read_dir(&self.dir) {
@@ -67,13 +67,13 @@ impl Orphans {
         Ok(found)
     }
 
-    /// Numbers of segments that orphans of a log have.
+    /// Returns the segment numbers used by orphans of a log.
     pub(super) fn numbers(&self, kind: LogKind) -> Result<Vec<u32>> {
         let of_kind = |orphan: &OrphanFile| orphan.kind == kind;
         Ok(self.list()?.iter().filter(|orphan| of_kind(orphan)).map(|o| o.number).collect())
     }
 
-    /// Moves a segment here. On return the move is durable.
+    /// Moves a segment to the orphan folder. On return the move is durable.
     pub(crate) fn adopt(
         &self,
         segment: &Path,
@@ -85,7 +85,7 @@ impl Orphans {
             std::fs::create_dir(&self.dir).map_err(ArchiveError::io("create", &self.dir))?;
             sync_dir(&self.data)?;
         }
-        // The data directory is locked, so a name that is free stays free.
+        // The data directory is locked, so an unused name stays unused.
         let free = (0..).map(|again| self.dir.join(name(kind, number, run, again)));
         let Some(to) = { free }.find(|path| path.symlink_metadata().is_err()) else {
             return Err(ArchiveError::Internal { what: "no name for an orphan".to_owned() });
@@ -99,10 +99,10 @@ impl Orphans {
         Ok(())
     }
 
-    /// Moves orphans that a catalog names back to their log: a newer catalog was put back.
+    /// Moves orphans that the catalog names back to their log: a newer catalog was restored.
     pub(super) fn bring_back(&self, kind: LogKind, live: &BTreeMap<u32, u64>) -> Result<()> {
         let dir = Paths::new(&self.data).log(kind);
-        // Of two with one number, the one of the later run comes first.
+        // If two have the same number, the one of the later run comes first.
         for orphan in self.list()?.into_iter().rev() {
             let segment = segment_path(&dir, orphan.number);
             let is_named = orphan.kind == kind && live.contains_key(&orphan.number);
@@ -117,7 +117,7 @@ impl Orphans {
         Ok(())
     }
 
-    /// Removes an orphan. Nothing brings it back.
+    /// Deletes an orphan for good.
     pub(crate) fn discard(&self, orphan: &OrphanFile) -> Result<()> {
         std::fs::remove_file(&orphan.path).map_err(ArchiveError::io("remove", &orphan.path))?;
         sync_dir(&self.dir)
@@ -125,8 +125,8 @@ impl Orphans {
 }
 
 impl OrphanFile {
-    /// Records in it that are whole, and the bodies that they are of: one that fills several
-    /// segments has its entry in the last.
+    /// Returns the number of intact records, and the bodies they belong to. The entry of a body
+    /// that spans segments is in the last of them.
     pub(crate) fn content(&self) -> Result<(u64, Vec<ObjectId>)> {
         let mut scan = SegmentScan::open(&self.path, self.kind, self.number)?;
         let (mut records, mut bodies) = (0, Vec::new());
@@ -145,7 +145,7 @@ impl OrphanFile {
 
 fn move_file(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(from, to).map_err(ArchiveError::io("move", from))?;
-    // The new name first: with a crash between the two, the file has both or the new one.
+    // The new name is synced first: a crash in between leaves both names or the new one.
     for path in [to, from] {
         path.parent().map_or(Ok(()), sync_dir)?;
     }

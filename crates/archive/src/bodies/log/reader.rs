@@ -1,4 +1,4 @@
-//! Extents opened for reading, as one run of bytes.
+//! Reads extents as one contiguous byte range.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Extent, SegmentLog, segment_path, to_usize};
 use crate::{ArchiveError, Result};
 
-/// Extents opened for reading, as one run of bytes. One file is open at a time.
+/// Reads extents as one contiguous byte range. One file is open at a time.
 #[derive(Debug)]
 pub(crate) struct LogReader {
     log: Arc<SegmentLog>,
@@ -19,17 +19,17 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// The caller has pinned the segments.
+    /// Creates a reader. The caller has pinned the segments.
     pub(super) fn new(log: Arc<SegmentLog>, extents: Vec<Extent>, pinned: BTreeSet<u32>) -> Self {
         Self { log, extents, pinned, open: None }
     }
 
-    /// The first of the extents, if there is any.
+    /// Returns the first extent, if any.
     pub(crate) fn first(&self) -> Option<Extent> {
         self.extents.first().copied()
     }
 
-    /// Fills `buffer` from byte `offset` of the run. May block on the disk.
+    /// Fills `buffer` from byte `offset` of the range. May block on the disk.
     pub(crate) fn read_at(&mut self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {
         for index in 0..self.extents.len() {
             let extent = self.extents[index];
@@ -65,7 +65,7 @@ impl LogReader {
                 );
                 return ArchiveError::Corrupt { what };
             }
-            // Too many open files, say: nothing is wrong with the bytes.
+            // For example too many open files: the bytes are not damaged.
             ArchiveError::io("read", &path)(error)
         };
         let file = match &mut self.open {

@@ -1,12 +1,12 @@
-//! The bytes of a segment that tell what the others are: docs/formats/log.md, in code.
+//! The headers that make a segment self-describing: docs/formats/log.md, in code.
 //!
 //! ```text
 //! segment header | DATA header | ciphertext | pad | ENTRY header | sealed entry | pad | DATA ...
 //! ```
 //!
-//! Every header has 64 bytes, begins at a multiple of 64, names its own place and ends with a
-//! CRC-32C of itself, so that a scan finds the next one behind anything. Nobody can put a header
-//! into a body: bodies are ciphertext under keys that their owners never see.
+//! Every header has 64 bytes, begins at a multiple of 64, contains its own offset and ends with a
+//! CRC-32C of itself, so that a scan finds the next one after anything. No client can forge a
+//! header inside a body: bodies are ciphertext under keys that their owners never see.
 
 use fulgurite_codes::crc32c;
 use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
@@ -14,7 +14,7 @@ use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 use super::{Extent, LogKind};
 use crate::limits::{ENTRY_RECORD_BYTES_MAX, SEGMENT_BYTES};
 
-/// Bytes of every header, and what every header's offset is a multiple of.
+/// Size and alignment of every header.
 pub(crate) const HEADER_BYTES: u64 = 64;
 /// The same, for slices.
 pub(crate) const HEADER_LEN: usize = 64;
@@ -28,12 +28,12 @@ const _: () = assert!(HEADER_BYTES == HEADER_LEN as u64, "one size, twice");
 const _: () = assert!(SEGMENT_BYTES.is_multiple_of(HEADER_BYTES), "a segment is whole headers");
 const _: () = assert!(SEGMENT_BYTES / HEADER_BYTES <= u32::MAX as u64, "a place fits 32 bits");
 
-/// The next multiple of [`HEADER_BYTES`].
+/// Rounds up to a multiple of [`HEADER_BYTES`].
 pub(crate) const fn align(bytes: u64) -> u64 {
     bytes.next_multiple_of(HEADER_BYTES)
 }
 
-/// The first 64 bytes of a segment: whose it is, and which run of the archive made it.
+/// The first 64 bytes of a segment: its archive, log and number, and the run that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) archive: ArchiveId,
@@ -55,7 +55,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// The header in these bytes; `None` for a segment that has none, or a damaged one.
+    /// Parses a segment header; `None` for a missing or damaged one.
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
         let is_one = bytes.starts_with(SEGMENT_MAGIC) && bytes[8] == VERSION && is_closed(bytes);
         is_one.then_some(())?;
@@ -77,26 +77,26 @@ pub(crate) enum EntryForm {
     Object,
 }
 
-/// What a header says of the bytes behind it.
+/// What a header states about the bytes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    /// Ciphertext of the body, from this byte of it on. When it was written, so many batches of its
-    /// run were durable in the catalog; 0 in records of before that was written down.
+    /// Ciphertext of the body, starting at this offset of it. `commits` is how many batches of the
+    /// run were durable in the catalog when it was written; 0 in older records, which lack it.
     Data { body_offset: u64, commits: u32 },
-    /// A sealed entry with this CRC-32C, written then.
+    /// A sealed entry with this CRC-32C and time of writing.
     Entry { form: EntryForm, written: UnixTime, payload_crc: u32 },
 }
 
-/// The 64 bytes before each stretch of a body's ciphertext and before each sealed entry.
+/// The 64 bytes before each contiguous range of a body's ciphertext and before each sealed entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) log: LogKind,
     pub(crate) segment: u32,
-    /// Place of this header in the segment.
+    /// Offset of this header in the segment.
     pub(crate) offset: u64,
     pub(crate) body: ObjectId,
     pub(crate) run: u64,
-    /// Bytes behind the header, without the pad.
+    /// Bytes after the header, without the padding.
     pub(crate) bytes: u64,
     pub(crate) kind: RecordKind,
 }
@@ -130,8 +130,8 @@ impl RecordHeader {
         bytes
     }
 
-    /// The header in these bytes, found at `offset`; `None` for anything else, and for a header
-    /// that says it belongs elsewhere or reaches out of its segment.
+    /// Parses the header found at `offset`; `None` for anything else, and for a header that states
+    /// another offset or reaches beyond its segment.
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN], offset: u64) -> Option<Self> {
         if !(bytes.starts_with(RECORD_MAGIC) && bytes[4] == VERSION && is_closed(bytes)) {
             return None;
@@ -163,18 +163,18 @@ impl RecordHeader {
         is_sane.then_some(header)
     }
 
-    /// Where the next header can stand.
+    /// Returns the first offset where the next header can be.
     pub(crate) const fn end(&self) -> u64 {
         align(self.offset + HEADER_BYTES + self.bytes)
     }
 
-    /// The bytes behind the header.
+    /// Returns the extent of the bytes after the header.
     pub(crate) const fn content(&self) -> Extent {
         Extent { segment: self.segment, offset: self.offset + HEADER_BYTES, bytes: self.bytes }
     }
 }
 
-/// Whether a header could begin here: what a scan asks before it computes a CRC.
+/// Whether a header could begin here: a cheap check that a scan makes before it computes a CRC.
 pub(super) fn may_begin(bytes: &[u8]) -> bool {
     bytes.starts_with(RECORD_MAGIC)
 }

@@ -1,10 +1,10 @@
-//! Reading a segment without a catalog: its header, and every record in it, in order of place.
+//! Reads a segment without a catalog: its header, and every record in it by offset.
 //!
 //! ```text
 //! |header|DATA ....|ENTRY|   hole   |torn...|DATA ......|ENTRY|
 //!         `-------> `---> `--------> `------> `--------> `---> end of the file
-//!          a record says where the next begins; behind a hole or bytes that are no record the
-//!          scan looks at every 64th byte
+//!          a record states where the next begins; after a hole or bytes that are no record the
+//!          scan checks every 64th byte
 //! ```
 //!
 //! The scan trusts a header's CRC and nothing else. It reads no ciphertext beyond what its buffer
@@ -25,23 +25,22 @@ const _: () = assert!(SCAN_BUFFER_BYTES.is_multiple_of(HEADER_LEN), "a buffer is
 const _: () =
     assert!(SCAN_BUFFER_BYTES > ENTRY_RECORD_BYTES_MAX + HEADER_LEN, "an entry fits the buffer");
 
-/// What is stepped over where a disk does not give its bytes back.
+/// How much is skipped where a disk cannot read.
 const PAGE_BYTES: u64 = 4096;
 
-/// A record as a scan finds it.
+/// A record found by a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scanned<'a> {
-    /// A stretch of a body's ciphertext lies whole in the file, at [`RecordHeader::content`].
+    /// Ciphertext of a body, complete in the file, at [`RecordHeader::content`].
     Data(RecordHeader),
-    /// A sealed entry, its CRC compared.
+    /// A sealed entry with a valid CRC.
     Entry(RecordHeader, &'a [u8]),
-    /// The header is whole, but the entry is not what was written, or the file ends before it
-    /// does.
+    /// The header is intact, but the entry's CRC does not match or the file ends early.
     Torn(RecordHeader),
 }
 
 impl Scanned<'_> {
-    /// The record's header.
+    /// Returns the record's header.
     pub(crate) const fn header(&self) -> &RecordHeader {
         match self {
             Self::Data(header) | Self::Entry(header, _) | Self::Torn(header) => header,
@@ -59,24 +58,24 @@ pub(crate) struct SegmentScan {
     header: Option<SegmentHeader>,
     file_bytes: u64,
     buffer: Vec<u8>,
-    /// Place in the file of the buffer's first byte.
+    /// File offset of the buffer's first byte.
     buffer_at: u64,
-    /// Where the next header is looked for.
+    /// Offset from which the next header is searched.
     at: u64,
     foreign_bytes: u64,
 }
 
-/// The header of the segment at `path`; `None` when it has none, or a damaged one.
+/// Reads the header of the segment at `path`; `None` when it is missing or damaged.
 pub(crate) fn read_segment_header(path: &Path) -> Result<Option<SegmentHeader>> {
     let file = File::open(path).map_err(ArchiveError::io("open", path))?;
     let mut bytes = [0; HEADER_LEN];
-    // One that cannot be read is one that is not known.
+    // An unreadable header counts as missing.
     let is_read = file.read_exact_at(&mut bytes, 0).is_ok();
     Ok(if is_read { SegmentHeader::parse(&bytes) } else { None })
 }
 
 impl SegmentScan {
-    /// Opens the segment in `path`, which its name says is number `number` of the log `kind`.
+    /// Opens the segment at `path`, whose name says that it is number `number` of the log `kind`.
     pub(crate) fn open(path: &Path, kind: LogKind, number: u32) -> Result<Self> {
         let file = File::open(path).map_err(ArchiveError::io("open", path))?;
         let file_bytes = file.metadata().map_err(ArchiveError::io("measure", path))?.len();
@@ -97,8 +96,8 @@ impl SegmentScan {
         Ok(scan)
     }
 
-    /// The segment's header; `None` for one that was written before segments had headers, and for
-    /// one whose header is damaged. Its records, if it has any, are found all the same.
+    /// Returns the segment's header; `None` if it is damaged or the segment is from before headers
+    /// existed. Any records are found all the same.
     pub(crate) const fn header(&self) -> Option<SegmentHeader> {
         self.header
     }
@@ -108,7 +107,8 @@ impl SegmentScan {
         self.file_bytes
     }
 
-    /// Bytes so far that are neither records nor zeros: what was torn, or of before headers.
+    /// Returns the bytes so far that are neither records nor zeros: torn, or from before headers
+    /// existed.
     pub(crate) const fn foreign_bytes(&self) -> u64 {
         self.foreign_bytes
     }
@@ -119,13 +119,13 @@ impl SegmentScan {
         Ok(header.filter(|header| (header.kind, header.number) == (self.kind, self.number)))
     }
 
-    /// Goes on no more than `bytes` before the end of the file.
+    /// Skips ahead to the last `bytes` of the file.
     pub(crate) fn skip_to_last(&mut self, bytes: u64) {
         let from = self.file_bytes.saturating_sub(bytes);
         self.at = self.at.max(from - from % HEADER_BYTES);
     }
 
-    /// The next record, or `None` at the end of the file.
+    /// Returns the next record, or `None` at the end of the file.
     pub(crate) fn next_record(&mut self) -> Result<Option<Scanned<'_>>> {
         loop {
             if self.window().len() < HEADER_LEN && !self.fill()? {
@@ -136,13 +136,13 @@ impl SegmentScan {
         }
     }
 
-    /// What the buffer holds from `at` on.
+    /// Returns the buffered bytes from `at` on.
     fn window(&self) -> &[u8] {
         let skip = usize::try_from(self.at - self.buffer_at).unwrap_or(usize::MAX);
         self.buffer.get(skip..).unwrap_or_default()
     }
 
-    /// The first header in the window; `at` is moved to it, or past the window.
+    /// Finds the first header in the window; moves `at` to it, or past the window.
     fn find_in_window(&mut self) -> Option<RecordHeader> {
         let (mut at, mut foreign) = (self.at, 0);
         let mut found = None;
@@ -166,7 +166,8 @@ impl SegmentScan {
         let content = header.content();
         let is_cut = content.offset + content.bytes > self.file_bytes;
         let RecordKind::Entry { payload_crc, .. } = header.kind else {
-            // A torn one is stepped into, not over: what follows it may be another's.
+            // Continues inside a torn record instead of after it: what follows its header may be
+            // another record.
             self.at = if is_cut { content.offset } else { header.end() };
             return Ok(if is_cut { Scanned::Torn(header) } else { Scanned::Data(header) });
         };
@@ -187,22 +188,22 @@ impl SegmentScan {
         Ok(Scanned::Entry(header, &self.buffer[start..start + bytes]))
     }
 
-    /// Fills the buffer from `at` on, behind a hole if there is one; `false` at the end.
+    /// Fills the buffer from `at` on, after skipping a hole; returns `false` at the end.
     fn fill(&mut self) -> Result<bool> {
         if self.at + HEADER_BYTES > self.file_bytes {
             return Ok(false);
         }
         match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(self.at)) {
             Ok(data) => self.at = self.at.max(data - data % HEADER_BYTES),
-            // Nothing but a hole follows.
+            // Only a hole follows.
             Err(rustix::io::Errno::NXIO) => return Ok(false),
-            // A file system that knows no holes has none.
+            // The file system does not support holes.
             Err(_) => {}
         }
         if self.read(SCAN_BUFFER_BYTES).is_ok() {
             return Ok(self.buffer.len() >= HEADER_LEN);
         }
-        // Somewhere in there is a place that cannot be read: page by page, past those that are it.
+        // Part of it is unreadable: read page by page and skip the bad pages.
         while self.at + HEADER_BYTES <= self.file_bytes {
             let page_left = PAGE_BYTES - self.at % PAGE_BYTES;
             match self.read(usize::try_from(page_left).unwrap_or(HEADER_LEN)) {

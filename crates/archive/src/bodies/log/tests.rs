@@ -1,5 +1,5 @@
-//! Bytes come back from wherever the log put them, room that is given back is gone from disk, and
-//! no segment is unlinked that might hold what was acknowledged.
+//! Bytes can be read from wherever the log put them, freed space is punched out of the file, and no
+//! segment is unlinked that might hold acknowledged data.
 
 use fulgurite_units::{ByteCount, UnixTime};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::record::EntryForm;
 use super::scan::{Scanned, SegmentScan};
 use super::*;
 
-/// The log in run `run`, beside a catalog that knows of runs up to `run - 1`.
+/// Opens the log in run `run`, with a catalog that knows the runs up to `run - 1`.
 fn open_in_run(
     data: &Path,
     kind: LogKind,
@@ -48,7 +48,7 @@ fn entry(bytes: usize) -> SealedEntry {
     SealedEntry { form: EntryForm::Object, written, sealed: vec![0xE7; bytes] }
 }
 
-/// Writes a body with its entry; its ciphertext and its framing.
+/// Writes a body with its entry; returns the extents of its ciphertext and its framing.
 fn put_framed(
     log: &Arc<SegmentLog>,
     number: usize,
@@ -87,18 +87,18 @@ fn a_segment_without_rows_is_unlinked_only_when_the_catalog_is_newer() {
     let log = open(&[], 7);
     let (lost, _) = put_framed(&log, 1, &[1; 5000], None);
     drop(log);
-    // The catalog knows of run 7, and of nothing in a segment of that run: it may be behind.
+    // The catalog knows run 7, but nothing in a segment of that run: it may be behind.
     let log = open(&[], 8);
     assert_eq!(list_segments(&staging).unwrap(), Vec::<u32>::new());
     assert_eq!(orphans(dir.path()), [(LogKind::Staging, 0, Some(7))]);
-    // The number is taken.
+    // The orphan's number is not reused.
     assert_eq!(put_framed(&log, 2, &[2; 10], None).0[0].segment, 1);
     drop(log);
-    // Run 9 began behind everything that run 8 wrote.
+    // Run 9 began after everything that run 8 wrote.
     drop(open(&[], 10));
     assert_eq!(list_segments(&staging).unwrap(), Vec::<u32>::new());
     assert_eq!(orphans(dir.path()), [(LogKind::Staging, 0, Some(7))]);
-    // A catalog that names the orphan brings it back, however late.
+    // When a catalog names the orphan, it is restored, however late.
     let log = open(&[(0, 5000)], 20);
     assert_eq!(get(&log, &lost), vec![1; 5000]);
     assert_eq!(orphans(dir.path()), []);
@@ -122,7 +122,7 @@ fn segments_of_unknown_runs_and_of_others_become_orphans_and_overwrite_none() {
         .collect();
     contents.sort_unstable();
     assert_eq!(contents, [0, 1, 2]);
-    // Of another archive: old enough, and still not ours to unlink.
+    // From another archive: old enough, but not ours to unlink.
     let (archive, kind) = (ArchiveId::from_bytes([9; 16]), LogKind::Staging);
     let header = SegmentHeader { archive, kind, number: 5, run: 1 };
     std::fs::write(segment_path(&staging, 5), header.encode()).unwrap();
@@ -167,7 +167,7 @@ fn objects_of_lost_segments_give_nothing_back() {
     let kept = put(&log, &[1; 6000], 6000);
     log.free(&[Extent { segment: 3, offset: 64, bytes: 5000 }]);
     assert_eq!(log.budget.used(), 6000);
-    // More than a segment has is not given back either.
+    // Freeing more than the segment holds returns only what it holds.
     log.free(&[Extent { bytes: 1 << 40, ..kept[0] }]);
     assert_eq!(log.budget.used(), 0);
     assert_eq!(get(&log, &put(&log, &[2; 9000], 9000)), vec![2; 9000]);
@@ -194,7 +194,7 @@ fn small_neighbors_are_given_back_together() {
     let log = open(dir.path(), &[], 1 << 30);
     let bodies: Vec<_> = (0..40).map(|_| put(&log, &[7; 60_000], 60_000)).collect();
     let kept = put(&log, &[8; 60_000], 60_000);
-    // Out of order, so that stretches join at both ends.
+    // Out of order, so that free ranges merge at both ends.
     for body in bodies.iter().step_by(2).chain(bodies.iter().skip(1).step_by(2)) {
         log.free(body);
     }
@@ -217,7 +217,7 @@ fn a_log_goes_on_in_a_new_segment_when_its_file_has_failed() {
     drop(waiting);
     let (next, framing) = put_framed(&log, 3, &[3; 5000], Some(5000));
     assert_eq!((next[0].segment, framing[0].segment), (1, 1));
-    // What was acknowledged before is read as ever.
+    // Bodies acknowledged earlier can still be read.
     assert_eq!(get(&log, &kept), vec![1; 5000]);
     assert_eq!(get(&log, &next), vec![3; 5000]);
 }
@@ -226,7 +226,7 @@ fn a_log_goes_on_in_a_new_segment_when_its_file_has_failed() {
 fn a_segment_that_came_to_nothing_does_not_block_its_log() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path(), &[], 1 << 30);
-    // No device syncs /dev/null.
+    // Syncing /dev/null fails everywhere.
     let good = std::mem::replace(
         &mut Arc::get_mut(&mut log).unwrap().dir_file,
         File::open("/dev/null").unwrap(),
@@ -238,14 +238,14 @@ fn a_segment_that_came_to_nothing_does_not_block_its_log() {
     assert_eq!(log.budget.used(), 0);
     Arc::get_mut(&mut log).unwrap().dir_file = good;
     assert_eq!(put(&log, &[1; 10], 10)[0].segment, 2);
-    // A file that stands where the next segment belongs costs one number.
+    // An existing file in the place of the next segment costs one number.
     log.close_active();
     std::fs::write(segment_path(&log.dir, 3), b"not ours").unwrap();
     log.writer(body(0), 10).unwrap_err();
     assert_eq!(put(&log, &[1; 10], 10)[0].segment, 4);
 }
 
-/// Every body that a scan of the log finds: its ciphertext and the length of its entry.
+/// Returns every body that a scan of the log finds: its ciphertext and the length of its entry.
 fn scanned(log: &SegmentLog) -> BTreeMap<ObjectId, (Vec<u8>, Option<usize>)> {
     let mut found: BTreeMap<ObjectId, (Vec<u8>, Option<usize>)> = BTreeMap::new();
     for number in list_segments(&log.dir).unwrap() {
@@ -275,7 +275,7 @@ fn scanned(log: &SegmentLog) -> BTreeMap<ObjectId, (Vec<u8>, Option<usize>)> {
 fn a_body_over_many_segments_has_a_header_in_each() {
     let dir = crate::testing::dir();
     let log = open_in_run(dir.path(), LogKind::Staging, &[], 1 << 40, 1);
-    // Segments that are nearly full already, as the tail says.
+    // Starts in segments that are nearly full, judging by their tail.
     let near = |log: &SegmentLog| {
         let mut state = log.lock();
         let active = state.active.as_ref().unwrap().0;
@@ -293,7 +293,7 @@ fn a_body_over_many_segments_has_a_header_in_each() {
     let found = scanned(&log);
     assert_eq!(found[&body(2)], (bytes, Some(102)));
     assert_eq!(found[&body(1)], (vec![1; 100], Some(101)));
-    // A record that does not fit behind the last goes to the next segment whole.
+    // A record that does not fit goes to the next segment whole.
     near(&log);
     let (small, entry) = put_framed(&log, 3, &[3; 2000], None);
     assert_eq!((small.len(), small[0].segment, entry[0].segment), (1, 2, 2));
@@ -373,7 +373,7 @@ proptest! {
         let all = kept.iter().flat_map(|(extents, framing, _)| extents.iter().chain(framing));
         let live: u64 = all.clone().map(|extent| extent.bytes).sum();
         prop_assert_eq!(log.budget.used(), live);
-        // Extents are exact: nothing overlaps, and everything comes back.
+        // Extents are exact: none overlap, and every byte can be read.
         let mut places: Vec<Extent> = all.copied().collect();
         places.sort_unstable_by_key(|extent| (extent.segment, extent.offset));
         for pair in places.windows(2) {

@@ -1,13 +1,13 @@
-//! A body's way into a log, and that of entries for bodies that are there already.
+//! Writes bodies to a log, and entries for bodies that are already in one.
 //!
 //! ```text
 //! small body   | DATA header | ciphertext | pad | ENTRY header | sealed entry | pad |   one write
-//! longer body  | (room)      | ciphertext as it comes ...             and at its end:
-//!              | DATA header |   before each stretch, when its length is known
-//!                                  | ENTRY header | sealed entry | pad |   wherever there is room
+//! longer body  | (reserved)  | ciphertext as it arrives ...           and at its end:
+//!              | DATA header |   before each range, when its length is known
+//!                                  | ENTRY header | sealed entry | pad |   wherever it fits
 //! ```
 //!
-//! Whatever a writer wrote is given back when it is dropped before a row names it.
+//! If a writer is dropped before a row names its extents, they are freed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::limits::{CHUNK_BYTES, ENTRY_RECORD_BYTES_MAX, SYNC_AHEAD_BYTES};
 use crate::sync::SyncTarget;
 use crate::{ArchiveError, Result};
 
-/// What a log is told of a body, sealed.
+/// The sealed entry of a body, ready for the log.
 #[derive(Clone, Debug)]
 pub(crate) struct SealedEntry {
     pub(crate) form: EntryForm,
@@ -38,7 +38,7 @@ impl SealedEntry {
         Ok(align(HEADER_BYTES + self.sealed.len() as u64))
     }
 
-    /// The record of this entry at `offset`, pad and all, appended to `out`.
+    /// Appends the entry's record at `place`, with padding, to `out`.
     fn append(&self, log: &SegmentLog, body: ObjectId, place: Extent, out: &mut Vec<u8>) {
         let header = RecordHeader {
             log: log.kind,
@@ -60,7 +60,7 @@ impl SealedEntry {
     }
 }
 
-/// A body's way into a log. Dropped without [`LogWriter::keep`], its room is given back.
+/// Writes one body to a log. Dropping it without [`LogWriter::keep`] frees its space.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     log: Arc<SegmentLog>,
@@ -68,9 +68,9 @@ pub(crate) struct LogWriter {
     room: Vec<Stretch>,
     room_bytes: u64,
     written: u64,
-    /// Bytes that were written in any order.
+    /// Bytes written so far, in any order.
     handed: AtomicU64,
-    /// The entry's record.
+    /// Extent of the entry's record.
     record: Option<(Extent, SyncTarget)>,
     is_kept: AtomicBool,
 }
@@ -102,12 +102,12 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Whether a file of its room takes nothing more: what is left of it has to go elsewhere.
+    /// Whether a file of its reserved space has failed, so that further bytes need another place.
     pub(crate) fn is_failed(&self) -> bool {
         self.room.iter().any(|stretch| stretch.target.is_failed())
     }
 
-    /// Has the files of its room take nothing more.
+    /// Makes the files of its reserved space fail.
     #[cfg(test)]
     pub(crate) fn fail(&self) {
         self.room.iter().for_each(|stretch| stretch.target.fail("a disk that fails".to_owned()));
@@ -124,8 +124,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Writes bytes of the run at `offset`, which must lie in the reserved room; any thread may
-    /// write any part. [`Self::set_written`] says when all parts are there.
+    /// Writes bytes of the body at `offset`, which must lie in the reserved space. Any thread may
+    /// write any part; [`Self::set_written`] is called when all parts are written.
     pub(crate) fn write_at(&self, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
         for Stretch { room, target, .. } in &self.room {
             if bytes.is_empty() {
@@ -145,8 +145,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Begins a sync of the file that got these bytes, once in a while: else the disk would rest
-    /// until the end, and have all of it to write then.
+    /// Starts a sync of the file that got these bytes, once in a while. Otherwise the disk would
+    /// idle until the end and then have to write everything.
     fn sync_ahead(&self, bytes: u64, target: &SyncTarget) {
         let before = self.handed.fetch_add(bytes, Ordering::Relaxed);
         if before / SYNC_AHEAD_BYTES != (before + bytes) / SYNC_AHEAD_BYTES {
@@ -154,21 +154,21 @@ impl LogWriter {
         }
     }
 
-    /// The first `bytes` of the room hold the run.
+    /// Declares that the first `bytes` of the reserved space are written.
     pub(crate) fn set_written(&mut self, bytes: u64) {
         assert!(bytes <= self.room_bytes, "no more was written than reserved");
         self.written = bytes;
     }
 
-    /// Writes a whole small body with its entry in one go. `buffer` holds the ciphertext, and is
-    /// left with whatever was written.
+    /// Writes a whole small body with its entry in one go. `buffer` holds the ciphertext, and
+    /// afterwards everything that was written.
     pub(crate) fn write_whole(&mut self, buffer: &mut Vec<u8>, entry: &SealedEntry) -> Result<()> {
         assert!(self.room.is_empty(), "a small body is written in one go");
         let bytes = buffer.len() as u64;
         let data_bytes = if bytes == 0 { 0 } else { HEADER_BYTES + align(bytes) };
         let entry_bytes = entry.record_bytes()?;
         let (place, target) = self.log.reserve_run(data_bytes + entry_bytes)?;
-        // From here on everything is given back if anything fails.
+        // From here on a failure frees everything.
         let record = Extent { offset: place.offset + data_bytes, bytes: entry_bytes, ..place };
         self.record = Some((record, target.clone()));
         if bytes > 0 {
@@ -191,7 +191,7 @@ impl LogWriter {
         target.write_at(buffer, place.offset)
     }
 
-    /// Writes the headers of a body whose bytes are all there, and its entry.
+    /// Writes the data headers of a fully written body, and its entry.
     pub(crate) fn finish(&mut self, entry: &SealedEntry) -> Result<()> {
         let mut body_offset = 0;
         for (stretch, used) in self.used() {
@@ -218,7 +218,7 @@ impl LogWriter {
         }
     }
 
-    /// The stretches that were written to, with how many bytes.
+    /// Returns the ranges that were written, with their bytes used.
     fn used(&self) -> impl Iterator<Item = (&Stretch, u64)> {
         let mut left = self.written;
         self.room.iter().map_while(move |stretch| {
@@ -236,7 +236,7 @@ impl LogWriter {
             .collect()
     }
 
-    /// Returns when everything written by all of `writers` is on stable storage.
+    /// Waits until everything written by all of `writers` is durable.
     pub(crate) fn sync_many<'a>(writers: impl Iterator<Item = &'a Self>) -> Result<()> {
         let mut targets: BTreeMap<u64, SyncTarget> = BTreeMap::new();
         let mut log = None;
@@ -247,18 +247,19 @@ impl LogWriter {
         log.map_or(Ok(()), |log| log.sync.sync_blocking(targets.into_values().collect()))
     }
 
-    /// Returns when everything written so far is on stable storage.
+    /// Waits until everything written so far is durable.
     pub(crate) async fn sync(&self) -> Result<()> {
         let targets: Vec<SyncTarget> = self.targets().into_values().collect();
         if targets.is_empty() { Ok(()) } else { self.log.sync.sync(targets).await }
     }
 
-    /// The extents of what was written. They stay reserved until [`Self::keep`].
+    /// Returns the extents of the ciphertext written. They stay reserved until [`Self::keep`].
     pub(crate) fn extents(&self) -> Vec<Extent> {
         self.used().map(|(stretch, bytes)| Extent { bytes, ..stretch.room }).collect()
     }
 
-    /// Headers, pads and the entry: what the body takes in the log beside [`Self::extents`].
+    /// Returns the extents of headers, padding and entry: the space of the body beside
+    /// [`Self::extents`].
     pub(crate) fn framing(&self) -> Vec<Extent> {
         let mut framing: Vec<Extent> = Vec::new();
         let mut add = |extent: Extent| match framing.last_mut() {
@@ -280,7 +281,7 @@ impl LogWriter {
         framing
     }
 
-    /// A committed row names the extents now; what was reserved beyond them is given back.
+    /// Keeps the extents, because a committed row names them; frees what was reserved beyond them.
     pub(crate) fn keep(&self) {
         if self.keep_in_doubt() {
             self.settle();
@@ -293,8 +294,8 @@ impl LogWriter {
         }
     }
 
-    /// The same when nobody knows whether the row is there: the next start looks. `false` when
-    /// they were kept before.
+    /// The same if it is unknown whether the row was committed: the next start checks. Returns
+    /// `false` if they were kept already.
     pub(crate) fn keep_in_doubt(&self) -> bool {
         if self.is_kept.swap(true, Ordering::SeqCst) {
             return false;
@@ -329,8 +330,8 @@ impl Drop for LogWriter {
     }
 }
 
-/// Entries for bodies that are in a log already. Dropped without [`EntryWriter::keep`] they are
-/// made unreadable, for their bodies stay and are not what the entries say.
+/// Writes entries for bodies that are in a log already. Dropping it without [`EntryWriter::keep`]
+/// makes them unreadable, because the bodies remain and do not match the entries.
 #[derive(Debug)]
 pub(crate) struct EntryWriter {
     log: Arc<SegmentLog>,
@@ -338,7 +339,7 @@ pub(crate) struct EntryWriter {
     fate: Fate,
 }
 
-/// What became of the rows that would name entries.
+/// The outcome of the commit that would name the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Refused,
@@ -351,7 +352,7 @@ impl EntryWriter {
         Self { log, records: Vec::new(), fate: Fate::Refused }
     }
 
-    /// Writes the entry of `body` and returns its place. May block on the disk.
+    /// Writes the entry of `body` and returns its extent. May block on the disk.
     pub(crate) fn write(&mut self, body: ObjectId, entry: &SealedEntry) -> Result<Extent> {
         let (place, target) = self.log.reserve_run(entry.record_bytes()?)?;
         self.records.push((place, target.clone()));
@@ -361,19 +362,19 @@ impl EntryWriter {
         Ok(place)
     }
 
-    /// Returns when all entries are on stable storage. Blocks.
+    /// Waits until all entries are durable. Blocks.
     pub(crate) fn sync_blocking(&self) -> Result<()> {
         let targets: BTreeMap<u64, SyncTarget> =
             self.records.iter().map(|(_, target)| (target.number, target.clone())).collect();
         self.log.sync.sync_blocking(targets.into_values().collect())
     }
 
-    /// Committed rows name the entries now.
+    /// Keeps the entries: committed rows name them.
     pub(crate) fn keep(mut self) {
         self.fate = Fate::Committed;
     }
 
-    /// Nobody knows whether rows name them: the next start looks.
+    /// Keeps the entries while it is unknown whether rows name them: the next start checks.
     pub(crate) fn keep_in_doubt(mut self) {
         self.fate = Fate::InDoubt;
     }

@@ -1,4 +1,4 @@
-//! Which orders are begun.
+//! Which orders are started.
 
 use fulgurite_catalog::Transaction;
 use fulgurite_units::ManualClock;
@@ -36,7 +36,7 @@ fn an_order_whose_caller_went_away_is_not_begun() {
     runner.start_at(mail.bell(), job).unwrap();
     let outcome = outcome.blocking_recv().unwrap();
     assert!(matches!(outcome, Err(ArchiveError::NoSuchBucket { .. })), "{outcome:?}");
-    // One that is begun says at once how much there is to do.
+    // Starting an order sets its total immediately.
     assert_eq!(given_up.bytes(), (0, 0));
     runner.stop();
     assert_eq!(runner.join(), 0);

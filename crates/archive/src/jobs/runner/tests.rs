@@ -1,4 +1,4 @@
-//! The threads behind bells and a clock that the test turns; and the job of
+//! The threads behind job handles, with a clock that the test advances; and the job of
 //! `docs/design/adding-a-job.md`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use crate::status::JobState;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Waters the plants each hour, and when somebody says which.
+/// Waters the plants each hour, and a given one on order.
 struct Watering {
     said: Sender<(Instant, String)>,
     orders: Receiver<(String, Reply<u32>)>,
@@ -82,7 +82,7 @@ impl World {
         self.orders.order(|reply| (plant.to_owned(), reply))
     }
 
-    /// The next run: its second, and what was watered.
+    /// Waits for the next run and returns its second, and what was watered.
     fn hears(&self) -> (u64, String) {
         let (at, what) = self.heard.recv().unwrap();
         (at.as_nanos() / 1_000_000_000, what)
@@ -92,7 +92,7 @@ impl World {
         self.runner.shown().remove(0)
     }
 
-    /// What is shown when a run has been taken down.
+    /// Returns the status once it shows this state.
     fn shown_in(&self, state: JobState) -> JobStatus {
         loop {
             let shown = self.shown();
@@ -114,7 +114,7 @@ impl World {
 fn a_job_runs_by_its_tick_its_bell_and_on_order() {
     let world = World::new();
     world.shown_in(JobState::Idle);
-    // Before its time there is nothing to hear, or it would be heard first.
+    // One second too early it does not run: otherwise that run would be received first.
     world.clock.advance(Duration::from_secs(3599));
     world.clock.advance(Duration::from_secs(1));
     assert_eq!(world.hears(), (3600, "all".to_owned()));
@@ -125,7 +125,7 @@ fn a_job_runs_by_its_tick_its_bell_and_on_order() {
     world.shown_in(JobState::Idle);
     let answer = world.order("fern").unwrap();
     assert_eq!(answer.blocking_recv().unwrap().unwrap(), 4);
-    // Who is answered sees it as over.
+    // When the reply arrives, the run is already shown as finished.
     let shown = world.shown();
     assert_eq!((shown.state, shown.doing, shown.runs), (JobState::Idle, None, 4));
     assert_eq!(shown.last_run, Some(UnixTime::from_millis(3_612_000)));
@@ -151,7 +151,7 @@ fn a_job_that_fails_rests_shows_why_and_goes_on() {
     world.clock.advance(Duration::from_secs(10));
     assert_eq!(world.hears(), (3610, "all".to_owned()));
     world.shown_in(JobState::Resting);
-    // An order waits for no rest, and its end is the end of the trouble.
+    // An order ignores the backoff, and its success clears the failure.
     world.dry.store(0, Ordering::SeqCst);
     let answer = world.order("fern").unwrap();
     assert_eq!(answer.blocking_recv().unwrap().unwrap(), 2);
@@ -216,7 +216,7 @@ fn open_orders_are_bounded() {
     let mut answers: Vec<_> = (0..ORDERS_MAX).map(|_| order().unwrap()).collect();
     let refused = order().unwrap_err();
     assert!(matches!(refused, ArchiveError::Busy { .. }), "{refused}");
-    // One that is begun is open until it has ended.
+    // An order in progress stays open until it has ended.
     let begun = inbox.recv().unwrap();
     assert!(begun.is_awaited());
     order().unwrap_err();
@@ -224,7 +224,7 @@ fn open_orders_are_bounded() {
     assert_eq!(answers.remove(0).blocking_recv().unwrap().unwrap(), 7);
     answers.push(order().unwrap());
     order().unwrap_err();
-    // Nobody waits for those of who went away; thrown away they are not open any more.
+    // Nobody awaits these replies any more; dropping them closes the orders.
     drop(answers);
     assert!(inbox.try_iter().all(|reply| !reply.is_awaited()));
     drop(order().unwrap());

@@ -1,4 +1,4 @@
-//! What holds of every job, whatever rings, fails and passes.
+//! Properties of every job schedule, whatever sequence of notifications, failures and time.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn pace(tick: Option<u64>) -> Pace {
     Pace { tick, rest: SECOND, rest_max: Duration::from_secs(8) }
 }
 
-/// A job with a driver that keeps time.
+/// A job schedule with a driver that keeps time.
 struct World {
     turns: Turns,
     now: Instant,
@@ -40,7 +40,7 @@ impl World {
         self.step(Event::Ended(Outcome::Failed(error.to_owned())))
     }
 
-    /// Lets the time come at which it does something by itself; how long that was.
+    /// Advances to the deadline, lets the job run, and returns how long that took.
     fn waits(&mut self) -> u64 {
         let due = self.turns.deadline().unwrap();
         let left = due.since(self.now).as_nanos() / SECOND.as_nanos();
@@ -113,7 +113,7 @@ fn a_trouble_is_told_once_and_its_end_once() {
     world.waits();
     assert_eq!(world.fails("disk"), [tell("disk")]);
     assert_eq!(world.turns.failures(), 4);
-    // What waits is a trouble that the job tells itself.
+    // A run that has to wait is a failure that the job reports itself.
     world.waits();
     assert_eq!(world.done(Next::Waits("a set".to_owned())), []);
     assert_eq!(world.turns.trouble(), Some("a set"));
@@ -141,11 +141,11 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-/// The same said in another way: what must happen next.
+/// A simple model of the schedule: what must happen next.
 #[derive(Default)]
 struct Told {
     is_running: bool,
-    /// A bell rang that no run has begun behind.
+    /// A notification came after the last run began.
     owed: bool,
     orders: u32,
     stopped: bool,

@@ -1,4 +1,4 @@
-//! Tags within S3's bounds are kept, others refused, also when they come out of a row.
+//! Tags within S3's limits are accepted, others refused, even when they come from a row.
 
 use super::*;
 use crate::limits::TAGS_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Pages put together are the listing, whatever the keys are made of.
+//! Concatenated pages equal the whole listing, whatever characters the keys contain.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use crate::objects::commit::insert_object;
 use crate::objects::object::StorageClass;
 use crate::testing;
 
-/// Letters, the delimiter, the byte that keys of rows escape, and the last of each UTF-8 length.
+/// Letters, the delimiter, the byte that row keys escape, and the last character of each UTF-8
+/// length.
 fn text(max: usize) -> impl Strategy<Value = String> {
     let letters =
         vec!['a', 'b', '/', '\0', '\u{7f}', '\u{ff}', '\u{7ff}', '\u{ffff}', '\u{10ffff}'];
@@ -32,7 +33,7 @@ fn fill(ground: &Arc<Ground>, bucket: &BucketName, keys: &BTreeSet<String>) {
     ground.committer.commit_blocking(commit).unwrap();
 }
 
-/// What a listing holds in order, a common prefix once.
+/// Returns the expected listing in order, each common prefix once.
 fn expected(keys: &BTreeSet<String>, query: &ListQuery) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for key in keys.iter().filter(|key| key.starts_with(&query.prefix)) {
@@ -101,7 +102,7 @@ fn a_listing_starts_after_any_key_and_never_repeats_a_prefix_it_ended_with() {
     };
     assert_eq!(after("a", Some("/")), ["a/", "a0", "b"]);
     assert_eq!(after("a/", Some("/")), ["a0", "b"]);
-    // A key within the prefix is no end of a page: what follows it still rolls up.
+    // A key within the prefix is no page end: the keys after it are still rolled up.
     assert_eq!(after("a/b", Some("/")), ["a/", "a0", "b"]);
     assert_eq!(after("a/", None), ["a/b", "a/c", "a0", "b"]);
     assert_eq!(after("zzz", None), [""; 0]);

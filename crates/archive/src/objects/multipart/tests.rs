@@ -1,4 +1,4 @@
-//! What a multipart object's ETag and checksum are, by the bytes and by S3's documents.
+//! ETag and checksum of a multipart object, compared with its bytes and with S3's documentation.
 
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ proptest! {
             };
             let found = multipart_checksum(&upload(Some(algorithm), false), &rows);
             prop_assert_eq!(found, Some(composite.clone()));
-            // Only CRCs combine to that of the whole object.
+            // Only CRCs combine to the checksum of the whole object.
             let is_combined = combining(algorithm).is_some();
             let full = if is_combined { whole(algorithm, &joined) } else { composite };
             let found = multipart_checksum(&upload(Some(algorithm), true), &rows);
@@ -64,7 +64,7 @@ proptest! {
 
 #[test]
 fn the_etag_is_the_digest_of_digests_and_the_count() {
-    // MD5 of MD5("abc"), and of MD5("abc") and MD5("") in a row.
+    // MD5 of MD5("abc"), and of MD5("abc") and MD5("") concatenated.
     let (abc, empty) =
         (part(b"abc", ChecksumAlgorithm::Crc32), part(b"", ChecksumAlgorithm::Crc32));
     let etag = multipart_etag(std::slice::from_ref(&abc));

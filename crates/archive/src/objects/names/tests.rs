@@ -1,4 +1,4 @@
-//! The rules of bucket and object names, each with what breaks it.
+//! The rules of bucket and object names, each with a violation.
 
 use super::*;
 

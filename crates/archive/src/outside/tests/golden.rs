@@ -1,8 +1,8 @@
-//! The bytes that archives of today have: a change of any of them is a new version of a row, an
-//! entry or a slot, and old ones must still be read.
+//! Golden bytes of today's archives. Any change to them is a new version of a row, an entry or a
+//! slot, and old versions must still be readable.
 //!
-//! What is encrypted has another nonce each time: there the bytes of one day must open, and what
-//! is in them is held.
+//! Encrypted data has another nonce each time. There, bytes that were stored once must open, and
+//! their content is compared.
 
 use expect_test::{Expect, expect};
 use fulgurite_units::PlatterId;
@@ -211,7 +211,7 @@ fn rows_of_version_3_are_read() {
     check_golden(&doubt_row(full_body()), &digits(DOUBT_ROW_3));
 }
 
-/// The entry of before versions and labels opens, and is written where a plan has room for it.
+/// The entry from before versions and labels opens, and is written where a plan has room for it.
 #[test]
 fn sealed_entries_of_version_1_open_and_fit_their_plans() {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
@@ -225,7 +225,7 @@ fn sealed_entries_of_version_1_open_and_fit_their_plans() {
     assert_eq!(plain(&again), plain(&sealed), "byte by byte what version 1 was");
     let now = unlabeled.seal_as_planned(&key, body, planned).unwrap();
     assert_eq!((now.len(), plain(&now)[0]), (planned, 2));
-    // What version 1 cannot say is not lost for a plan's sake.
+    // Data that version 1 cannot express is not dropped to fit a plan.
     let labeled = Entry { labels: testing::labels(), ..unlabeled.clone() };
     let versioned = ObjectName { version: testing::version(Some([8; 16])), ..testing::name("a/b") };
     for entry in [labeled, Entry { name: versioned, ..unlabeled }] {
@@ -243,7 +243,7 @@ fn slots_of_the_key_table_of_one_day_open() {
     assert_eq!(content(&golden), Content::Whole { body, run: 300 });
     let (found, opened) = decode(&master, &golden).unwrap();
     assert_eq!((found, opened.expose()), (body, &[9; 32]));
-    // All but the nonce, what is encrypted with it and the checksum of both.
+    // Everything except the nonce, the data encrypted with it and the checksum of both.
     for same in [0..24, 84..92, 124..128] {
         assert_eq!(new[same.clone()], golden[same.clone()], "{same:?}");
     }
@@ -296,7 +296,7 @@ const OBJECT_ROW_3: &str = "
     02020202010300bac2d3edb83301bac2d3edb833
 ";
 
-/// The doubt's.
+/// The unconfirmed body's row.
 const DOUBT_ROW_3: &str = "
     0310040404040404040404040404040404041005050505050505050505050505
     050505ac02808004888e98a8c0e08081010100010780808040908004010c0210

@@ -1,4 +1,4 @@
-//! Names that several objects claim, bodies that are in two places, and objects that are not whole.
+//! Names that several objects claim, bodies in two places, and incomplete objects.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::objects::names::{ObjectName, VersionId};
 use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::recover::found::Stretch;
 
-/// A world in which some platters are unsafe and some bodies damaged.
+/// Simulated evidence: some platters are unsafe and some bodies damaged.
 #[derive(Default)]
 struct World {
     unsafe_platters: BTreeSet<PlatterId>,
     damaged: BTreeSet<ObjectId>,
-    /// Whether a crash may have come before the last bytes were synced.
+    /// Whether a crash may have preceded the last sync.
     is_crashed: bool,
 }
 
@@ -46,7 +46,7 @@ fn platter(number: u8) -> PlatterId {
     PlatterId::from_bytes([number; 16])
 }
 
-/// A body of an object of one: `id` for both, named `key`, modified at second `modified`.
+/// Creates the only body of an object: `id` for both, named `key`, modified at second `modified`.
 fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
     let entry = Entry {
         name: ObjectName::parse("vault", key, VersionId::NULL).unwrap(),
@@ -147,12 +147,12 @@ fn the_last_of_a_name_comes_back_and_the_others_keep_their_keys() {
         vec![
             in_log(body(1, "by record", 5), Some((1, 5_100))),
             in_log(body(2, "by record", 5), Some((1, 5_200))),
-            // A clock that went back does not deceive the run.
+            // A clock that went backwards does not affect the order of runs.
             in_log(body(3, "by run", 9), Some((1, 9_000))),
             in_log(body(4, "by run", 5), Some((2, 5_000))),
             on_glass(body(5, "by time", 5), 1),
             in_log(body(6, "by time", 6), Some((1, 6_000))),
-            // Nothing tells these two apart.
+            // Nothing orders these two.
             on_glass(body(7, "same", 5), 1),
             on_glass(body(8, "same", 5), 2),
         ]

@@ -1,4 +1,4 @@
-//! Names: their order, their length, and what is none.
+//! Names: their order, their length, and invalid ones.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn some_names_stay_what_they_are() {
 #[test]
 fn what_no_archive_wrote_is_no_name() {
     let of = films();
-    // Bits that are left over, a letter that is none, another bucket, the bucket itself.
+    // Leftover bits, an invalid character, another bucket, the bucket itself.
     for name in ["shared/films/NG", "shared/films/N.", "shared/film/NF", "shared/films", "films/NF"]
     {
         assert_eq!(key(&of, name), None, "{name}");

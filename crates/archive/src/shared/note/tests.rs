@@ -1,4 +1,4 @@
-//! Notes: what is told of them, and what is refused.
+//! Notes: which ones are accepted, with what content, and which are rejected.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ fn what_is_too_long_for_a_row_is_refused_by_its_length() {
     assert!(refused.to_string().contains("5120 are the most"), "{refused}");
 }
 
-/// A note of an object of three parts, whose lengths are these.
+/// Creates the note of an object with three parts of these lengths.
 fn of_parts(lengths: [u64; 3]) -> Note {
     let runs = PartRuns::of(lengths.into_iter());
     Note { part_count: Some(3), runs, ..a_note() }

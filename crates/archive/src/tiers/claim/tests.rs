@@ -1,4 +1,4 @@
-//! A store that does not obey conditions, or denies, is named and never taken.
+//! A store that ignores preconditions, or denies access, is reported and never claimed.
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
@@ -11,16 +11,16 @@ use object_store::{
 
 use super::*;
 
-/// What a store in memory is made to do.
+/// The behavior of a store in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
-    /// As it should.
+    /// Works as it should.
     Obeys,
-    /// It writes over what is there, whatever the condition.
+    /// Overwrites, whatever the precondition.
     Overwrites,
-    /// It reads, and denies every write.
+    /// Reads, and denies every write.
     DeniesWrites,
-    /// It denies everything.
+    /// Denies everything.
     Denies,
 }
 

@@ -4,26 +4,26 @@ use super::{BLOCK, Direction, Factor, PASS_SHARDS, Twiddles};
 use crate::field::PLANE_BYTES;
 use crate::simd::{self, Vector, Work};
 
-/// What a pass works on: `2^levels` shards of `bytes` from one place to another, or the same.
+/// Input and output of a pass: `2^levels` shards of `bytes`, out of place or in place.
 pub(super) struct Pass<'a> {
     pub(super) direction: Direction,
     pub(super) twiddles: &'a Twiddles,
     pub(super) from: [*const u8; PASS_SHARDS],
     pub(super) to: [*mut u8; PASS_SHARDS],
-    /// What will be read next; any pointers, only the caches are told.
+    /// Addresses to prefetch for the next pass; any pointers, they are never dereferenced.
     pub(super) next: Option<[*const u8; PASS_SHARDS]>,
-    /// Bytes of each shard, whole blocks.
+    /// Bytes of each shard, a multiple of the block size.
     pub(super) bytes: usize,
-    /// Whether the results are added to what is there.
+    /// Whether the results are added to the destination.
     pub(super) add: bool,
 }
 
 impl Work for Pass<'_> {
-    /// The first `2^levels` pointers have `bytes` to read and to write, and what is written
-    /// overlaps with what is read only where both are the same.
+    /// The first `2^levels` pointers are valid for `bytes`, to read and to write. Sources and
+    /// destinations overlap only where they are the same.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
-        // SAFETY: handed on to the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match (self.twiddles.levels, self.twiddles.full) {
                 (1, 0) => directed::<V, 2, 0>(self),
@@ -42,7 +42,7 @@ impl Work for Pass<'_> {
 
 #[inline(always)]
 unsafe fn directed<V: Vector, const N: usize, const FULL: u32>(pass: &Pass<'_>) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match (pass.direction, pass.add) {
             (Direction::Forward, false) => shards::<V, N, FULL, false, false>(pass),
@@ -53,7 +53,7 @@ unsafe fn directed<V: Vector, const N: usize, const FULL: u32>(pass: &Pass<'_>) 
     }
 }
 
-/// A [`Factor`] as the instructions want it.
+/// A [`Factor`] in the form that the instructions take.
 #[derive(Clone, Copy)]
 struct Constants<V: Vector> {
     low: V::Constant<'static>,
@@ -64,7 +64,7 @@ struct Constants<V: Vector> {
 impl<V: Vector> Constants<V> {
     #[inline(always)]
     unsafe fn new(factor: Factor) -> Self {
-        // SAFETY: handed on to the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             Self {
                 low: V::constant(simd::Factor::of(factor.low)),
@@ -75,7 +75,7 @@ impl<V: Vector> Constants<V> {
     }
 }
 
-/// The two planes of a register's elements.
+/// A register for each of the two planes.
 pub(super) type Pair<V> = [V; 2];
 
 #[inline(always)]
@@ -88,10 +88,10 @@ unsafe fn shards<
 >(
     pass: &Pass<'_>,
 ) {
-    // SAFETY: offsets are below `bytes`, which are whole blocks, so each load and store lies in
-    // its shard; a register is loaded from all shards before it is stored to any.
+    // SAFETY: offsets are below `bytes`, a multiple of the block size, so each load and store lies
+    // in its shard; a register is loaded from all shards before it is stored to any.
     unsafe {
-        // Factors that do not exist in a pass of fewer shards are never used.
+        // A pass of fewer shards never uses the factors beyond its own.
         let twiddles: [Constants<V>; PASS_SHARDS - 1] =
             std::array::from_fn(|i| Constants::new(pass.twiddles.factors[i]));
         let mut block = 0;
@@ -134,14 +134,14 @@ unsafe fn levels<V: Vector, const N: usize, const FULL: u32, const INVERSE: bool
     while step < count {
         let level = if INVERSE { step } else { count - 1 - step };
         let distance = 1 << level;
-        // Levels below have N/2, N/4, .. factors.
+        // The levels below have N/2, N/4, .. factors.
         let first = N - (N >> level);
         let mut index = 0;
         while index < N / 2 {
             let group = index / distance;
             let a = group * 2 * distance + index % distance;
             let b = a + distance;
-            // SAFETY: handed on to the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 if INVERSE {
                     pairs[b] = sum(pairs[b], pairs[a]);
@@ -159,14 +159,14 @@ unsafe fn levels<V: Vector, const N: usize, const FULL: u32, const INVERSE: bool
 
 #[inline(always)]
 pub(super) unsafe fn sum<V: Vector>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
-    // SAFETY: handed on to the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { [a[0].add(b[0]), a[1].add(b[1])] }
 }
 
-/// `a + t b`, where t may be outside GF(2^8) if it is `full`.
+/// Returns `a + t b`; t may be outside GF(2^8) if `full`.
 #[inline(always)]
 unsafe fn add_product<V: Vector>(a: Pair<V>, b: Pair<V>, t: Constants<V>, full: bool) -> Pair<V> {
-    // SAFETY: handed on to the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let p = b[0].times(t.low);
         if full {

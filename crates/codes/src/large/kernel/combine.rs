@@ -1,32 +1,32 @@
-//! Sums of products: what a dense matrix does to shards.
+//! Sums of products: multiplies shards by a dense matrix.
 
 use super::{BLOCK, Factor};
 use crate::field::PLANE_BYTES;
 use crate::simd::{self, Vector, Work};
 
-/// Rows of the matrix worked on together: four times two planes stay in registers.
+/// Rows of the matrix processed together: four times two planes stay in registers.
 const ROWS: usize = 4;
 
-/// `to[row] += sum over column of factors[row][column] from[column]`.
+/// A job: `to[row] += sum over column of factors[row][column] from[column]`.
 pub(super) struct Combination<'a> {
-    /// Rows of as many factors as `from` has shards.
+    /// Rows with one factor for each shard in `from`.
     pub(super) factors: &'a [Factor],
     /// Shards of `bytes`.
     pub(super) from: &'a [&'a [u8]],
-    /// As many shards of `bytes`, side by side, as there are rows.
+    /// One shard of `bytes` per row, contiguous.
     pub(super) to: *mut u8,
-    /// Bytes of a shard, whole blocks.
+    /// Bytes of a shard, a multiple of the block size.
     pub(super) bytes: usize,
 }
 
 impl Work for Combination<'_> {
-    /// All of `from` have `bytes`, and `to` has them as often as there are rows, apart from `from`.
+    /// All of `from` have `bytes`; `to` has `bytes` for each row and does not overlap with `from`.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
         let columns = self.from.len();
         let mut to = self.to;
         let mut quads = self.factors.chunks_exact(ROWS * columns);
-        // SAFETY: `to` moves on by one shard for each row done.
+        // SAFETY: `to` advances by one shard for each row done.
         unsafe {
             for factors in &mut quads {
                 rows::<V, ROWS>(self, factors, to);
@@ -47,8 +47,8 @@ unsafe fn rows<V: Vector, const N: usize>(
     to: *mut u8,
 ) {
     let columns = combination.from.len();
-    // SAFETY: offsets are below `bytes`, which are whole blocks, so each load and store lies in
-    // its shard.
+    // SAFETY: offsets are below `bytes`, a multiple of the block size, so each load and store lies
+    // in its shard.
     unsafe {
         let mut block = 0;
         while block < combination.bytes {

@@ -1,13 +1,13 @@
-//! Inverse butterflies over up to 64 shards that come from memory, a column at a time.
+//! Inverse butterflies over up to 64 shards that come from memory, one column at a time.
 //!
 //! ```text
-//! shards, a register of each plane --three levels--> room --the other levels--> neighbors
+//! shards, a register of each plane --three levels--> scratch --the other levels--> output
 //! ```
 //!
-//! The room between is as wide as a register, so it stays in the first-level cache, and each shard
-//! is read once and each result written once. What comes next is asked for meanwhile in the order
-//! of memory, which a processor follows twice as fast as sixty-four places in turn; one pass after
-//! the other over whole shards leaves memory idle during the second.
+//! The scratch space has one register per plane and shard, so it stays in the L1 cache, and each
+//! shard is read once and each result written once. Meanwhile the input of the next leaf is
+//! prefetched in memory order, which a processor follows twice as fast as sixty-four streams in
+//! turn. Separate passes over whole shards would leave memory idle during the second pass.
 //!
 //! It pays where registers hold eight shards of two planes: see [`super::Kernel::leaf_levels`].
 
@@ -21,33 +21,33 @@ use crate::simd::{Factor as _, Vector, Work};
 
 /// Levels of the first step.
 const FIRST: u32 = 3;
-/// Shards of a group of it; groups of the second step have shards so far apart.
+/// Shards of a group in the first step; in the second step, shards that meet are this far apart.
 const GROUP: usize = 1 << FIRST;
 
-/// What a leaf works on: `2^levels` shards of `bytes`, from one place to another.
+/// Input and output of a leaf: `2^levels` shards of `bytes`, out of place.
 pub(super) struct Leaf<'a> {
     /// More than [`FIRST`].
     pub(super) levels: u32,
-    /// Levels, from the narrowest on, that may have factors outside GF(2^8).
+    /// Number of levels, from the narrowest, that may have factors outside GF(2^8).
     pub(super) full: u32,
-    /// Those of each level, narrowest first: half, a quarter .. as many as shards.
+    /// Factors of each level, narrowest first: 1/2, 1/4, .. of the number of shards.
     pub(super) factors: &'a [Factor; LEAF_SHARDS - 1],
     pub(super) from: &'a [*const u8; LEAF_SHARDS],
-    /// A bit for each shard that may be other than zeros.
+    /// A bit for each shard that may be nonzero.
     pub(super) given: u64,
-    /// Where results go, side by side.
+    /// Destination of the results, contiguous.
     pub(super) to: *mut u8,
-    /// What will be read next; any pointers, only the caches are told.
+    /// Addresses to prefetch for the next leaf; any pointers, they are never dereferenced.
     pub(super) next: &'a [*const u8; LEAF_SHARDS],
-    /// Bytes of each shard, whole blocks.
+    /// Bytes of each shard, a multiple of the block size.
     pub(super) bytes: usize,
-    /// Whether the results are added to what is there.
+    /// Whether the results are added to the destination.
     pub(super) add: bool,
 }
 
 impl Work for Leaf<'_> {
-    /// The first `2^levels` pointers have `bytes` to read; `to` has them as often to write, apart
-    /// from what is read.
+    /// The first `2^levels` pointers are valid for `bytes` to read; `to` has `bytes` for each shard
+    /// and does not overlap with them.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
         let mut factors: Factors<V> = [const { MaybeUninit::uninit() }; LEAF_SHARDS - 1];
@@ -69,7 +69,7 @@ impl Work for Leaf<'_> {
         while block < self.bytes {
             let mut half = 0;
             while half < PLANE_BYTES {
-                // SAFETY: the promise of the caller; a column is within the shards.
+                // SAFETY: guaranteed by the caller; a column is within the shards.
                 unsafe { columns.column(block + half) };
                 half += V::BYTES;
             }
@@ -78,27 +78,27 @@ impl Work for Leaf<'_> {
     }
 }
 
-/// A factor as the instructions want it.
+/// A factor in the form that the instructions take.
 type Held<V> = [<<V as Vector>::Factor as crate::simd::Factor>::Held; 3];
 type Factors<V> = [MaybeUninit<Held<V>>; LEAF_SHARDS - 1];
-/// A register of each plane of all shards.
+/// Scratch space: a register of each plane of all shards.
 type Room<V> = [Pair<V>; LEAF_SHARDS];
 
-/// A leaf with what a vector takes.
+/// A leaf with its factors and scratch space for one vector type.
 struct Columns<'a, V: Vector> {
     leaf: &'a Leaf<'a>,
     factors: *const Held<V>,
     room: *mut Pair<V>,
-    /// The shard and byte of what comes next from which on nothing was asked for yet.
+    /// Shard and byte offset up to which the next input has been prefetched.
     asked: Cell<(usize, usize)>,
 }
 
 impl<V: Vector> Columns<'_, V> {
-    /// One register of each plane of all shards.
+    /// Transforms one column: a register of each plane of all shards.
     #[inline(always)]
     unsafe fn column(&self, at: usize) {
         let Leaf { levels, full, .. } = *self.leaf;
-        // SAFETY: handed on to the caller; the first step fills the room for the second.
+        // SAFETY: guaranteed by the caller; the first step fills the scratch space for the second.
         unsafe {
             if full == 0 {
                 self.first::<0>(at);
@@ -116,17 +116,17 @@ impl<V: Vector> Columns<'_, V> {
         }
     }
 
-    /// Three levels, of neighbors.
+    /// Does the first three levels, within groups of adjacent shards.
     #[inline(always)]
     unsafe fn first<const FULL: u32>(&self, at: usize) {
         let count = 1usize << self.leaf.levels;
-        // A level has a half, a quarter .. as many factors as shards.
+        // The levels have 1/2, 1/4 and 1/8 as many factors as there are shards.
         let mut factors =
             [0, count / 2, count / 2 + count / 4].map(|i| self.factors.wrapping_add(i));
         let mut first = 0;
         while first < count {
-            // SAFETY: `at` is below the bytes of a shard, which are whole blocks, so each load
-            // lies in its shard; the room has a place for each shard.
+            // SAFETY: `at` is below the bytes of a shard, a multiple of the block size, so each
+            // load lies in its shard; the scratch space has a place for each shard.
             unsafe {
                 let room = self.room.add(first);
                 if (self.leaf.given >> first) & ((1 << GROUP) - 1) == 0 {
@@ -154,7 +154,7 @@ impl<V: Vector> Columns<'_, V> {
         }
     }
 
-    /// The other levels, of shards a group apart.
+    /// Does the other levels, over shards a group apart.
     #[inline(always)]
     unsafe fn second<const N: usize, const FULL: u32>(&self, at: usize) {
         let Leaf { bytes, add, .. } = *self.leaf;
@@ -162,7 +162,7 @@ impl<V: Vector> Columns<'_, V> {
         let factors = places.map(|i| self.factors.wrapping_add(i));
         let mut row = 0;
         while row < GROUP {
-            // SAFETY: as above, of stores.
+            // SAFETY: as above, for stores.
             unsafe {
                 let mut pairs = [[V::zero(); 2]; N];
                 let room = self.room.add(row);
@@ -185,14 +185,14 @@ impl<V: Vector> Columns<'_, V> {
         }
     }
 
-    /// Asks for so many blocks of what comes next.
+    /// Prefetches the next `blocks` blocks of the next input.
     #[inline(always)]
     unsafe fn ask(&self, blocks: usize) {
         let (mut shard, mut at) = self.asked.get();
         let mut block = 0;
         while block < blocks {
             let from = self.leaf.next[shard % LEAF_SHARDS].wrapping_add(at);
-            // SAFETY: handed on to the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 V::prefetch_second(from);
                 V::prefetch_second(from.wrapping_add(PLANE_BYTES));
@@ -207,8 +207,8 @@ impl<V: Vector> Columns<'_, V> {
     }
 }
 
-/// The inverse butterflies of `N` shards; the `FULL` narrowest levels may have factors outside
-/// GF(2^8).
+/// Applies the inverse butterflies to `N` shards; the `FULL` narrowest levels may have factors
+/// outside GF(2^8).
 #[inline(always)]
 unsafe fn held<V: Vector, const N: usize, const FULL: u32>(
     pairs: &mut [Pair<V>; N],
@@ -222,7 +222,7 @@ unsafe fn held<V: Vector, const N: usize, const FULL: u32>(
             let group = index / distance;
             let a = group * 2 * distance + index % distance;
             let b = a + distance;
-            // SAFETY: as many factors as the level has; the rest is handed on to the caller.
+            // SAFETY: there are as many factors as the level has; the caller guarantees the rest.
             unsafe {
                 pairs[b] = sum(pairs[b], pairs[a]);
                 let [low, norm, both] = &*factors[level as usize].add(group);

@@ -1,21 +1,21 @@
-//! What moves bytes: butterflies over up to eight shards at a time, and sums of products.
+//! Kernels on bulk data: butterflies over up to eight shards at a time, and sums of products.
 //!
 //! ```text
 //! forward  a' = a + t b   b' = a' + b          inverse  b' = a + b   a' = a + t b'
 //! ```
 //!
-//! One body for any [`crate::simd::Vector`] is compiled once for each level of instructions; the
-//! vector of one byte is the scalar twin. A pass does up to three levels of a transform on shards
-//! that it holds in registers, so a transform of 512 shards goes through memory three times.
+//! One body, generic over [`crate::simd::Vector`], is compiled once for each instruction-set level;
+//! the vector of one byte is the scalar reference. A pass does up to three levels of a transform on
+//! shards that it holds in registers, so a transform of 512 shards goes through memory three times.
 //!
-//! A product in GF(2^16) by `t = a + b u` takes three products in GF(2^8), not four (Karatsuba):
-//! with the planes `l` and `h` of the other factor
+//! A product in GF(2^16) by `t = a + b u` takes three products in GF(2^8), not four (Karatsuba).
+//! With the planes `l` and `h` of the other factor:
 //!
 //! ```text
 //! p = a l     q = 0x22 b h     r = (a + b) (l + h)     product = (p + q) + (p + r) u
 //! ```
 //!
-//! It takes two when t is in GF(2^8), which the factors of wide levels mostly are.
+//! It takes two when t is in GF(2^8), as most factors of wide levels are.
 //!
 //! The functions of [`Kernel`] are safe: they check lengths and turn slices into pointers.
 
@@ -35,33 +35,33 @@ use butterfly::Pass;
 use combine::Combination;
 use leaf::Leaf;
 
-/// Bytes of a planar block; shards are whole blocks.
+/// Bytes of a planar block; the length of a shard is a multiple of it.
 pub(super) const BLOCK: usize = 2 * crate::field::PLANE_BYTES;
 
-/// Levels of a transform in one pass, at most.
+/// Maximum number of transform levels in one pass.
 pub(super) const PASS_LEVELS: u32 = 3;
 
-/// Shards of a pass, at most.
+/// Maximum number of shards in a pass.
 pub(super) const PASS_SHARDS: usize = 1 << PASS_LEVELS;
 
-/// Levels of a leaf, at most.
+/// Maximum number of levels in a leaf.
 pub(super) const LEAF_LEVELS: u32 = 6;
 
-/// Shards of a leaf, at most.
+/// Maximum number of shards in a leaf.
 pub(super) const LEAF_SHARDS: usize = 1 << LEAF_LEVELS;
 
-/// Bytes of each shard that a transform works on at a time, at most.
+/// Maximum number of bytes of each shard that a transform processes at a time.
 pub(super) const WIDTH_MAX: usize = 8 << 10;
 
-/// Stands in for shards that are absent.
+/// Input in place of absent shards.
 static ZEROS: [u8; WIDTH_MAX] = [0; WIDTH_MAX];
 
-/// Zeros of a length.
+/// Returns `bytes` zeros.
 pub(super) fn zeros(bytes: usize) -> &'static [u8] {
     &ZEROS[..bytes]
 }
 
-/// Which way a transform goes.
+/// Direction of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From coefficients to values, wide levels first.
@@ -85,93 +85,94 @@ impl Factor {
         Self { low, norm: gf8::mul(NORM, high), sum: low ^ high }
     }
 
-    /// The factor of the sum.
+    /// Returns the factor of the sum.
     pub(super) const fn add(self, Self { low, norm, sum }: Self) -> Self {
         Self { low: self.low ^ low, norm: self.norm ^ norm, sum: self.sum ^ sum }
     }
 }
 
-/// Shards of one length that a leaf reads.
+/// Input shards of a leaf, all of one length.
 #[derive(Clone, Debug)]
 pub(super) struct Sources<'a> {
     shards: [*const u8; LEAF_SHARDS],
     bytes: usize,
-    /// A bit for each that may be other than zeros.
+    /// A bit for each shard that may be nonzero.
     given: u64,
     borrowed: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Sources<'a> {
-    /// Zeros of a length.
+    /// Creates inputs that are all zeros.
     pub(super) fn zeros(bytes: usize) -> Self {
         assert!(bytes <= WIDTH_MAX, "a stripe of a shard");
         Self { shards: [ZEROS.as_ptr(); LEAF_SHARDS], bytes, given: 0, borrowed: PhantomData }
     }
 
-    /// Puts a shard in a place.
+    /// Sets the shard at a place.
     pub(super) fn put(&mut self, place: usize, shard: &'a [u8]) {
         assert_eq!(shard.len(), self.bytes, "shards of a leaf have one length");
         self.shards[place] = shard.as_ptr();
         self.given |= 1 << place;
     }
 
-    /// Bytes of each.
+    /// Bytes of each shard.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether any may be other than zeros.
+    /// Whether any shard may be nonzero.
     pub(super) const fn is_any(&self) -> bool {
         self.given != 0
     }
 }
 
-/// The factors of a leaf, those of its narrowest level first.
+/// Factors of a leaf, those of its narrowest level first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeafTwiddles {
-    /// Levels of the leaf: four to six.
+    /// Number of levels of the leaf: four to six.
     pub(super) levels: u32,
-    /// Levels, from the narrowest on, that may have factors outside GF(2^8).
+    /// Number of levels, from the narrowest, that may have factors outside GF(2^8).
     pub(super) full: u32,
     pub(super) factors: [Factor; LEAF_SHARDS - 1],
 }
 
-/// The factors of a pass, those of its narrowest level first: of three levels four, two and one.
+/// Factors of a pass, those of its narrowest level first: four, two and one for three levels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Twiddles {
-    /// Levels of the pass.
+    /// Number of levels of the pass.
     pub(super) levels: u32,
-    /// Levels, from the narrowest on, that may have factors outside GF(2^8).
+    /// Number of levels, from the narrowest, that may have factors outside GF(2^8).
     pub(super) full: u32,
     pub(super) factors: [Factor; PASS_SHARDS - 1],
 }
 
-/// The kernels of one level of instructions.
+/// The kernels of one instruction-set level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel(Level);
 
 impl Kernel {
-    /// The kernels of a level, which the processor must have.
+    /// Returns the kernels of a level, which the processor must support.
     pub(super) fn new(isa: Isa) -> Self {
         Self(Level::new(isa).expect("a level of this processor"))
     }
 
-    /// Levels of a pass that suit the registers.
+    /// Returns the number of levels per pass that suits the registers.
     pub(super) fn pass_levels(self) -> u32 {
         match self.0.isa() {
-            // 32 registers hold eight shards of two planes and the factors.
+            // 32 registers hold two planes of eight shards, and the factors.
             Isa::Avx512Gfni => PASS_LEVELS,
             Isa::Scalar | Isa::Neon | Isa::Avx2 | Isa::Avx2Gfni => 2,
         }
     }
 
-    /// Levels of a leaf that suit the registers, none if none do.
+    /// Returns the numbers of levels per leaf that suit the registers, or `None` if leaves do not
+    /// pay.
     pub(super) fn leaf_levels(self) -> Option<std::ops::RangeInclusive<u32>> {
         (self.pass_levels() == PASS_LEVELS).then_some(PASS_LEVELS + 1..=LEAF_LEVELS)
     }
 
-    /// An inverse transform of sources into neighbors; `add` adds to them. `next` are on their way
-    /// then.
+    /// Computes an inverse transform of `from` into contiguous shards, added to `to` if `add`.
+    /// Prefetches `next`.
     pub(super) fn leaf(
         self,
         twiddles: &LeafTwiddles,
@@ -196,11 +197,11 @@ impl Kernel {
             bytes,
             add,
         };
-        // SAFETY: all sources have `bytes`, and `to` has 2^levels times as many of its own.
+        // SAFETY: all sources have `bytes`, and `to` is exclusive and has 2^levels times as many.
         unsafe { self.0.run(&leaf) }
     }
 
-    /// A pass in place, over as many neighbors as the twiddles have.
+    /// Does a pass in place, over as many contiguous shards as the twiddles cover.
     pub(super) fn pass(self, direction: Direction, twiddles: &Twiddles, shards: &mut [u8]) {
         let bytes = part(shards.len(), twiddles.levels);
         let to = shards.as_mut_ptr();
@@ -213,8 +214,8 @@ impl Kernel {
         unsafe { self.0.run(&pass) }
     }
 
-    /// A pass from shards anywhere into neighbors; `add` adds to them. If `next` are the shards of
-    /// a pass to come, they are on their way then.
+    /// Does a pass from shards anywhere into contiguous shards, added to `to` if `add`. Prefetches
+    /// `next`, the shards of a later pass.
     pub(super) fn pass_from(
         self,
         direction: Direction,
@@ -237,8 +238,8 @@ impl Kernel {
         unsafe { self.0.run(&pass) }
     }
 
-    /// Adds to each of the neighbors `to` the sum of `from`, each times its factor. Factors are
-    /// in rows, one row for each of `to`.
+    /// Adds to each of the contiguous shards `to` the sum of `from`, each times its factor. Factors
+    /// are in rows, one row for each shard of `to`.
     pub(super) fn combine(self, factors: &[Factor], from: &[&[u8]], to: &mut [u8], bytes: usize) {
         assert!(bytes > 0 && bytes.is_multiple_of(BLOCK), "whole blocks");
         assert!(from.iter().all(|from| from.len() == bytes), "shards of one length");
@@ -247,12 +248,11 @@ impl Kernel {
             return;
         }
         let combination = Combination { factors, from, to: to.as_mut_ptr(), bytes };
-        // SAFETY: the slices in `from` have `bytes`, and `to` has as many times `bytes` as there
-        // are rows of factors.
+        // SAFETY: each slice in `from` has `bytes`, and `to` has `bytes` for each row of factors.
         unsafe { self.0.run(&combination) }
     }
 
-    /// Adds one shard to another, or writes it there.
+    /// Adds a shard to another, or copies it there.
     pub(super) fn add_or_copy(self, from: &[u8], to: &mut [u8], add: bool) {
         if !add {
             to.copy_from_slice(from);
@@ -265,7 +265,7 @@ impl Kernel {
     }
 }
 
-/// Bytes of one of 2^levels equal parts.
+/// Returns the bytes of one of 2^levels equal parts.
 fn part(bytes: usize, levels: u32) -> usize {
     assert!(0 < levels && levels <= PASS_LEVELS, "a pass of {levels} levels");
     let part = bytes >> levels;

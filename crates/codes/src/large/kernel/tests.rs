@@ -72,7 +72,7 @@ proptest! {
         }
     }
 
-    /// A leaf against its levels one by one, each a pass of single elements.
+    /// A leaf against its levels, each done as a pass of single elements.
     #[test]
     fn leaves_are_passes_one_after_the_other(
         levels in 4u32..=6, full in 0u32..=6, blocks in 1usize..4, add: bool, given: u64,
@@ -137,7 +137,7 @@ proptest! {
 
 #[test]
 fn every_product_of_a_byte_is_right_at_every_level() {
-    // One block has 64 elements: four of them hold all bytes in both planes.
+    // One block has 64 elements: four blocks hold every byte value in both planes.
     let given: Vec<u8> = (0..=255u8).flat_map(|b| [b, b ^ 0x5a]).collect();
     let planes: Vec<u8> = given
         .chunks(BLOCK)

@@ -1,4 +1,4 @@
-//! The decoder's inner loops by level of instructions, and the scalar twin of them all.
+//! The decoder's inner loops for each instruction-set level, and their scalar reference.
 
 use super::plan::{CHUNK, Check, Layer, Plan, State};
 use super::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
@@ -9,13 +9,13 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-/// Where a check's minimum starts: no smaller magnitude can lead to a larger message.
+/// Initial minimum of a check: no larger magnitude can lead to a larger message.
 const MAGNITUDE_MAX: i8 = MESSAGE_MAX + OFFSET.cast_signed();
 
-/// The functions of one level.
+/// Functions of one instruction-set level.
 pub(super) struct Kernel {
     name: &'static str,
-    /// Chunks that are worked on side by side, at most.
+    /// Maximum number of chunks processed together.
     group_max: usize,
     load: fn(&Plan, &mut State, &[i8]),
     first: fn(&Plan, &mut State),
@@ -43,7 +43,7 @@ static SCALAR: Kernel = Kernel {
 };
 
 impl Kernel {
-    /// The kernel of a level, or of the best below it that has its own.
+    /// Returns the kernel of a level, or of the best lower level that has one.
     pub(super) fn of(isa: Isa) -> &'static Self {
         if !isa.is_supported() {
             return &SCALAR;
@@ -55,44 +55,44 @@ impl Kernel {
             Isa::Avx2 | Isa::Avx2Gfni => &avx2::KERNEL,
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx512Gfni | Isa::Avx2 | Isa::Avx2Gfni => &SCALAR,
-            // On AArch64 the compiler makes vectors of the twin's loops over 64 lanes.
+            // On AArch64 the compiler vectorizes the scalar loops over 64 lanes.
             Isa::Scalar | Isa::Neon => &SCALAR,
         }
     }
 
-    /// Chunks that are worked on side by side, at most: the plan's messages lie in that order.
+    /// Maximum number of chunks processed together: the plan orders the messages accordingly.
     pub(super) fn group_max(&self) -> usize {
         self.group_max
     }
 
-    /// Takes the channel's values in.
+    /// Loads the channel values.
     pub(super) fn load(&self, plan: &Plan, state: &mut State, soft: &[i8]) {
         (self.load)(plan, state, soft);
     }
 
-    /// Updates every layer; in the first iteration the old messages are zeros and not read.
+    /// Updates every layer. In the first iteration the old messages are zeros and are not read.
     pub(super) fn iterate(&self, plan: &Plan, state: &mut State, is_first: bool) {
         if is_first { (self.first)(plan, state) } else { (self.next)(plan, state) }
     }
 
-    /// Whether the hard decisions are a codeword; if the first layer does not rule it out, they are
-    /// written to `word`.
+    /// Returns whether the hard decisions are a codeword. Unless the first layer rules it out,
+    /// writes them to `word`.
     pub(super) fn is_codeword(&self, plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
         (self.parity)(Layer::of(plan, state, 0)) && self.harden(plan, state, word)
     }
 
-    /// Writes the hard decisions to `word` and says whether those bits satisfy every check.
+    /// Writes the hard decisions to `word`, and returns whether those bits satisfy every check.
     pub(super) fn harden(&self, plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
         (self.harden)(plan, state, word)
     }
 
-    /// Bits that differ between what was read and the word, bits not read.
+    /// Counts the bits in which the word differs from the input, and the erased bits.
     pub(super) fn compare(&self, soft: &[i8], word: &[u8]) -> [usize; 2] {
         (self.compare)(soft, word)
     }
 }
 
-/// Layer by layer, within one function of a level: at 16k a call for each cost one hundredth.
+/// Runs all layers within one function of a level: at 16k, a call for each layer cost 1 %.
 #[inline(always)]
 fn each_layer(plan: &Plan, state: &mut State, pass: impl Fn(Layer<'_>)) {
     for layer in 0..plan.layers() {
@@ -100,7 +100,7 @@ fn each_layer(plan: &Plan, state: &mut State, pass: impl Fn(Layer<'_>)) {
     }
 }
 
-/// Takes the channel's values in, column by column, in the rotation of the last layer.
+/// Loads the channel values, column by column, in the rotation of the last layer.
 #[inline(always)]
 fn load_any(plan: &Plan, state: &mut State, soft: &[i8]) {
     let z = plan.words * CHUNK;
@@ -124,7 +124,7 @@ fn load_any(plan: &Plan, state: &mut State, soft: &[i8]) {
     }
 }
 
-/// Packs the signs of the sums into bits in the order of the word, and tests them.
+/// Packs the signs of the sums into bits, in the order of the word, and tests them.
 #[inline(always)]
 fn harden_any(
     plan: &Plan,
@@ -158,7 +158,8 @@ fn harden_words<const W: usize>(
     {
         let mut straight = [0; W];
         for (i, straight) in straight.iter_mut().enumerate() {
-            // Turned back to no shift; the repeated sums behind the column let the read run over.
+            // Undoes the rotation; the sums repeated after the column let the read run over its
+            // end.
             let start = ((W + i) * CHUNK - shift) & (W * CHUNK - 1);
             *straight = signs(at(column, start));
         }
@@ -167,12 +168,12 @@ fn harden_words<const W: usize>(
     }
 }
 
-/// Counts where the word differs from what was read.
+/// Counts the bits in which the word differs from the input, and the erased bits.
 #[inline(always)]
 fn compare_any(soft: &[i8], word: &[u8], signs: impl Fn(&[i8; CHUNK]) -> u64) -> [usize; 2] {
     let (mut corrected, mut erased) = (0, 0);
     for (soft, word) in soft.as_chunks::<CHUNK>().0.iter().zip(word.as_chunks().0) {
-        // 0 alone becomes negative: a zero has no sign and no wrong one.
+        // Only 0 becomes negative: a zero is an erasure, so its sign cannot be wrong.
         let zeros = signs(&soft.map(|soft| if soft == 0 { -1 } else { 0 }));
         let wrong = (signs(soft) ^ u64::from_le_bytes(*word)) & !zeros;
         erased += zeros.count_ones() as usize;
@@ -181,7 +182,7 @@ fn compare_any(soft: &[i8], word: &[u8], signs: impl Fn(&[i8; CHUNK]) -> u64) ->
     [corrected, erased]
 }
 
-/// The sign bits of 64 values, by a product that gathers eight at a time.
+/// Packs the sign bits of 64 values, by a multiplication that gathers eight at a time.
 fn signs_scalar(values: &[i8; CHUNK]) -> u64 {
     let mut signs = 0;
     for (i, eight) in values.as_chunks::<8>().0.iter().enumerate() {
@@ -204,8 +205,8 @@ fn parity_scalar(layer: Layer<'_>) -> bool {
     })
 }
 
-/// The update of a layer in plain Rust. Its sums stay in range (see the module), so that the
-/// arithmetic that may wrap does not; it says so for the compiler's sake.
+/// Updates a layer in plain Rust. Its sums stay in range (see the module), so the wrapping
+/// operations never wrap; they let the compiler vectorize.
 fn pass_scalar<const FIRST: bool>(layer: Layer<'_>) {
     let weight = layer.targets.len();
     let messages = layer.messages.as_chunks_mut::<CHUNK>().0;
@@ -228,7 +229,8 @@ fn pass_scalar<const FIRST: bool>(layer: Layer<'_>) {
     }
 }
 
-/// Reads a chunk of checks and finds their minima. Sums less the old messages take their places.
+/// Reads a chunk of checks and finds their minima. Replaces the old messages by sums minus
+/// messages.
 fn gather_scalar<const FIRST: bool>(
     (sources, messages): (&[u32], &mut [[i8; CHUNK]]),
     sums: &[i8],
@@ -256,8 +258,8 @@ fn gather_scalar<const FIRST: bool>(
     }
 }
 
-/// Takes the values of one edge into the minima and the parity. Apart, because the compiler makes
-/// vectors of this loop only while it does not know the arrays around it.
+/// Updates the minima and the parity by the values of one edge. A separate function, because the
+/// compiler vectorizes this loop only without knowledge of the arrays around it.
 #[inline(never)]
 fn take_in(
     rest: &[i8; CHUNK],
@@ -266,7 +268,7 @@ fn take_in(
     parity: &mut [i8; CHUNK],
 ) {
     for i in 0..CHUNK {
-        // As unsigned numbers, which the oldest vector instructions have a minimum of.
+        // As unsigned numbers, for which the oldest vector instructions have a minimum.
         let magnitude = rest[i].unsigned_abs();
         let (first, next) = (smallest[i].cast_unsigned(), second[i].cast_unsigned());
         second[i] = next.min(first.max(magnitude)).cast_signed();
@@ -275,14 +277,14 @@ fn take_in(
     }
 }
 
-/// The new messages of an edge in place of what is left of its sums, and the sums that they make.
+/// Writes an edge's new messages in place of what is left of its sums, and returns the new sums.
 #[inline(never)]
 fn scatter_scalar(check: &Check, edge: &mut [i8; CHUNK]) -> [i8; CHUNK] {
     let mut sums = [0; CHUNK];
     for i in 0..CHUNK {
         let rest = edge[i];
-        // Masks in place of branches: all ones where the edge has the smallest magnitude, and
-        // where the value is negative.
+        // Masks instead of branches: all ones where the edge has the smallest magnitude, and where
+        // the value is negative.
         let is_smallest = i8::from(rest.wrapping_abs() == check.smallest[i]).wrapping_neg();
         let message = check.first[i] ^ (is_smallest & (check.first[i] ^ check.second[i]));
         let sign = rest >> 7;

@@ -1,9 +1,9 @@
 //! Decoding: layered offset min-sum on 8-bit integers.
 //!
-//! A block row of the code is a layer: its checks share no bit, so they are worked on together, 64
-//! to a vector. A bit's sum is its channel value plus the messages of its checks. A layer takes
-//! its own old messages out of the sums, finds the smallest two magnitudes and the parity of the
-//! signs of each check, and puts the new messages in:
+//! A block row of the code is a layer. Its checks share no bit, so they are updated together, 64 to
+//! a vector. A bit's sum is its channel value plus the messages of its checks. A layer subtracts
+//! its own old messages from the sums, finds the two smallest magnitudes and the parity of the
+//! signs of each check, and adds the new messages:
 //!
 //! ```text
 //! rest    = sum - old message                                     for each edge of the check
@@ -11,15 +11,15 @@
 //! sum     = rest + message
 //! ```
 //!
-//! Nothing saturates. The channel is cut to `CHANNEL_MAX` and a message to `MESSAGE_MAX`, so that
-//! a sum of `COLUMN_WEIGHT_MAX` messages stays within an i8: sums are exact, the order of
-//! instructions does not matter, and all kernels give the same words and the same messages. With
-//! saturation instead, sums would forget what they are made of, and a word that has converged
-//! would fall apart again under further iterations.
+//! Nothing saturates. The channel is clipped to `CHANNEL_MAX` and a message to `MESSAGE_MAX`, so
+//! that a sum with `COLUMN_WEIGHT_MAX` messages fits an i8. Sums are exact, the order of operations
+//! does not matter, and all kernels give the same words and the same messages. With saturation,
+//! sums would no longer equal the sum of their messages, and a converged word could diverge again
+//! in further iterations.
 //!
-//! Decoding ends as soon as the hard decisions satisfy every check; a word that is reported as
-//! converged has passed that test on the very bits that are handed out. The checks of one layer
-//! are tried first, because most of the time they already say no.
+//! Decoding ends as soon as the hard decisions satisfy every check. A word reported as converged
+//! has passed that test on exactly the bits returned. The checks of one layer are tested first,
+//! because most of the time they already fail.
 
 mod kernel;
 mod plan;
@@ -34,43 +34,43 @@ use crate::{CodeError, Isa};
 pub const CHANNEL_MAX: i8 = 31;
 /// Largest magnitude of a message from a check.
 pub const MESSAGE_MAX: i8 = 24;
-/// What is taken off a magnitude, because min-sum overrates it.
+/// Offset subtracted from each magnitude, because min-sum overestimates it.
 pub const OFFSET: u8 = 1;
 
 // 31 + 4 * 24 = 127: a sum never leaves the range of an i8.
 const _: () = assert!(CHANNEL_MAX as usize + COLUMN_WEIGHT_MAX * MESSAGE_MAX as usize <= 127);
 
-/// How long decoding may go on.
+/// Limits of the decoding effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Most iterations.
+    /// Maximum number of iterations.
     pub iterations: usize,
-    /// Whether to end at the first codeword. Otherwise all iterations are made, which only
-    /// measurements want.
+    /// Whether to stop at the first codeword. Otherwise all iterations run, which only benchmarks
+    /// need.
     pub early_stop: bool,
 }
 
 impl Default for Effort {
-    /// 30 iterations with early stop: beyond, little is won at any rate.
+    /// 30 iterations with early stop: more gain little at any rate.
     fn default() -> Self {
         Self { iterations: 30, early_stop: true }
     }
 }
 
-/// What came of decoding a word.
+/// Result of decoding a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether the bits handed out satisfy every check.
+    /// Whether the returned bits satisfy every check.
     pub converged: bool,
-    /// Iterations made. Zero when the word was a codeword as it was read.
+    /// Number of iterations. Zero if the word was a codeword as read.
     pub iterations: usize,
-    /// Bits that were read, and are handed out, differently. Meaningless without convergence.
+    /// Bits whose returned value differs from the value read. Meaningless without convergence.
     pub corrected: usize,
-    /// Bits that were not read: channel value 0.
+    /// Erased bits: channel value 0.
     pub erased: usize,
 }
 
-/// Decodes words of one code. Holds all the memory that decoding needs.
+/// Decodes words of one code. Owns all the memory that decoding needs.
 #[derive(Debug)]
 pub struct Decoder {
     plan: Plan,
@@ -79,14 +79,14 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder of `code` with the instructions in use.
+    /// Creates a decoder of `code` for the instruction set in use.
     #[must_use]
     pub fn new(code: &Code) -> Self {
         Self::with_isa(code, Isa::current())
     }
 
-    /// A decoder of `code` with given instructions, or with plain ones if this processor lacks
-    /// them.
+    /// Creates a decoder of `code` for an instruction set, or the scalar one if this processor
+    /// lacks it.
     #[must_use]
     pub fn with_isa(code: &Code, isa: Isa) -> Self {
         let kernel = Kernel::of(isa);
@@ -94,11 +94,12 @@ impl Decoder {
         Self { state: State::new(&plan), plan, kernel }
     }
 
-    /// Decodes the soft bits `soft` into the codeword `word`, which holds the information in front.
-    /// Without convergence `word` is the decoder's last guess.
+    /// Decodes the soft bits `soft` into the codeword `word`, information bits first. Without
+    /// convergence, `word` is the decoder's last guess.
     ///
     /// # Errors
-    /// [`CodeError::WordLength`] when `soft` is not as long as a codeword or `word` not an eighth.
+    /// [`CodeError::WordLength`] when the length of `soft` is not that of a codeword, or that of
+    /// `word` not an eighth of it.
     pub fn decode(
         &mut self,
         soft: &[i8],
@@ -127,10 +128,11 @@ impl Decoder {
     }
 }
 
-/// Whether a word satisfies every check of a code: the plain test, for whoever has bits alone.
+/// Returns whether a word satisfies every check of a code: the plain test, for callers that have
+/// hard bits only.
 ///
 /// # Errors
-/// [`CodeError::WordLength`] when the word has not the code's length in bytes.
+/// [`CodeError::WordLength`] when the word does not have the code's length in bytes.
 pub fn is_codeword(code: &Code, word: &[u8]) -> Result<bool, CodeError> {
     if word.len() != code.bits() / 8 {
         return Err(CodeError::WordLength { have: word.len(), need: code.bits() / 8 });

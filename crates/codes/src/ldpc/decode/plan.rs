@@ -1,4 +1,4 @@
-//! The code as the kernels walk it, and the memory they work in.
+//! The memory layout of the decoder, and the addresses at which kernels access it.
 //!
 //! ```text
 //! sums      column | z sums | first 64 again |      stride z + 64
@@ -6,73 +6,74 @@
 //! messages  layer, group of chunks of 64 checks, edge, chunk: 64 messages each, in order of use
 //! ```
 //!
-//! A layer wants the column in its own rotation, so it reads from a place that is ahead by the
-//! difference of both shifts, unaligned, and writes back aligned, in the new rotation. The repeated
+//! A layer needs the column in its own rotation, so it reads, unaligned, from a place that is ahead
+//! by the difference of both shifts, and writes back, aligned, in the new rotation. The repeated
 //! first 64 sums let a read run over the end. All reads of a layer come before its writes, so one
-//! copy of the sums is enough. The differences repeat each iteration and are laid down here.
+//! copy of the sums is enough. The differences are the same in each iteration and are precomputed
+//! here.
 
 use super::super::Code;
 use super::super::bits::{self, Rotation};
 
-/// Checks that are worked on together.
+/// Number of checks processed together.
 pub(super) const CHUNK: usize = 64;
 
-/// Places and shifts of one code.
+/// Precomputed places and shifts of one code.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Bits of a word.
+    /// Number of bits of a word.
     pub(super) bits: usize,
-    /// Words of 64 bits in a circulant: the chunks of a layer.
+    /// Number of 64-bit words in a circulant: the chunks of a layer.
     pub(super) words: usize,
-    /// Shift in which each column is left by the last layer that uses it.
+    /// Shift in which the last layer that uses a column leaves it.
     pub(super) last_shifts: Vec<usize>,
-    /// Chunks that a kernel works on side by side.
+    /// Number of chunks that a kernel processes together.
     pub(super) group: usize,
     layers: Vec<LayerPlan>,
-    /// By row, for the final test.
+    /// Rotations by row, for the final test.
     rows: Vec<Vec<Rotation>>,
 }
 
 #[derive(Debug)]
 struct LayerPlan {
-    /// Group by group, edge by edge, chunk by chunk: where the sums start.
+    /// Places where the sums start, ordered by group, edge and chunk.
     sources: Vec<u32>,
-    /// Where each edge's column starts.
+    /// Place where each edge's column starts.
     targets: Vec<u32>,
-    /// Edges of the layers before, chunk by chunk.
+    /// Number of sources in all previous layers.
     first: usize,
 }
 
 /// One layer of the code, over the memory of one decoder.
 ///
-/// Every source and every target leaves `CHUNK` (targets: a whole column and `CHUNK`) of `sums`
-/// behind it, `messages` has `CHUNK` values for each source and `checks` an entry for each chunk.
-/// [`Layer::of`] sees to it; the kernels rely on it.
+/// At least `CHUNK` of `sums` follow every source, and a whole column and `CHUNK` every target.
+/// `messages` has `CHUNK` values for each source, and `checks` an entry for each chunk.
+/// [`Layer::of`] guarantees this; the kernels rely on it.
 pub(super) struct Layer<'a> {
-    /// Chunks side by side: how sources and messages are ordered.
+    /// Number of chunks processed together: it determines the order of sources and messages.
     pub(super) group: usize,
     pub(super) sources: &'a [u32],
     pub(super) targets: &'a [u32],
     pub(super) sums: &'a mut [i8],
-    /// The messages; between reading and writing in their place the sums less the old ones.
+    /// The messages; between reading and writing, the sums minus the old messages.
     pub(super) messages: &'a mut [i8],
-    /// What reading finds out, and writing needs.
+    /// Results of the reading phase, which the writing phase needs.
     pub(super) checks: &'a mut [Check],
 }
 
-/// What a layer finds out about a chunk of checks.
+/// Result of the reading phase for a chunk of checks.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Check {
-    /// The message that the smallest magnitude makes, with the parity of all signs.
+    /// Message from the smallest magnitude, with the parity of all signs.
     pub(super) first: [i8; CHUNK],
-    /// The message that the second smallest makes, for the edge that has the smallest.
+    /// Message from the second smallest magnitude, for the edge that has the smallest.
     pub(super) second: [i8; CHUNK],
-    /// The smallest magnitude.
+    /// Smallest magnitude.
     pub(super) smallest: [i8; CHUNK],
 }
 
-/// The memory of one decoder.
+/// Working memory of one decoder.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) sums: Aligned,
@@ -82,8 +83,8 @@ pub(super) struct State {
 }
 
 impl Plan {
-    /// The plan of a code for a kernel that works on up to `group_max` chunks, a power of two, side
-    /// by side.
+    /// Creates the plan of a code for a kernel that processes up to `group_max` chunks, a power of
+    /// two, together.
     pub(super) fn new(code: &Code, group_max: usize) -> Self {
         let (matrix, z) = (code.matrix(), code.matrix().circulant());
         let words = z / CHUNK;
@@ -141,7 +142,7 @@ impl Plan {
         self.is_satisfied(&doubled)
     }
 
-    /// Whether words, each circulant doubled, satisfy every check.
+    /// Whether words, with each circulant doubled, satisfy every check.
     #[inline(always)]
     pub(super) fn is_satisfied(&self, doubled: &[u64]) -> bool {
         match self.words {
@@ -161,7 +162,7 @@ impl Plan {
 }
 
 impl<'a> Layer<'a> {
-    /// A layer of a plan, over a state that was made for that plan.
+    /// Borrows a layer of a plan, over a state that was created for that plan.
     pub(super) fn of(plan: &'a Plan, state: &'a mut State, index: usize) -> Self {
         let LayerPlan { sources, targets, first } = &plan.layers[index];
         assert_eq!(sources.len(), plan.words * targets.len());
@@ -180,7 +181,7 @@ impl<'a> Layer<'a> {
 }
 
 impl State {
-    /// Memory for a plan.
+    /// Allocates the memory for a plan.
     pub(super) fn new(plan: &Plan) -> Self {
         let edges: usize = plan.layers.iter().map(|layer| layer.sources.len()).sum();
         let zeros = [0; CHUNK];
@@ -194,8 +195,8 @@ impl State {
     }
 }
 
-/// Values that start at a multiple of 64 bytes, because a store across cache lines costs two.
-/// Only speed depends on it.
+/// Values aligned to 64 bytes, because a store across cache lines costs two. Only speed depends on
+/// it.
 #[derive(Debug)]
 pub(super) struct Aligned {
     values: Vec<i8>,

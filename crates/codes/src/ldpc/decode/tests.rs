@@ -1,10 +1,10 @@
-//! The decoder: all levels give the same, and codewords come back.
+//! The decoder: all levels give the same results, and codewords are recovered.
 
 use super::super::random::Random;
 use super::super::{BaseMatrix, Block, Code, Encoder, Entry, Rate, VoxelChannel};
 use super::*;
 
-/// A random codeword.
+/// Returns a random codeword.
 fn codeword(code: &Code, random: &mut Random) -> Vec<u8> {
     let information: Vec<u8> =
         (0..code.information_bits() / 8).map(|_| random.bits().to_le_bytes()[0]).collect();
@@ -14,7 +14,7 @@ fn codeword(code: &Code, random: &mut Random) -> Vec<u8> {
     word
 }
 
-/// The word as a perfect reader would give it, with some bits wrong and some not read.
+/// Returns the word with confident soft bits, except for some wrong and some erased bits.
 fn soft(word: &[u8], random: &mut Random, wrong: usize, erased: usize) -> Vec<i8> {
     let bits = word.len() * 8;
     let mut soft: Vec<i8> =
@@ -91,7 +91,7 @@ fn all_levels_agree_on_every_bit() {
     }
 }
 
-/// The decoder as it is defined, bit by bit: the hard decisions after some iterations.
+/// The decoder by its definition, bit by bit: returns the hard decisions after some iterations.
 fn definition(code: &Code, soft: &[i8], iterations: usize) -> Vec<u8> {
     let z = code.matrix().circulant();
     let mut sums: Vec<i32> =
@@ -126,7 +126,7 @@ fn definition(code: &Code, soft: &[i8], iterations: usize) -> Vec<u8> {
     word
 }
 
-/// A code of few columns: every size of circulant, odd and even weights.
+/// Creates a code of few columns: every size of circulant, odd and even weights.
 fn small(circulant: usize, information: usize, random: &mut Random) -> Code {
     const ROWS: usize = 4;
     let entry = |row: usize, shift: usize| Entry { row, shift };
@@ -168,7 +168,7 @@ fn all_levels_are_the_definition() {
 
 #[test]
 fn converged_words_stay_converged() {
-    // With saturating sums, words fell apart again after convergence.
+    // With saturating sums, words diverged again after convergence.
     let mut random = Random::new(13);
     for rate in Rate::ALL {
         let code = Code::standard(rate, Block::Bits16k);
@@ -197,7 +197,7 @@ fn hopeless_words_are_given_up() {
     let outcome = decoder.decode(&noise, effort, &mut word).unwrap();
     assert_eq!((outcome.converged, outcome.iterations), (false, 7));
     assert!(!is_codeword(&code, &word).unwrap());
-    // Nothing read at all is the word of zeros: a codeword, all of it erased.
+    // With all bits erased the result is the all-zero word, which is a codeword.
     let outcome = decoder.decode(&vec![0; code.bits()], effort, &mut word).unwrap();
     assert_eq!((outcome.converged, outcome.erased), (true, code.bits()));
 }

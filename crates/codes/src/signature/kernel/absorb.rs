@@ -1,7 +1,7 @@
-//! The recurrence with vectors.
+//! The recurrence, vectorized.
 //!
-//! Per block the widest vector has two products and seven sums, three operands each where that
-//! saves one: nine instructions for 256 bytes.
+//! Per block, the widest vector needs two products and seven sums, some of them of three operands:
+//! nine instructions for 256 bytes.
 
 #![expect(unsafe_code, reason = "loads and stores through pointers are what a kernel is")]
 
@@ -10,21 +10,22 @@ use crate::field::{PLANE_BYTES, gf32};
 use crate::signature::SIGNATURE_BLOCK;
 use crate::simd::{Factor, Level, Vector, Work};
 
-/// Blocks that a pass over a part of the lanes takes before the others take them: 4 KiB stay in
-/// the cache, and the eight sums of the part in registers, which those of all would not.
+/// Blocks per pass over a part of the lanes, before the next part takes the same blocks: the 4 KiB
+/// stay in the cache, and the eight sums of the part in registers. The sums of all lanes would not
+/// fit.
 const PASS_BLOCKS: usize = 16;
-/// Blocks of one turn of the loop: so many that sums need not move between registers.
+/// Blocks per iteration of the loop: unrolled so that sums need not move between registers.
 const TURN_BLOCKS: usize = 4;
 
-/// Goes on by these blocks.
+/// Absorbs these blocks.
 pub(super) fn absorb(level: Level, lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
     let (last, previous) = (lanes.last.as_mut_ptr(), lanes.previous.as_mut_ptr());
     let absorb = Absorb { last: last.cast(), previous: previous.cast(), blocks };
-    // SAFETY: both pointers are to planes, which nothing else uses meanwhile.
+    // SAFETY: both pointers are to planes, and nothing else uses these meanwhile.
     unsafe { level.run(&absorb) }
 }
 
-/// Blocks to go on by, and the planes of the sums.
+/// Blocks to absorb, and the planes of the sums.
 struct Absorb<'a> {
     last: *mut u8,
     previous: *mut u8,
@@ -34,7 +35,7 @@ struct Absorb<'a> {
 const _: () = assert!(size_of::<Planes>() == SIGNATURE_BLOCK, "sums are laid out as a block is");
 
 impl Work for Absorb<'_> {
-    /// `last` and `previous` are to [`Planes`] of nobody else.
+    /// `last` and `previous` point to [`Planes`] that nothing else uses.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
         let pass_blocks =
@@ -42,7 +43,8 @@ impl Work for Absorb<'_> {
         for pass in self.blocks.chunks(pass_blocks) {
             let mut at = 0;
             while at < PLANE_BYTES {
-                // SAFETY: registers divide planes, so `at` and a register more are within one.
+                // SAFETY: the register size divides the plane size, so a register at `at` is within
+                // one plane.
                 unsafe { part::<V>(self.last.add(at), self.previous.add(at), pass, at) };
                 at += V::BYTES;
             }
@@ -53,11 +55,11 @@ impl Work for Absorb<'_> {
 /// A register of each plane.
 type Registers<V> = [V; 4];
 
-/// Goes on by these blocks in the lanes of one register, which are those from `at` on.
+/// Absorbs these blocks in the lanes of one register, which begin at `at`.
 ///
 /// # Safety
-/// The processor has the level of `V`; `last` and `previous` are to lane `at` of their planes, and
-/// so many lanes are left.
+/// The processor supports the level of `V`; `last` and `previous` point to lane `at` of their
+/// planes, with at least a register of lanes left.
 #[inline(always)]
 unsafe fn part<V: Vector>(
     last: *mut u8,
@@ -65,7 +67,7 @@ unsafe fn part<V: Vector>(
     blocks: &[[u8; SIGNATURE_BLOCK]],
     at: usize,
 ) {
-    // SAFETY: the promise of the caller, and blocks are laid out as the planes are.
+    // SAFETY: guaranteed by the caller, and blocks have the layout of the planes.
     unsafe {
         let factors = [V::constant(V::Factor::of(WRAP)), V::constant(V::Factor::of(gf32::TRACE))];
         let (mut sum, mut before) = (load::<V>(last), load::<V>(previous));
@@ -83,7 +85,8 @@ unsafe fn part<V: Vector>(
     }
 }
 
-/// block + z last + previous. What comes from `last` is added at the end: it is waited for.
+/// Returns block + z last + previous. Terms of `last` are added at the end, because they arrive
+/// last.
 #[inline(always)]
 unsafe fn step<V: Vector>(
     [a, b, c, d]: Registers<V>,
@@ -91,7 +94,7 @@ unsafe fn step<V: Vector>(
     block: *const u8,
     [wrap, trace]: [V::Constant<'static>; 2],
 ) -> Registers<V> {
-    // SAFETY: handed on to the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let data = load::<V>(block);
         [
@@ -105,7 +108,7 @@ unsafe fn step<V: Vector>(
 
 #[inline(always)]
 unsafe fn load<V: Vector>(from: *const u8) -> Registers<V> {
-    // SAFETY: handed on to the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         [
             V::load(from),
@@ -118,7 +121,7 @@ unsafe fn load<V: Vector>(from: *const u8) -> Registers<V> {
 
 #[inline(always)]
 unsafe fn store<V: Vector>([a, b, c, d]: Registers<V>, to: *mut u8) {
-    // SAFETY: handed on to the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         a.store(to);
         b.store(to.add(PLANE_BYTES));

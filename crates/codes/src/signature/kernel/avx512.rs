@@ -1,7 +1,7 @@
-//! The sums of a signature's lanes with 512-bit vectors.
+//! The sums over a signature's lanes with 512-bit vectors.
 //!
-//! Both components go side by side, each in half of a vector, and lanes move within it: nothing
-//! that another kernel has use for, so it is written with the instructions themselves.
+//! Both components are computed together, each in half of a vector, and lanes move within it. No
+//! other kernel needs that, so this one uses the instructions directly.
 
 #![expect(unsafe_code, reason = "loads of vectors, and calls of functions with their features")]
 
@@ -19,10 +19,11 @@ use crate::simd::Level;
 /// Truth table of the sum of three.
 const SUM3: i32 = 0x96;
 
-/// The sums over lanes of [`super::scalar::reduce`].
+/// Computes the sums over lanes of [`super::scalar::reduce`].
 pub(super) fn reduce(level: Level, lanes: &Lanes) -> [gf32::Element; 2] {
     assert!(level.isa() == Isa::Avx512Gfni, "another level has other vectors");
-    // SAFETY: a level is one that the processor has, and this one has the features of the kernel.
+    // SAFETY: a level is one that the processor supports, and this one has the features of the
+    // kernel.
     unsafe { reduce_avx512(lanes) }
 }
 
@@ -40,13 +41,13 @@ fn store(vectors: [__m512i; 4], planes: &mut Planes) {
     }
 }
 
-/// The matrices of a product: `[to][from]`, by one element in the low half of the vector and by
+/// Matrices of a product: `[to][from]`, for one element in the low half of the vector and for
 /// another in the high half.
 type Product = [[[u64; 8]; 4]; 4];
 
-/// By y, and by 1 / y.
+/// Product by y, and by 1 / y.
 static BY_Y: Product = product(64);
-/// By alpha and 1 / alpha, to the powers 32, 16, 8, 4, 2, 1.
+/// Products by alpha and 1 / alpha, to the powers 32, 16, 8, 4, 2, 1.
 static BY_ALPHA: [Product; 6] =
     [product(32), product(16), product(8), product(4), product(2), product(1)];
 
@@ -59,8 +60,8 @@ const fn product(exponent: u64) -> Product {
         unit[from] = 1;
         let mut qword = 0;
         while qword < 8 {
-            // A product by an element is linear over GF(2^8): where it takes 1, u, z and uz
-            // are the columns of its matrix.
+            // A product by an element is linear over GF(2^8): the images of 1, u, z and uz are the
+            // columns of its matrix.
             let column = gf32::mul(powers[qword / 4], unit);
             let mut to = 0;
             while to < 4 {
@@ -74,13 +75,13 @@ const fn product(exponent: u64) -> Product {
     matrices
 }
 
-/// The sums of [`super::scalar::reduce`]: halves the lanes six times; what is in one half moves
-/// onto the other, times the power of alpha that it moves by.
+/// Computes the sums of [`super::scalar::reduce`]. It halves the lanes six times: one half is added
+/// to the other, times the power of alpha for the distance.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn reduce_avx512(lanes: &Lanes) -> [gf32::Element; 2] {
     let last = load(&lanes.last);
     let previous = load(&lanes.previous);
-    // The low half of the vectors goes with alpha, the high half with 1 / alpha.
+    // The low half of the vectors is for alpha, the high half for 1 / alpha.
     let low = |v| _mm512_shuffle_i64x2::<0b01_00_01_00>(v, v);
     let high = |v| _mm512_shuffle_i64x2::<0b11_10_11_10>(v, v);
     let mut sum = add_product(last.map(low), previous.map(low), &BY_Y);
@@ -97,7 +98,7 @@ fn reduce_avx512(lanes: &Lanes) -> [gf32::Element; 2] {
     [planes.map(|plane| plane[0]), planes.map(|plane| plane[32])]
 }
 
-/// The sum, plus the product of the operand with these matrices.
+/// Returns the sum, plus the product of the operand with these matrices.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn add_product(mut sum: [__m512i; 4], operand: [__m512i; 4], matrices: &Product) -> [__m512i; 4] {
     for (sum, rows) in sum.iter_mut().zip(matrices) {

@@ -6,13 +6,13 @@
 //!          y^-(n-1) sum_l alpha^-l (s_(n-1) + s_(n-2) / y)_l
 //! ```
 //!
-//! This is Goertzel's algorithm in the field: with y + 1/y = z, the sum s_b + y s_(b-1) is
-//! block_b + (s_(b-1) + y s_(b-2)) / y, which is Horner's rule for 1 / y, and the other way round.
-//! Blocks come in the order of memory, which the prefetcher likes, and Horner's rule gives the
-//! first of them the highest power; the power of y at the end turns the exponents round.
-//! A product by z is two products by constant bytes and sums, so both components together
-//! cost nine vector instructions per block where Horner's rule for each would cost 14. And it takes
-//! two steps from a product to the next that waits for it: products are slow on some processors.
+//! This is Goertzel's algorithm over the field: with y + 1/y = z, the sum s_b + y s_(b-1) is
+//! block_b + (s_(b-1) + y s_(b-2)) / y, which is Horner's rule for 1 / y, and vice versa. Blocks
+//! are read in memory order, which suits the prefetcher. Horner's rule gives the first of them the
+//! highest power; the power of y at the end reverses the exponents. A product by z is two products
+//! by constant bytes and sums, so both components together cost nine vector instructions per block,
+//! where Horner's rule for each would cost 14. And a product depends on another only two steps
+//! later: products have a high latency on some processors.
 
 mod absorb;
 #[cfg(target_arch = "x86_64")]
@@ -27,14 +27,14 @@ use crate::simd::Level;
 /// One plane for each coordinate.
 type Planes = [[u8; PLANE_BYTES]; 4];
 
-/// The product by z is with this byte and with [`gf32::TRACE`].
+/// A product by z is a product by this byte and one by [`gf32::TRACE`].
 const WRAP: u8 = gf8::mul(gf32::TRACE, gf16::NORM);
 
-/// A root of y^2 + z y + 1: the step of one block.
+/// A root of y^2 + z y + 1; one block is one power of y.
 pub(super) const Y: gf32::Element = [231, 75, 3, 54];
 /// The other root, 1 / y.
 pub(super) const UNY: gf32::Element = gf32::inverse(Y);
-/// The order of y (see the tests).
+/// Multiplicative order of y (see the tests).
 pub(super) const ORDER: u64 = ((1 << 32) - 1) / 3;
 
 /// y^(2^26), which is y^(2^32 / 64): the 64th power is y.
@@ -47,21 +47,21 @@ const _: () = {
     assert!(a == 0 && b == 0 && c == 1 && d == 0, "y + 1 / y is z");
 };
 
-/// The recurrence after some blocks.
+/// State of the recurrence after some blocks.
 #[derive(Clone)]
 pub(super) struct Lanes {
-    /// s of the last block, and of the one before.
+    /// s of the last block, and of the previous one.
     last: Planes,
     previous: Planes,
     blocks: u64,
 }
 
 impl Lanes {
-    /// After no block.
+    /// State before the first block.
     pub(super) const ZERO: Self =
         Self { last: [[0; PLANE_BYTES]; 4], previous: [[0; PLANE_BYTES]; 4], blocks: 0 };
 
-    /// Goes on by these blocks.
+    /// Absorbs these blocks.
     pub(super) fn absorb(&mut self, level: Level, blocks: &[[u8; SIGNATURE_BLOCK]]) {
         self.blocks += blocks.len() as u64;
         match level.isa() {
@@ -72,7 +72,7 @@ impl Lanes {
         }
     }
 
-    /// The components at alpha and 1 / alpha.
+    /// Returns the components at alpha and 1 / alpha.
     pub(super) fn finish(&self, level: Level) -> [gf32::Element; 2] {
         let Some(last) = self.blocks.checked_sub(1) else { return [[0; 4]; 2] };
         let [forward, backward] = match level.isa() {
@@ -84,14 +84,14 @@ impl Lanes {
     }
 }
 
-/// Bits of a digit of exponents: one is enough for sectors up to 256 KiB.
+/// Bits of a digit of exponents: one digit is enough for sectors up to 256 KiB.
 const DIGIT_BITS: u32 = 10;
 const DIGITS: usize = 1 << DIGIT_BITS;
 
-/// `[i][j][digit]` is y or 1 / y to the power digit 2^(10 j).
+/// `[i][j][digit]` is y (i = 0) or 1 / y (i = 1) to the power digit 2^(10 j).
 type Powers = [[[gf32::Element; DIGITS]; 4]; 2];
 
-/// y^exponent, or y^-exponent if `inverse`.
+/// Returns y^exponent, or y^-exponent if `inverse`.
 pub(super) fn power(inverse: bool, exponent: u64) -> gf32::Element {
     static POWERS: Powers = [powers(Y), powers(UNY)];
     let mut left = exponent % ORDER;

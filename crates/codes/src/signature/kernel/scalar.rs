@@ -1,10 +1,10 @@
-//! The plain kernel, which the others are tested against.
+//! The scalar kernel, the reference for the others.
 
 use super::{ALPHA, Lanes, Planes, UNALPHA, UNY, WRAP, Y};
 use crate::field::{PLANE_BYTES, gf8, gf32};
 use crate::signature::SIGNATURE_BLOCK;
 
-/// Goes on by these blocks.
+/// Absorbs these blocks.
 pub(super) fn absorb(lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
     const BY_WRAP: [u8; 256] = products(WRAP);
     const BY_TRACE: [u8; 256] = products(gf32::TRACE);
@@ -21,11 +21,12 @@ pub(super) fn absorb(lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
     }
 }
 
-/// The sums over lanes l of alpha^l (last + y previous)_l and of alpha^-l (last + previous / y)_l.
+/// Returns the sums over lanes l of alpha^l (last + y previous)_l and of alpha^-l (last + previous
+/// / y)_l.
 pub(super) fn reduce(lanes: &Lanes) -> [gf32::Element; 2] {
     /// `[coordinate][byte]`: products by alpha and by 1 / alpha, as words.
     static PRODUCTS: [[[u32; 256]; 4]; 2] = [by_element(ALPHA), by_element(UNALPHA)];
-    // Sums of the lanes of `last` and of `previous`, both with alpha, then both with 1 / alpha.
+    // Sums of the lanes of `last` and of `previous`, first both for alpha, then both for 1 / alpha.
     let mut sums = [[0u32; 2]; 2];
     for lane in (0..PLANE_BYTES).rev() {
         for (sums, products) in sums.iter_mut().zip(&PRODUCTS) {
@@ -56,7 +57,7 @@ fn put(planes: &mut Planes, lane: usize, element: gf32::Element) {
     }
 }
 
-/// The products of every byte by `c`.
+/// Returns the products of every byte by `c`.
 const fn products(c: u8) -> [u8; 256] {
     let mut products = [0; 256];
     let mut byte = 0u8;
@@ -69,7 +70,7 @@ const fn products(c: u8) -> [u8; 256] {
     }
 }
 
-/// The products of `element` with every byte at every coordinate.
+/// Returns the products of `element` with every byte at every coordinate.
 const fn by_element(element: gf32::Element) -> [[u32; 256]; 4] {
     let mut products = [[0; 256]; 4];
     let mut coordinate = 0;

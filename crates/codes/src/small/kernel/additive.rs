@@ -1,4 +1,4 @@
-//! The additive transforms of 8 and 16 points, a column of registers at a time.
+//! The additive FFT of 8 and 16 points, one column of registers at a time.
 //!
 //! ```text
 //! butterfly of level i, twiddle w:   forward  a += w g, g += a      inverse  g += a, a += w g
@@ -10,46 +10,46 @@ use std::ops::Range;
 
 use crate::simd::{Factor, Factors, Level, Vector, Work};
 
-/// Most bytes of a tile: the sums of 16 points then take 16 KiB.
+/// Maximum number of bytes of a tile: the sums of 16 points then take 16 KiB.
 pub(in crate::small) const TILE_BYTES: usize = 1 << 10;
-/// Most points of a transform.
+/// Maximum number of points of a transform.
 pub(in crate::small) const POINTS_MAX: usize = 16;
 
-/// Most sources, with the places of a coset that no shard fills.
+/// Maximum number of sources, including places of a coset without a shard.
 const PLACES_MAX: usize = 256;
-/// Stands in for shards that do not exist.
+/// Input in place of absent shards.
 static ZEROS: [u8; TILE_BYTES] = [0; TILE_BYTES];
 
-/// The transforms of a code: of one coset of points after the other.
+/// Transforms of a code: one coset of points after the other.
 #[derive(Clone, Debug)]
 pub(in crate::small) struct Cosets {
-    /// Points of a coset, 8 or 16.
+    /// Number of points per coset, 8 or 16.
     pub(in crate::small) points: usize,
-    /// Cosets.
+    /// Number of cosets.
     pub(in crate::small) count: usize,
-    /// Factors of each inverse transform, [`inverse_factors`] each.
+    /// Factors of the inverse transforms, [`inverse_factors`] for each.
     pub(in crate::small) inverse: Factors,
     /// Factors of the forward transform, [`forward_factors`].
     pub(in crate::small) forward: Factors,
 }
 
-/// Factors of an inverse transform: two scales and a twiddle for each pair, then the twiddles of
-/// the levels above.
+/// Number of factors of an inverse transform: two scales and a twiddle for each pair, then the
+/// twiddles of the levels above.
 pub(in crate::small) const fn inverse_factors(points: usize) -> usize {
     3 * points / 2 + points / 2 - 1
 }
 
-/// Factors of a forward transform: a twiddle for each block of each level.
+/// Number of factors of a forward transform: one twiddle for each block of each level.
 pub(in crate::small) const fn forward_factors(points: usize) -> usize {
     points - 1
 }
 
-/// The sums of a tile, out of the way of anything else in the first cache.
+/// The sums of a tile, aligned to cache lines so that they conflict with little else in L1.
 #[repr(C, align(64))]
 struct Sums([[u8; TILE_BYTES]; POINTS_MAX]);
 
 /// Computes the bytes `range` of all sums, at most [`TILE_BYTES`] and whole registers, into
-/// `outputs` of that length; a source that is `None` counts as zeros.
+/// `outputs` of that length. A source that is `None` counts as zeros.
 pub(in crate::small) fn encode(
     level: Level,
     cosets: &Cosets,
@@ -65,7 +65,7 @@ pub(in crate::small) fn encode(
     assert!(bytes.is_multiple_of(level.vector_bytes()), "a tile is whole registers");
     assert!(outputs.iter().all(|tile| tile.len() == bytes), "outputs are of one length");
     let mut from = [ZEROS.as_ptr(); PLACES_MAX];
-    // Places of a chunk are in the order of their numbers, which fall as indices rise.
+    // Places in a chunk are in the order of their numbers, which fall as indices rise.
     for (index, shard) in sources.iter().enumerate() {
         let (chunk, place) = (index / points, index % points);
         if let Some(shard) = shard {
@@ -77,18 +77,19 @@ pub(in crate::small) fn encode(
         *pointer = shard.as_mut_ptr();
     }
     let (from, to) = (&from[..places], &to[..outputs.len()]);
-    // SAFETY: the pointers are of slices of the tile's length, or of zeros of the longest tile's.
+    // SAFETY: the pointers are of slices of the tile's length, or of zeros of the maximum tile
+    // length.
     unsafe { level.run(&Tile { cosets, sources: from, outputs: to, bytes }) }
 }
 
-/// A tile of whole cosets to be summed up: the same `bytes` of every shard.
+/// A tile of whole cosets to add up: the same `bytes` of every shard.
 struct Tile<'a> {
     cosets: &'a Cosets,
-    /// Where the tile begins in each shard, a coset after the other.
+    /// Start of the tile in each shard, coset by coset.
     sources: &'a [*const u8],
-    /// Where the tile begins in each output; at most as many as points.
+    /// Start of the tile in each output; at most as many as points.
     outputs: &'a [*mut u8],
-    /// Bytes of the tile: a multiple of the register, at most [`TILE_BYTES`].
+    /// Bytes of the tile: a multiple of the register size, at most [`TILE_BYTES`].
     bytes: usize,
 }
 
@@ -96,7 +97,7 @@ impl Work for Tile<'_> {
     /// Every source is readable and every output writable for `bytes` bytes.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
-        // SAFETY: the promise of the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self.cosets.points {
                 8 => tile::<V, 8>(self),
@@ -110,7 +111,7 @@ impl Work for Tile<'_> {
 /// Computes a tile of all outputs.
 ///
 /// # Safety
-/// The processor has the level of `L`; every source is readable and every output writable for
+/// The processor supports the level of `L`; every source is readable and every output writable for
 /// `bytes` bytes.
 #[inline(always)]
 unsafe fn tile<L: Vector, const M: usize>(tile: &Tile<'_>) {
@@ -122,8 +123,9 @@ unsafe fn tile<L: Vector, const M: usize>(tile: &Tile<'_>) {
     assert!(forward_slice.len() == forward_factors(M), "factors of the sums");
     let mut sums = std::mem::MaybeUninit::<Sums>::uninit();
     let base = sums.as_mut_ptr().cast::<u8>();
-    // SAFETY: rows of `TILE_BYTES` within `sums`, of which the first coset writes what the later
-    // ones and the last pass read; the factors were counted; the rest is the caller's promise.
+    // SAFETY: all accesses are to rows of `TILE_BYTES` within `sums`; the first coset writes what
+    // the later ones and the last pass read; the number of factors was checked; the caller
+    // guarantees the rest.
     unsafe {
         for (number, shards) in tile.sources.chunks_exact(M).enumerate() {
             let factors = inverse_slice.as_ptr().add(number * inverse_factors(M));
@@ -191,7 +193,7 @@ unsafe fn forward<L: Vector, const M: usize>(points: &mut [L; M], factors: *cons
     }
 }
 
-/// The butterflies of level `I`; none when `M` points have no such level.
+/// Applies the butterflies of level `I`; does nothing when `M` points have no such level.
 #[inline(always)]
 unsafe fn level<L: Vector, const M: usize, const I: usize, const FORWARD: bool>(
     points: &mut [L; M],
@@ -204,7 +206,7 @@ unsafe fn level<L: Vector, const M: usize, const I: usize, const FORWARD: bool>(
         if high >= M {
             return;
         }
-        // SAFETY: one factor for each block.
+        // SAFETY: there is one factor for each block.
         unsafe {
             let twiddle = &*factors.add(block);
             if FORWARD {

@@ -1,50 +1,49 @@
-//! A small matrix times wide rows.
+//! Multiplies a small matrix by wide rows.
 //!
 //! ```text
 //! out[r] (+)= sum over j of factor[j][r] * source[j]        r < R, a column tile at a time
 //! ```
 //!
-//! R sums of V registers stay in registers while all sources of a group go by, so each source byte
-//! is read once for R outputs and each output is written once a group.
+//! R sums of V registers stay in registers while all sources of a group stream by, so each source
+//! byte is read once for R outputs and each output is written once per group.
 
 use crate::simd::{Factor, Factors, Level, SUMS_MAX, Vector, Work};
 
-/// Most rows that one pass over the sources computes.
+/// Maximum number of rows that one pass over the sources computes.
 pub(in crate::small) const ROWS_MAX: usize = SUMS_MAX;
-/// Most sources of a pass.
+/// Maximum number of sources per pass.
 pub(in crate::small) const SOURCES_MAX: usize = 32;
 
-/// Outputs from which on sources are asked for ahead of time: with fewer the loop is as fast as
-/// memory, and asking costs more than it brings.
+/// Number of outputs from which on sources are prefetched: with fewer, the loop is as fast as
+/// memory, and prefetching costs more than it gains.
 const PREFETCHED: usize = 4;
-/// How far ahead, in bytes. Beyond the end of a shard nothing is read: asking for any address is
-/// harmless.
+/// Prefetch distance in bytes. Prefetching beyond the end of a shard is harmless at any address.
 const AHEAD: usize = 512;
 
 /// Up to [`ROWS_MAX`] rows of a matrix.
 #[derive(Clone, Debug)]
 pub(in crate::small) struct Rows {
-    /// How many.
+    /// Number of rows.
     pub(in crate::small) count: usize,
-    /// Whether the first is all ones.
+    /// Whether the first row is all ones.
     pub(in crate::small) is_xor: bool,
-    /// Their factors by source, then by row.
+    /// Factors, by source and then by row.
     pub(in crate::small) factors: Factors,
 }
 
-/// Where a tile is: the same bytes of every source and every output.
+/// Position of a tile: the same bytes of every source and every output.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::small) struct Place {
-    /// Its first byte.
+    /// Offset of its first byte.
     pub(in crate::small) start: usize,
-    /// Bytes of it, a multiple of the register.
+    /// Its bytes, a multiple of the register size.
     pub(in crate::small) bytes: usize,
-    /// Whether the outputs are added to.
+    /// Whether the results are added to the outputs.
     pub(in crate::small) is_added: bool,
 }
 
-/// Multiplies one tile of `sources`, the first of which has number `first` in the rows, into
-/// `outputs`, one for each row.
+/// Multiplies one tile of `sources` into `outputs`, one for each row. The first source has the
+/// number `first` in the rows.
 #[inline]
 pub(in crate::small) fn multiply(
     level: Level,
@@ -68,7 +67,7 @@ pub(in crate::small) fn multiply(
     let (from, to) = (&from[..sources.len()], &to[..rows.count]);
     let Place { bytes, is_added, .. } = place;
     let pass = Pass { rows, first, sources: from, outputs: to, bytes, is_added };
-    // SAFETY: the pointers are of slices of the tile's length, and as many as the rows have.
+    // SAFETY: the pointers are of slices of the tile's length, as many as the rows have.
     unsafe { level.run(&pass) }
 }
 
@@ -76,9 +75,9 @@ pub(in crate::small) fn multiply(
 struct Pass<'a> {
     rows: &'a Rows,
     first: usize,
-    /// Where the tile begins in each source.
+    /// Start of the tile in each source.
     sources: &'a [*const u8],
-    /// Where it begins in each output.
+    /// Start of the tile in each output.
     outputs: &'a [*mut u8],
     bytes: usize,
     is_added: bool,
@@ -91,7 +90,7 @@ impl Work for Pass<'_> {
         let (count, from) = (self.rows.count, self.first * self.rows.count);
         let factors = &V::Factor::slice(&self.rows.factors)[from..][..self.sources.len() * count];
         let tile = &Tile::<V> { pass: self, factors };
-        // SAFETY: the promise of the caller; the factors were just counted.
+        // SAFETY: guaranteed by the caller; the number of factors was just checked.
         unsafe {
             match (count, self.rows.is_xor) {
                 (1, true) => by_columns::<V, 1, true>(tile),
@@ -112,20 +111,20 @@ impl Work for Pass<'_> {
     }
 }
 
-/// A [`Pass`] with the factors that a vector takes.
+/// A [`Pass`] with its factors in the form of a vector.
 struct Tile<'a, V: Vector> {
     pass: &'a Pass<'a>,
     factors: &'a [V::Factor],
 }
 
-/// Computes a tile of `R` outputs, as many registers of each at a time as the vector has for it.
+/// Computes a tile of `R` outputs, with as many registers of each at a time as the vector allows.
 ///
 /// # Safety
-/// The processor has the level of `L`; every source is readable and every output writable for
+/// The processor supports the level of `L`; every source is readable and every output writable for
 /// the bytes of the tile; `outputs` has `R` entries and `factors` `R` for each source.
 #[inline(always)]
 unsafe fn by_columns<L: Vector, const R: usize, const XOR: bool>(tile: &Tile<'_, L>) {
-    // SAFETY: the promise of the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match const { L::COLUMNS[R - 1] } {
             1 => whole::<L, R, 1, XOR>(tile),
@@ -150,17 +149,17 @@ unsafe fn whole<L: Vector, const R: usize, const V: usize, const XOR: bool>(tile
         at += V * L::BYTES;
     }
     while at < bytes {
-        // SAFETY: the tile is a multiple of the register.
+        // SAFETY: the tile is a multiple of the register size.
         unsafe { columns::<L, R, 1, XOR>(tile, at) };
         at += L::BYTES;
     }
 }
 
-/// `V` registers of each output, from byte `at` of the tile. With `XOR` the first factor of each
-/// source is one.
+/// Computes `V` registers of each output, from byte `at` of the tile. With `XOR` the first factor
+/// of each source is one.
 ///
 /// # Safety
-/// As [`by_columns`], with so many bytes left.
+/// As [`by_columns`]; `V` registers are left from `at`.
 #[inline(always)]
 unsafe fn columns<L: Vector, const R: usize, const V: usize, const XOR: bool>(
     tile: &Tile<'_, L>,

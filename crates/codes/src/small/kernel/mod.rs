@@ -1,6 +1,7 @@
-//! The loops that move bytes, each one body for any [`crate::simd::Vector`].
+//! The inner loops, each one body for any [`crate::simd::Vector`].
 //!
-//! What other modules call is safe: it checks counts and lengths, and turns slices into pointers.
+//! The interface to other modules is safe: it checks counts and lengths, and turns slices into
+//! pointers.
 
 #![expect(unsafe_code, reason = "loads and stores through pointers are what a kernel is")]
 

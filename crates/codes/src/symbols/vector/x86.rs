@@ -1,13 +1,14 @@
 //! Sixteen numbers as one vector of AVX-512, or as two of AVX2.
 //!
-//! From voxel by voxel to symbol by symbol: the place of a value among those of 16 voxels is, in
-//! bits, `v3 v2 v1 v0 s2 s1 s0` (here of 8 symbols); a vector of 16 has the last four bits within
-//! and the others as its number. Two vectors whose numbers differ in one bit, one made of their
-//! even places and one of their odd ones, exchange that bit for the lowest within. After as many
-//! such steps as a symbol has bits, from the lowest bit of the number on, the number is the symbol.
+//! The transposition from voxel order to symbol order: the index of a value among those of 16
+//! voxels is, in bits, `v3 v2 v1 v0 s2 s1 s0` (here for 8 symbols). A vector of 16 numbers has the
+//! last four bits as the lane, and the others as its number. Take two vectors whose numbers differ
+//! in one bit, and make one of their even lanes and one of their odd lanes: this exchanges that bit
+//! with the lowest bit of the lane. After as many such steps as a symbol has bits, from the lowest
+//! bit of the number on, the number is the symbol.
 //!
-//! SAFETY of each call of an instruction: functions that have the level are alone in using the
-//! types, and everything here is inlined into them; loads and stores are of whole arrays.
+//! SAFETY of each call of an instruction: only functions that have the level use the types, and
+//! everything here is inlined into them; loads and stores are of whole arrays.
 
 #![expect(unsafe_code, reason = "vector instructions, and loads and stores of whole arrays")]
 
@@ -28,7 +29,7 @@ use std::arch::x86_64::{
 
 use super::{LANES, MANTISSA, MANTISSA_BITS, ROOT, Vector};
 
-/// Numbers of a vector of AVX2.
+/// Numbers per AVX2 vector.
 const HALF: usize = LANES / 2;
 
 /// One vector of 16 numbers: AVX-512 (F, BW, VL).
@@ -147,7 +148,7 @@ impl Vector for Whole {
 pub(in super::super) struct Halves(__m256, __m256);
 
 impl Vector for Halves {
-    /// All ones or none, for each number.
+    /// All ones or all zeros, for each number.
     type Mask = (__m256, __m256);
 
     #[inline(always)]
@@ -275,18 +276,18 @@ fn raised_avx2(x: __m256, shifted: __m256) -> __m256 {
     _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), n))
 }
 
-/// As [`Vector::low_bytes`], of 8 numbers, in the low half.
+/// As [`Vector::low_bytes`], for 8 numbers, in the low half.
 #[target_feature(enable = "avx2")]
 fn low_bytes_avx2(x: __m256, mask: __m256) -> __m128i {
     let kept = _mm256_castps_si256(_mm256_and_ps(x, mask));
-    // The lowest byte of each number to the front of both halves; others are cleared.
+    // Moves the lowest byte of each number to the front of both halves and clears the others.
     let front = _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 12, 8, 4, 0);
     let low = _mm_shuffle_epi8(_mm256_castsi256_si128(kept), front);
     let high = _mm_shuffle_epi8(_mm256_extracti128_si256::<1>(kept), front);
     _mm_unpacklo_epi32(low, high)
 }
 
-/// As [`super::Plain`]'s, 16 voxels to a vector.
+/// Transposes as [`super::Plain`] does, 16 voxels per vector.
 #[target_feature(enable = "avx512f")]
 fn transpose_avx512(values: &[f32], lanes: &mut [[f32; LANES]]) {
     match lanes.len() {
@@ -301,13 +302,13 @@ fn transpose_avx512(values: &[f32], lanes: &mut [[f32; LANES]]) {
     }
 }
 
-/// `COUNT` symbols; their vectors are `step` values apart.
+/// Transposes `COUNT` symbols, whose vectors are `step` values apart.
 #[target_feature(enable = "avx512f")]
 fn piece_avx512<const COUNT: usize>(values: &[f32], step: usize, lanes: &mut [[f32; LANES]]) {
     let mut vectors: [__m512; COUNT] = [_mm512_setzero_ps(); COUNT];
     for (index, vector) in vectors.iter_mut().enumerate() {
         let values: &[f32; LANES] = values[index * step..].first_chunk().expect("16 voxels");
-        // SAFETY: the array has the bytes of a vector.
+        // SAFETY: the array has the size of a vector.
         *vector = unsafe { _mm512_loadu_ps(values.as_ptr()) };
     }
     exchange_avx512::<1, COUNT>(&mut vectors);
@@ -315,12 +316,12 @@ fn piece_avx512<const COUNT: usize>(values: &[f32], step: usize, lanes: &mut [[f
     exchange_avx512::<4, COUNT>(&mut vectors);
     exchange_avx512::<8, COUNT>(&mut vectors);
     for (lanes, vector) in lanes.iter_mut().zip(vectors) {
-        // SAFETY: the array has the bytes of a vector.
+        // SAFETY: the array has the size of a vector.
         unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), vector) };
     }
 }
 
-/// Even places of vectors that are `BIT` apart go to the first of them, odd ones to the second.
+/// Moves even lanes of vectors that are `BIT` apart to the first of them, odd ones to the second.
 /// With a constant `BIT` the loop is unrolled, and the vectors stay in registers.
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -336,7 +337,7 @@ fn exchange_avx512<const BIT: usize, const COUNT: usize>(vectors: &mut [__m512; 
     }
 }
 
-/// As [`super::Plain`]'s, 8 voxels to a vector.
+/// Transposes as [`super::Plain`] does, 8 voxels per vector.
 #[target_feature(enable = "avx2")]
 fn transpose_avx2(values: &[f32], lanes: &mut [[f32; LANES]]) {
     let size = lanes.len();
@@ -357,7 +358,7 @@ fn transpose_avx2(values: &[f32], lanes: &mut [[f32; LANES]]) {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn exchange_avx2<const BIT: usize, const COUNT: usize>(vectors: &mut [__m256; COUNT]) {
-    // The shuffle works on each half of the vectors; the quarters are in order after it.
+    // The shuffle works within each half of the vectors; this restores the order of the quarters.
     let order = |vector: __m256| {
         _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(vector)))
     };
@@ -370,7 +371,7 @@ fn exchange_avx2<const BIT: usize, const COUNT: usize>(vectors: &mut [__m256; CO
     }
 }
 
-/// `COUNT` symbols; their vectors are `step` values apart.
+/// Transposes `COUNT` symbols, whose vectors are `step` values apart.
 #[target_feature(enable = "avx2")]
 fn piece_avx2<const COUNT: usize>(
     values: &[f32],
@@ -380,7 +381,7 @@ fn piece_avx2<const COUNT: usize>(
     let mut vectors: [__m256; COUNT] = [_mm256_setzero_ps(); COUNT];
     for (index, vector) in vectors.iter_mut().enumerate() {
         let values: &[f32; HALF] = values[index * step..].first_chunk().expect("8 voxels");
-        // SAFETY: the array has the bytes of a vector.
+        // SAFETY: the array has the size of a vector.
         *vector = unsafe { _mm256_loadu_ps(values.as_ptr()) };
     }
     exchange_avx2::<1, COUNT>(&mut vectors);
@@ -388,7 +389,7 @@ fn piece_avx2<const COUNT: usize>(
     exchange_avx2::<4, COUNT>(&mut vectors);
     for (lanes, vector) in lanes.iter_mut().zip(vectors) {
         let lanes: &mut [f32; HALF] = lanes[half * HALF..].first_chunk_mut().expect("half of 16");
-        // SAFETY: the array has the bytes of a vector.
+        // SAFETY: the array has the size of a vector.
         unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), vector) };
     }
 }

@@ -1,26 +1,26 @@
-//! Words and numbers of ONNX's nodes and tensors.
+//! Reads attributes of ONNX nodes, and tensors.
 
 use crate::learned::onnx::{Node, Tensor};
 
-// Numbers of ONNX's types.
+// ONNX's type codes.
 const FLOAT: i32 = 1;
 pub(super) const UINT8: i32 = 2;
 pub(super) const INT8: i32 = 3;
 const INT32: i32 = 6;
 
-/// The name of an input.
+/// Returns the name of an input.
 pub(super) fn input(node: &Node, at: usize) -> Result<&str, String> {
     node.inputs.get(at).map(|name| &**name).ok_or_else(|| format!("it has no input {at}"))
 }
 
-/// A number that a node must say.
+/// Returns an integer attribute that a node must have.
 pub(super) fn integer(node: &Node, name: &str) -> Result<usize, String> {
     let found = node.attributes.iter().find(|attribute| attribute.name == name);
     let found = found.and_then(|attribute| usize::try_from(attribute.integer).ok());
     found.ok_or_else(|| format!("it does not say {name}"))
 }
 
-/// A number that is the same in all directions.
+/// Returns an attribute that must be the same in all directions.
 pub(super) fn equal(node: &Node, name: &str) -> Result<usize, String> {
     let found = node.attributes.iter().find(|attribute| attribute.name == name);
     let list = found.map(|attribute| &attribute.integers[..]).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn equal(node: &Node, name: &str) -> Result<usize, String> {
     }
 }
 
-/// Lengths of a tensor, one at least.
+/// Returns the dimensions of a tensor, which has at least one.
 pub(super) fn dims(tensor: &Tensor) -> Result<Vec<usize>, String> {
     let dims: Result<Vec<usize>, _> =
         tensor.lengths.iter().map(|dim| usize::try_from(*dim)).collect();
@@ -41,7 +41,7 @@ pub(super) fn dims(tensor: &Tensor) -> Result<Vec<usize>, String> {
     }
 }
 
-/// One for all, or each its own.
+/// Returns a scale, which is per tensor or per channel.
 pub(super) fn scale_of(list: &[f32], at: usize) -> Result<f64, String> {
     match list {
         [one] => Ok(f64::from(*one)),
@@ -49,7 +49,7 @@ pub(super) fn scale_of(list: &[f32], at: usize) -> Result<f64, String> {
     }
 }
 
-/// Numbers of float32.
+/// Returns float32 values.
 pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f32>, String> {
     if tensor.kind != FLOAT {
         return Err(format!("{:?} is not float32", tensor.name));
@@ -58,7 +58,7 @@ pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f32>, String> {
     Ok(raw.chain(tensor.floats.iter().copied()).collect())
 }
 
-/// Numbers of 8 or 32 bits.
+/// Returns integers of 8 or 32 bits.
 pub(super) fn integers(tensor: &Tensor) -> Result<Vec<i32>, String> {
     let raw = &tensor.raw;
     let raw: Vec<i32> = match tensor.kind {

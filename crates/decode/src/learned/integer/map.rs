@@ -1,37 +1,37 @@
-//! Channels of 8 bits, in the order that kernels want.
+//! Feature maps of 8 bits, in the layout that kernels need.
 //!
 //! ```text
 //! group 0  row    [ c0 c1 c2 c3 | c0 c1 c2 c3 | ..   a pixel: four channels, one lane of a vector
-//!          row    [ ..                               behind the last column up to the next 16
-//! group 1  row    [ c4 c5 c6 c7 | ..                 and in the border: the number of zero
+//!          row    [ ..                               padded to 16 pixels; padding and
+//! group 1  row    [ c4 c5 c6 c7 | ..                 border hold the zero point
 //! ```
 //!
-//! So a vector is 16 pixels side by side, whatever the number of channels, and a kernel's neighbors
-//! are the same pixels at another place in memory.
+//! So a vector is 16 pixels side by side, whatever the number of channels, and the neighbors of a
+//! kernel are the same pixels at another offset.
 
-/// Channels of a group.
+/// Channels per group.
 pub(super) const GROUP: usize = 4;
 
-/// Pixels of a vector.
+/// Pixels per vector.
 pub(super) const LANES: usize = 16;
 
-/// Channels of 8 bits with a border of zeros.
+/// A feature map of 8 bits, with a border of zeros.
 #[derive(Debug, Default)]
 pub(in crate::learned) struct Map {
     pub(in crate::learned) rows: usize,
     pub(in crate::learned) columns: usize,
-    /// Pixels of the border.
+    /// Width of the border in pixels.
     pub(super) border: usize,
-    /// Pixels from row to row.
+    /// Row stride in pixels.
     pub(super) stride: usize,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Map {
-    /// Channels of a group.
+    /// Channels per group.
     pub(in crate::learned) const GROUP: usize = GROUP;
 
-    /// All zeros, which are represented by `zero`; its bytes are taken from those that are left.
+    /// Creates a map of zeros, which are represented by `zero`; subtracts its bytes from `left`.
     pub(super) fn new(
         groups: usize,
         [rows, columns]: [usize; 2],
@@ -46,30 +46,30 @@ impl Map {
         let stride = stride.ok_or_else(too_large)?;
         let pixels = rows.checked_add(2 * border).and_then(|rows| rows.checked_mul(stride));
         let bytes = pixels.and_then(|pixels| pixels.checked_mul(groups * GROUP));
-        // The last vector of the last row may be read some pixels further on.
+        // The last vector of the last row may extend beyond its end.
         let bytes = bytes.and_then(|bytes| bytes.checked_add(LANES * GROUP));
         let bytes = bytes.filter(|bytes| bytes <= left).ok_or_else(too_large)?;
         *left -= bytes;
         Ok(Self { rows, columns, border, stride, bytes: vec![zero; bytes] })
     }
 
-    /// Whether it has the same places.
+    /// Returns whether both have the same layout.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let of = |map: &Self| (map.bytes.len(), map.rows, map.columns, map.border);
         of(self) == of(other)
     }
 
-    /// Bytes of a group.
+    /// Size of a group in bytes.
     pub(super) const fn plane(&self) -> usize {
         (self.rows + 2 * self.border) * self.stride * GROUP
     }
 
-    /// Where the first pixel of a row begins.
+    /// Returns the offset of the first pixel of a row.
     pub(super) const fn row(&self, group: usize, row: usize) -> usize {
         group * self.plane() + ((row + self.border) * self.stride + self.border) * GROUP
     }
 
-    /// Makes its border, and what is behind the last column, zeros again.
+    /// Resets the border and the padding beyond the last column to zeros.
     pub(super) fn clear_border(&mut self, zero: u8) {
         let (plane, row) = (self.plane(), self.stride * GROUP);
         let (edge, inner) = (self.border * (row + GROUP), self.columns * GROUP);
@@ -83,7 +83,7 @@ impl Map {
         }
     }
 
-    /// One channel of a row.
+    /// Returns one channel of a row.
     pub(in crate::learned) fn channel(
         &self,
         channel: usize,
@@ -92,7 +92,8 @@ impl Map {
         self.pixels(channel / GROUP, row).iter().map(move |pixel| pixel[channel % GROUP])
     }
 
-    /// A vector of pixels of a row from a column on; behind the last one, anything.
+    /// Returns a vector of pixels of a row, starting at a column; beyond the last column the values
+    /// are arbitrary.
     #[inline(always)]
     pub(in crate::learned) fn lanes(
         &self,
@@ -105,7 +106,7 @@ impl Map {
         lanes.expect("a map goes on for a vector behind its last row")
     }
 
-    /// Pixels of a row.
+    /// Returns the pixels of a row.
     pub(super) fn pixels(&self, group: usize, row: usize) -> &[[u8; GROUP]] {
         self.bytes[self.row(group, row)..][..self.columns * GROUP].as_chunks().0
     }

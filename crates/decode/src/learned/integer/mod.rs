@@ -1,8 +1,8 @@
-//! The engine that is built in for networks of 8 bits.
+//! The built-in engine for int8 networks.
 //!
-//! Its sums are integers and what is rounded is rounded in one order, so a sector decodes to the
-//! same bytes on every processor. A network is what the lab exports (`network`); maps of it belong
-//! to the engine and are kept for tiles of one size.
+//! Its sums are integers, and rounding has a fixed order, so a sector decodes to the same bytes on
+//! every processor. A network is as the lab exports it (`network`); its feature maps belong to the
+//! engine and are reused for tiles of one size.
 
 mod graph;
 mod kernel;
@@ -26,10 +26,10 @@ use crate::{DecodeError, Range};
 
 const NAME: &str = "integer";
 
-/// The first step: the images.
+/// Index of the first step: the images.
 const IMAGES: usize = 0;
 
-/// Runs a network of 8 bits.
+/// Runs an int8 network.
 #[derive(Debug)]
 pub(crate) struct Integer {
     model: String,
@@ -37,26 +37,26 @@ pub(crate) struct Integer {
     kernel: &'static Kernel,
     tensors: Vec<Tensor>,
     steps: Vec<Work>,
-    /// Pixels of every map's border.
+    /// Width of every map's border, in pixels.
     border: usize,
-    /// Rows and columns of pixels that the maps are for.
+    /// Rows and columns of pixels that the maps are allocated for.
     size: Option<[usize; 2]>,
     maps: Vec<Map>,
 }
 
-/// A step and what it works on.
+/// A step and its buffers.
 #[derive(Debug)]
 struct Work {
     step: Step,
     packed: Packed,
-    /// The map that it fills. What nobody reads any more is filled again.
+    /// The map that it fills. Maps that no later step reads are reused.
     map: usize,
-    /// Its input with columns sorted by what they are modulo the stride, if [`is_sorted`].
+    /// Its input with columns grouped by their remainder modulo the stride, if [`is_sorted`].
     sorted: Map,
     taps: Vec<usize>,
 }
 
-/// Weights as the kernel reads them.
+/// Weights in the kernel's layout.
 #[derive(Debug, Default)]
 struct Packed {
     weights: Vec<i32>,
@@ -108,11 +108,11 @@ impl Integer {
         })
     }
 
-    /// Makes maps for tiles of a size.
+    /// Allocates maps for tiles of a size.
     fn prepare(&mut self, size: [usize; 2]) -> Result<(), String> {
         self.size = None;
         self.maps.clear();
-        // Maps that nobody reads after the step at hand.
+        // Maps that no step after this one reads.
         let mut free = Vec::new();
         let mut left = MAPS_BYTES_MAX;
         for at in 0..self.steps.len() {
@@ -124,7 +124,7 @@ impl Integer {
                 self.steps[at + 1..].iter().flat_map(|work| work.step.reads()).collect();
             let read = step.reads().into_iter().filter(|from| !later.contains(from));
             let read: Vec<usize> = read.map(|from| self.steps[from].map).collect();
-            // A sum may take the place of what it is made of.
+            // A sum may be computed in place.
             let is_sum = matches!(step, Step::Add { .. });
             if is_sum {
                 free.extend(&read);
@@ -154,7 +154,8 @@ impl Integer {
         Ok(())
     }
 
-    /// Rows and columns of what a step makes, and its groups; finds its inputs' places on the way.
+    /// Returns rows and columns of a step's output, and its groups; computes the offsets of its
+    /// inputs on the way.
     fn shape(
         &mut self,
         at: usize,
@@ -167,7 +168,7 @@ impl Integer {
         let map_of = |from: usize| &self.maps[made[from].map];
         let shape_of = |from: usize| [map_of(from).rows, map_of(from).columns];
         let shape = match &work.step {
-            // What reads them makes them 8 bits.
+            // The steps that read images quantize them.
             Step::Input => return Ok((size, 0)),
             Step::Add { from: [a, b] } => {
                 let (shape, other) = (shape_of(*a), shape_of(*b));
@@ -216,7 +217,7 @@ impl Integer {
         Ok(Logits::of_map(&self.maps[self.steps[last].map], channels, range))
     }
 
-    /// Fills a step's map, which is taken out of the others.
+    /// Computes a step's map, which is taken out of the others.
     fn step(&mut self, at: usize, tile: &Tile<'_>, map: &mut Map) -> Result<(), String> {
         let range = |of: usize| self.tensors[of].range;
         let to = range(at);
@@ -225,7 +226,7 @@ impl Integer {
         let map_of = |from: usize| &self.maps[made[from].map];
         if let Step::Add { from: [a, b] } = work.step {
             let [(a, of_a), (b, of_b)] = [a, b].map(|from| (made[from].map, range(from)));
-            // A map that is taken is the one that the sum is to be in.
+            // A map that is already taken out is the one that the sum is written to.
             if work.map == b {
                 add(map, of_b, &self.maps[a], of_a, to);
             } else {
@@ -302,7 +303,8 @@ fn refused(model: &str, reason: String) -> DecodeError {
     DecodeError::Engine { engine: NAME, model: model.to_owned(), reason }
 }
 
-/// Where a pixel's inputs are in a map, whose first pixel is `start` pixels from its corner.
+/// Returns the offsets of a pixel's inputs in a map, whose first pixel is `start` pixels from its
+/// corner.
 fn taps(map: &Map, weights: &Weights, start: usize) -> Vec<usize> {
     let Weights { side, stride, .. } = *weights;
     let count = weights.channels[0].len();
@@ -314,7 +316,7 @@ fn taps(map: &Map, weights: &Weights, start: usize) -> Vec<usize> {
     (0..count).map(place).collect()
 }
 
-/// Whether a convolution reads its input sorted.
+/// Returns whether a convolution reads its input with columns grouped.
 fn is_sorted(from: usize, weights: &Weights) -> bool {
     from == IMAGES || weights.stride > 1
 }

@@ -1,12 +1,12 @@
-//! What a network of 8 bits does, taken from its graph.
+//! Converts the graph of an int8 network to the steps that compute it.
 //!
 //! ```text
 //! images -Quantize-> u8 -Dequantize-> Conv | Add | DepthToSpace -Quantize-> u8 -Dequantize-> ..
 //! weights i8, bias i32 -Dequantize----^
 //! ```
 //!
-//! That is the form QDQ of ONNX: operators in real numbers between conversions, which are to be
-//! run in integers. Sizes are not in it: a network reads images of any.
+//! That is ONNX's QDQ format: operators on real numbers between conversions, meant to be run in
+//! integers. Sizes are not part of it: a network takes images of any size.
 
 use std::collections::BTreeMap;
 
@@ -16,35 +16,35 @@ use crate::Range;
 use crate::learned::onnx::{File, Graph, Node, Tensor as Numbers};
 use crate::limits::{STEPS_MAX, WEIGHTS_MAX};
 
-/// Longest side of a convolution, and greatest number of channels: what bounds a graph's memory
-/// and keeps sums within 32 bits.
+/// Longest side of a convolution, most channels, most terms of a sum: they bound a graph's memory
+/// and keep sums within 32 bits.
 const SIDE_MAX: usize = 16;
 const CHANNELS_MAX: usize = 1024;
 const TERMS_MAX: usize = 1 << 15;
 
-/// Channels of 8 bits that a step makes.
+/// The 8-bit output of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor {
     pub(super) channels: usize,
     pub(super) range: Range,
 }
 
-/// A convolution's numbers.
+/// The parameters of a convolution.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
     pub(super) side: usize,
     pub(super) stride: usize,
-    /// Pixels of zeros that its input is seen with on each side.
+    /// Zero padding of its input on each side, in pixels.
     pub(super) padding: usize,
-    /// By output channel: four input channels at a place, by group, row and column.
+    /// By output channel: four input channels at a position, by group, row and column.
     pub(super) channels: Vec<Vec<[i8; GROUP]>>,
-    /// What is added to an output channel's sum.
+    /// Bias of each output channel's sum.
     pub(super) bias: Vec<i32>,
-    /// A unit of that sum in units of the output.
+    /// The unit of that sum in units of the output.
     pub(super) scale: Vec<f32>,
 }
 
-/// What makes a tensor, of tensors before it.
+/// Computes a tensor from earlier ones.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// The images.
@@ -56,8 +56,8 @@ pub(super) enum Step {
     Add {
         from: [usize; 2],
     },
-    /// Channels to places: those of a square of `side` lie one behind the other, channel by
-    /// channel in each of its places.
+    /// Depth to space: input channels are ordered by position in a square of `side`, then by output
+    /// channel.
     Spread {
         from: usize,
         side: usize,
@@ -65,7 +65,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The tensors that it is made of.
+    /// Returns the tensors that it reads.
     pub(super) fn reads(&self) -> Vec<usize> {
         match self {
             Self::Input => Vec::new(),
@@ -75,7 +75,7 @@ impl Step {
     }
 }
 
-/// Steps, each of which makes the tensor of its number; the last one makes logits.
+/// Steps, each of which computes the tensor with its index; the last one computes the logits.
 #[derive(Clone, Debug)]
 pub(super) struct Network {
     pub(super) tensors: Vec<Tensor>,
@@ -83,32 +83,32 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Reads a file of ONNX; why it cannot be run is the error.
+    /// Reads an ONNX file; the error says why it cannot be run.
     pub(super) fn read(file: &[u8]) -> Result<Self, String> {
         Self::of(&File::read(file)?.graph.ok_or("it has no graph")?)
     }
 
-    /// Reads a graph.
+    /// Converts a graph.
     pub(super) fn of(graph: &Graph) -> Result<Self, String> {
         Builder::new(graph)?.build(graph)
     }
 }
 
-/// A constant that a Dequantize node makes a real one.
+/// An integer constant that a Dequantize node converts to real numbers.
 #[derive(Clone, Copy)]
 struct Constant<'a> {
     values: &'a Numbers,
     scale: &'a Numbers,
 }
 
-/// What a name stands for while a graph is read.
+/// The meaning of a name while a graph is read.
 #[derive(Clone)]
 enum Value<'a> {
     Images,
     Constant(Constant<'a>),
-    /// 8 bits, or the same as real numbers.
+    /// An 8-bit tensor, quantized or dequantized.
     Tensor(usize),
-    /// What is not yet made 8 bits.
+    /// Computed, but not yet quantized.
     Made {
         step: Made<'a>,
         channels: usize,
@@ -126,7 +126,7 @@ struct Builder<'a> {
     initializers: BTreeMap<&'a str, &'a Numbers>,
     values: BTreeMap<&'a str, Value<'a>>,
     network: Network,
-    /// Weights that convolutions may still have.
+    /// Remaining budget of weights for convolutions.
     weights_left: usize,
 }
 
@@ -240,7 +240,7 @@ impl<'a> Builder<'a> {
         Ok(Value::Tensor(self.network.steps.len() - 1))
     }
 
-    /// A step, now that the range of what it makes is known.
+    /// Completes a step, once the range of its output is known.
     fn finish(&mut self, made: &Made<'a>, range: Range) -> Result<Step, String> {
         match *made {
             Made::Add { from } => Ok(Step::Add { from }),
@@ -253,7 +253,8 @@ impl<'a> Builder<'a> {
                 if tensor.range != range {
                     return Err("a range other than that of its input".to_owned());
                 }
-                // What was just made, and by a convolution, is made in the order that this wants.
+                // The input is the latest step and a convolution, so its output channels can be
+                // reordered.
                 let last = self.network.steps.len() - 1;
                 match self.network.steps.last_mut() {
                     Some(Step::Convolution { weights, .. }) if from == last => {
@@ -276,7 +277,7 @@ impl<'a> Builder<'a> {
     ) -> Result<Weights, String> {
         let [outputs, inputs, side, stride, padding] = form(node, weights.values)?;
         let tensor = &mut self.network.tensors[from];
-        // How many images there are, only their convolution says.
+        // The number of images is known only from their convolution.
         if matches!(self.network.steps[from], Step::Input) && tensor.channels == 0 {
             tensor.channels = inputs;
         }
@@ -311,13 +312,13 @@ impl<'a> Builder<'a> {
             let groups = 0..inputs.div_ceil(GROUP);
             let taps = groups.flat_map(|group| (0..area).map(move |at| (group, at)));
             found.channels.push(taps.map(|(group, at)| weight(group, at)).collect());
-            // In units of a sum: of an input's by a weight's.
+            // The unit of a sum: input scale times weight scale.
             let unit = f64::from(range.scale) * scale_of(&scales, output)?;
             let bias = f64::from(biases[output]) * scale_of(&bias_scales, output)? / unit;
-            // Inputs are greater by their zero than they stand for.
+            // Stored inputs are offset by their zero point.
             let sum: i32 = own.iter().map(|weight| i32::from(*weight)).sum();
             let bias = bias.round_ties_even() - f64::from(sum * i32::from(range.zero));
-            // What is no number is not within.
+            // Written so that NaN counts as too large.
             let is_small = bias.abs() < f64::from(1 << 30);
             if !is_small {
                 return Err(format!("a bias of {bias} units of its sum"));
@@ -360,7 +361,7 @@ impl<'a> Builder<'a> {
         found.ok_or_else(|| format!("{name:?} is not a constant"))
     }
 
-    /// The range that a node converts to or from.
+    /// Returns the range that a node quantizes to or dequantizes from.
     fn range(&self, node: &Node) -> Result<Range, String> {
         let (scale, zero) = (self.initializer(node, 1)?, self.initializer(node, 2)?);
         let (&[scale], &[value]) = (&floats(scale)?[..], &integers(zero)?[..]) else {
@@ -377,8 +378,8 @@ impl<'a> Builder<'a> {
 }
 
 impl Weights {
-    /// Puts output channels that are one channel's places in a square of `places` into the order
-    /// place by place, channel by channel.
+    /// Reorders output channels for depth to space from channel-major to position-major; a square
+    /// has `places` positions.
     fn sort_for_spread(&mut self, places: usize) {
         fn sort<T: Clone>(list: &mut Vec<T>, places: usize) {
             *list = (0..places)
@@ -391,7 +392,7 @@ impl Weights {
     }
 }
 
-/// A convolution's output and input channels, side, stride and padding.
+/// Returns a convolution's output and input channels, side, stride and padding.
 fn form(node: &Node, weights: &Numbers) -> Result<[usize; 5], String> {
     let [outputs, inputs, side, other] = dims(weights)?[..] else {
         return Err("weights that are not of two dimensions".to_owned());

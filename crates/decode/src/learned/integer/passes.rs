@@ -1,4 +1,4 @@
-//! What is done to maps besides convolutions: pass by pass over memory.
+//! Operations on feature maps besides convolutions.
 
 use fulgurite_glass::numeric::vectorized;
 
@@ -8,7 +8,7 @@ use crate::Range;
 use crate::learned::Tile;
 use crate::resample::nearest_byte;
 
-/// Images as bytes, their states side by side, and sorted for a convolution.
+/// Quantizes images to interleaved bytes, with columns grouped for a convolution.
 pub(super) fn sort_images(
     tile: &Tile<'_>,
     range: Range,
@@ -38,7 +38,7 @@ pub(super) fn sort_images(
     Ok(())
 }
 
-/// A row of images in real numbers as bytes.
+/// Quantizes a row of images.
 fn to_bytes(
     tile: &Tile<'_>,
     group: usize,
@@ -51,7 +51,7 @@ fn to_bytes(
     let mut state = group * GROUP;
     let [a, b, c, d] = made.each_mut().map(|made| {
         state += 1;
-        // Where there is no image, its weights are zero.
+        // For missing images the weights are zero.
         if state <= tile.states() { tile.row(state - 1, row, made) } else { &made[..] }
     });
     let mut is_finite = true;
@@ -67,7 +67,7 @@ fn to_bytes(
     if is_finite { Ok(()) } else { Err(format!("row {row} of its images has what is no number")) }
 }
 
-/// Adds a map to another, borders and all.
+/// Adds a map to another, including borders.
 pub(super) fn add(out: &mut Map, of_out: Range, other: &Map, of_other: Range, to: Range) {
     let [by_out, by_other] = [of_out, of_other].map(|range| range.scale / to.scale);
     let zeros = by_out * f32::from(of_out.zero) + by_other * f32::from(of_other.zero);
@@ -82,7 +82,7 @@ pub(super) fn add(out: &mut Map, of_out: Range, other: &Map, of_other: Range, to
     );
 }
 
-/// Channels to places, in squares of `side`; `groups` of them come out.
+/// Depth to space, in squares of `side`, to `groups` groups.
 pub(super) fn spread(from: &Map, side: usize, groups: usize, out: &mut Map) {
     for group in 0..groups {
         for row in 0..from.rows {
@@ -96,7 +96,7 @@ pub(super) fn spread(from: &Map, side: usize, groups: usize, out: &mut Map) {
     }
 }
 
-/// Puts columns that are the same modulo the stride side by side, padding before them.
+/// Groups columns by their remainder modulo the stride, with padding before them.
 pub(super) fn sort_row(
     pixels: &[[u8; GROUP]],
     [group, row]: [usize; 2],
@@ -105,7 +105,7 @@ pub(super) fn sort_row(
 ) {
     let Weights { stride, padding, .. } = *weights;
     for phase in 0..stride {
-        // The first column of this phase that is not padding.
+        // The first column with this remainder that is not padding.
         let first = (phase + stride - padding % stride) % stride;
         let at =
             out.row(group * stride + phase, row + padding) + (first + padding) / stride * GROUP;
@@ -119,7 +119,7 @@ pub(super) fn sort_row(
     }
 }
 
-/// Takes one pixel of `STEP`.
+/// Takes every `STEP`-th pixel.
 fn every<const STEP: usize>(from: &[[u8; GROUP]], to: &mut [[u8; GROUP]]) {
     let (chunks, rest) = from.as_chunks::<STEP>();
     let (most, last) = to.split_at_mut(chunks.len());

@@ -1,5 +1,5 @@
-//! Tests of the engine by the network that is shipped: every level of instructions, sizes, and
-//! graphs that are not for it.
+//! Tests of the engine with the shipped network: every instruction set, different sizes, and graphs
+//! that it cannot run.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn model() -> Model {
     Model::open(&models.join("nominal-md-int8.onnx")).unwrap()
 }
 
-/// Images of nothing in particular, in the range of real ones.
+/// Returns arbitrary images, in the range of real ones.
 fn images([rows, columns]: [usize; 2]) -> Vec<Plane> {
     let value = |at: u32| (at.wrapping_mul(2_654_435_761) >> 8) as f32 / 1.2e7 - 0.7;
     let plane = |state: u32| {
@@ -30,14 +30,14 @@ fn images([rows, columns]: [usize; 2]) -> Vec<Plane> {
     (0..4).map(plane).collect()
 }
 
-/// A whole tile of these images.
+/// Runs the engine on one tile of these images.
 fn run(engine: &mut Integer, images: &[Plane]) -> Result<Vec<f32>, String> {
     let size = [images[0].rows, images[0].columns];
     let found = engine.run(&Tile::new(images, [0, 0], size)).map(Logits::into_planes);
     found.map_err(|error| error.to_string())
 }
 
-/// Levels of instructions make the same logits, bit by bit, in tiles of whole vectors and others.
+/// All instruction sets give the same logits, bit by bit, in tiles of whole vectors and others.
 #[test]
 fn levels_make_the_same_logits() {
     let model = model();
@@ -56,7 +56,7 @@ fn levels_make_the_same_logits() {
     }
 }
 
-/// What an engine ran before leaves nothing behind, in tiles of the same size and of others.
+/// Earlier runs of an engine leave no trace, in tiles of the same size and of others.
 #[test]
 fn tiles_are_forgotten() {
     let model = model();
@@ -71,7 +71,7 @@ fn tiles_are_forgotten() {
     }
 }
 
-/// Beyond a sector's edge a tile is what the edge of images is to the network: nothing.
+/// Beyond a sector's edge a tile is zero, like the network's own padding.
 #[test]
 fn tiles_end_in_darkness() {
     let model = model();
@@ -106,7 +106,7 @@ fn tiles_that_are_none_are_refused() {
     let mut engine = Integer::new(&model()).unwrap();
     let found = run(&mut engine, &images([4, 4])[..3]).unwrap_err();
     assert!(found.contains("it reads 4 images, not 3"), "{found}");
-    // What is not in blocks comes out shorter than it went in.
+    // Images of partial blocks come out shorter than they went in.
     let found = run(&mut engine, &images([6, 4])).unwrap_err();
     assert!(found.contains("it adds [2, 2] pixels and [3, 2]"), "{found}");
     let found = run(&mut engine, &images([0, 0])).unwrap_err();
@@ -120,7 +120,7 @@ fn tiles_that_are_none_are_refused() {
     assert!(run(&mut engine, &images([4, 4])).is_ok());
 }
 
-/// A graph that is changed in one place, and what is said of it.
+/// Graphs with one change, and the error for each.
 #[test]
 fn graphs_that_it_cannot_run_are_refused() {
     let model = model();
@@ -178,13 +178,13 @@ fn graphs_that_it_cannot_run_are_refused() {
     refused(&|graph| tensor(graph, "head.weight_scale", &[]), "too few scales");
 }
 
-/// What a small file can ask for is bounded: any number of convolutions may name one tensor, and
-/// channels that are spread to places make images larger and larger.
+/// The cost of a small file is bounded: any number of convolutions may share one tensor, and depth
+/// to space makes images larger and larger.
 #[test]
 fn graphs_that_ask_for_too_much_are_refused() {
     let model = model();
     let graph = File::read(model.onnx()).unwrap().graph.unwrap();
-    // A convolution and the conversion behind it, over and over.
+    // A convolution and its quantization, repeated.
     let repeated = |conv: usize| {
         let mut long = graph.clone();
         let pair = long.nodes[conv..conv + 2].to_vec();
@@ -209,7 +209,7 @@ fn graphs_that_ask_for_too_much_are_refused() {
     }
 }
 
-/// A network of float32 is for another engine.
+/// A float32 network is for another engine.
 #[test]
 fn real_numbers_are_refused() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");

@@ -1,4 +1,4 @@
-//! Files of ONNX: what of them an archive reads, and nothing else.
+//! Parses ONNX files, as far as an archive needs them.
 //!
 //! ```text
 //! File  metadata, Graph
@@ -8,10 +8,10 @@
 //!                                                                 number, list, text, Tensor
 //! ```
 //!
-//! The numbers of fields are those of onnx.proto, which never change their meaning; what is not
-//! listed here is stepped over unread. Names are those of this project. What onnx.proto has once
-//! and a file has twice is refused: readers of protobuf differ in what they would make of it, and
-//! what is checked here must be what an engine runs.
+//! Field numbers are those of onnx.proto, which never change their meaning; unlisted fields are
+//! skipped. The names are this project's. A submessage that onnx.proto has once and a file has
+//! twice is refused: protobuf parsers may differ in how they merge it, and what is checked here
+//! must be what an engine runs.
 
 #[cfg(test)]
 mod tests;
@@ -20,13 +20,13 @@ mod wire;
 use self::wire::{Budget, Field, Fields};
 use crate::limits::{FILE_BYTES_MAX, ONNX_FIELD_COST_MAX};
 
-/// What an error of reading is: which byte of the file, and what is wrong there.
+/// The error says which byte of the file is wrong, and why.
 type Result<T> = std::result::Result<T, String>;
 
 /// A file: ModelProto.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct File {
-    /// Keys and values, whatever its writer had to say.
+    /// Keys and values, as the writer set them.
     pub(crate) metadata: Vec<(String, String)>,
     pub(crate) graph: Option<Graph>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     /// Tensors that are in the file.
     pub(crate) weights: Vec<Tensor>,
-    /// What is given when it is run; older writers list weights as well.
+    /// Inputs of a run; older writers list weights as well.
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
 }
@@ -66,30 +66,30 @@ pub(crate) struct Attribute {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tensor {
     pub(crate) name: String,
-    /// ONNX's number of the type of its numbers.
+    /// ONNX's code of the element type.
     pub(crate) kind: i32,
     pub(crate) lengths: Vec<i64>,
-    /// Its numbers, little-endian, one behind the other, unless they are in a list.
+    /// Its elements, little-endian, unless they are in a list.
     pub(crate) raw: Vec<u8>,
     pub(crate) floats: Vec<f32>,
     pub(crate) integers: Vec<i32>,
 }
 
-/// ValueInfoProto: what goes into a graph, or comes out of it.
+/// ValueInfoProto: an input or output of a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Port {
     pub(crate) name: String,
-    /// Lengths of its tensor; none where the file has only a name for one.
+    /// Dimensions of its tensor; `None` where the file has only a name for one.
     pub(crate) lengths: Vec<Option<i64>>,
 }
 
-// Lists grow to twice what is in them.
+// Vectors grow to twice their length.
 const _: () = assert!(2 * size_of::<Node>() <= ONNX_FIELD_COST_MAX);
 const _: () = assert!(2 * size_of::<Tensor>() <= ONNX_FIELD_COST_MAX);
 const _: () = assert!(2 * size_of::<Attribute>() <= ONNX_FIELD_COST_MAX);
 
 impl File {
-    /// Reads a file.
+    /// Parses a file.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
         if bytes.len() > FILE_BYTES_MAX {
             let found = bytes.len();
@@ -199,7 +199,7 @@ fn port<'a>(fields: Fields<'a>, budget: &'a Budget) -> Result<Port> {
             _ => {}
         }
     }
-    // TypeProto, the tensor of it, the shape of that.
+    // TypeProto, its tensor type, and the shape of that.
     let tensor = inner(kind, 1, "type of a tensor", budget)?;
     let shape = inner(tensor, 2, "shape", budget)?;
     if let Some(shape) = shape {
@@ -213,7 +213,7 @@ fn port<'a>(fields: Fields<'a>, budget: &'a Budget) -> Result<Port> {
     Ok(port)
 }
 
-/// The field of a number that a message has at most once, if there is such a message.
+/// Returns the field `number` of a submessage, which may be there once.
 fn inner<'a>(
     of: Option<Field<'a>>,
     number: u32,
@@ -232,7 +232,7 @@ fn inner<'a>(
     Ok(found)
 }
 
-/// Dimension of TensorShapeProto: a number, or a name. The last one that is said counts.
+/// Parses a dimension of TensorShapeProto: a number, or a name. The last one wins.
 fn length(fields: Fields<'_>) -> Result<Option<i64>> {
     let mut length = None;
     for field in fields {
@@ -246,7 +246,7 @@ fn length(fields: Fields<'_>) -> Result<Option<i64>> {
     Ok(length)
 }
 
-/// Puts a value where none may be.
+/// Sets a value that must not be set yet.
 fn once<T>(place: &mut Option<T>, what: &str, value: T) -> Result<()> {
     match place.replace(value) {
         None => Ok(()),

@@ -1,5 +1,4 @@
-//! Tests of the reader of ONNX: files written by a writer of our own, files of the lab, and bytes
-//! that are none.
+//! Tests of the ONNX parser: files from a writer of our own, files of the lab, and invalid bytes.
 
 use std::fmt::Write as _;
 
@@ -12,7 +11,7 @@ const TINY: &[u8] = include_bytes!("../../../tests/models/tiny.onnx");
 const SMALL: &[u8] = include_bytes!("../../../../../models/nominal-md-int8.onnx");
 const LARGE: &[u8] = include_bytes!("../../../../../models/nominal-md.onnx");
 
-/// Writes a message, field by field. What the reader steps over is strewn in where `strewn` is.
+/// Writes a message, field by field. With `strewn`, adds fields that the parser has to skip.
 struct Writer {
     bytes: Vec<u8>,
     strewn: Option<RandomStream>,
@@ -31,7 +30,7 @@ impl Writer {
         self.bytes.push(value.to_le_bytes()[0]);
     }
 
-    /// Fields of numbers that onnx.proto has for something else, or for nothing.
+    /// Adds fields with numbers that onnx.proto uses for something else, or not at all.
     fn strew(&mut self) {
         let Some(random) = &mut self.strewn else { return };
         let (what, value) = (random.below(8), random.next_u64());
@@ -66,7 +65,7 @@ impl Writer {
         self
     }
 
-    /// A list, one by one or packed, as it pleases.
+    /// Writes a list, packed or not, at random.
     fn integers(&mut self, number: u64, values: &[i64]) -> &mut Self {
         let is_packed = self.strewn.as_mut().is_some_and(|random| random.below(2) == 0);
         if is_packed {
@@ -158,7 +157,7 @@ fn write_port(port: &Port, to: &mut Writer) {
     });
 }
 
-/// Draws files of every kind of field.
+/// Generates random files with every kind of field.
 struct Any(RandomStream);
 
 impl Any {
@@ -170,7 +169,7 @@ impl Any {
         usize::try_from(self.0.below(bound as u64)).unwrap()
     }
 
-    /// Numbers of all lengths, with signs.
+    /// Generates signed integers of all lengths.
     fn integer(&mut self) -> i64 {
         self.0.next_u64().cast_signed() >> self.0.below(64)
     }
@@ -230,7 +229,7 @@ impl Any {
     }
 }
 
-/// What a writer writes is read, whatever else is between it.
+/// Written files are read back, even with unknown fields in between.
 #[test]
 fn files_are_read_as_they_were_written() {
     let mut any = Any(Seed::new(14).stream());
@@ -242,7 +241,7 @@ fn files_are_read_as_they_were_written() {
     }
 }
 
-/// What is found in a file, as `tests/models/onnx_text.py` writes it.
+/// Dumps a file in the format of `tests/models/onnx_text.py`.
 fn text(file: &File) -> String {
     let mut text = String::new();
     for (key, value) in &file.metadata {
@@ -280,8 +279,8 @@ fn hex(bytes: impl Iterator<Item = u8>) -> String {
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Files that others wrote, of float32 and of 8 bits: all that is read of them is what the package
-/// `onnx`, by ONNX's makers, reads.
+/// Files from other writers, float32 and int8: our parser reads the same as the official package
+/// `onnx`.
 #[test]
 fn files_of_the_lab_are_read_as_their_makers_read_them() {
     for (file, expected) in [
@@ -294,13 +293,12 @@ fn files_of_the_lab_are_read_as_their_makers_read_them() {
     }
 }
 
-/// A file that is cut off is read up to a field's end, or not at all; no byte changed anywhere does
-/// any harm.
+/// A truncated file is read up to a field's end, or refused; no changed byte does any harm.
 #[test]
 fn files_that_are_cut_or_changed_are_read_or_refused() {
     let whole = File::read(TINY).unwrap();
     for length in 0..TINY.len() {
-        // Where weights are, one place is like the next.
+        // Skip most of the weights, where all positions are alike.
         if length % 64 < 3 || !(6_000..40_000).contains(&length) {
             let found = File::read(&TINY[..length]);
             assert!(found.is_err() || found.unwrap() != whole, "{length}");
@@ -344,12 +342,12 @@ fn bytes_that_are_no_fields_are_refused_by_name() {
     refused(&[0x12, 3, 1, 2], "byte 2: it ends within 3 bytes");
     let longest = [&[0x12][..], &[0xff; 9], &[1]].concat();
     refused(&longest, "byte 11: it ends within 18446744073709551615 bytes");
-    // The graph: a number; twice; a node that goes on behind it; a name that is no text.
+    // The graph: a number; twice; a node that extends beyond it; a name that is not text.
     refused(&[0x38, 1], "byte 2: the field 7 is not bytes");
     refused(&[0x3a, 0, 0x3a, 0], "it has two of what may be once, a graph");
     refused(&[0x3a, 2, 0x0a, 9], "byte 4: it ends within 9 bytes");
     refused(&[0x3a, 5, 0x0a, 3, 0x1a, 1, 0xff], "byte 6: the field 3 is not text in UTF-8");
-    // Weights: a kind beyond 32 bits, lists of other numbers, and one that ends early.
+    // Weights: a type code beyond 32 bits, lists of other numbers, and a truncated one.
     let weights = |bytes: &[u8], expected: &str| {
         let length = u8::try_from(bytes.len()).unwrap();
         refused(&[&[0x3a, length + 2, 0x2a, length], bytes].concat(), expected);
@@ -360,15 +358,15 @@ fn bytes_that_are_no_fields_are_refused_by_name() {
     weights(&[0x20, 3], "byte 6: the field 4 is not real numbers");
     weights(&[0x0a, 2, 1, 0x80], "byte 6: it ends within a varint");
     weights(&[0x0d, 0, 0, 0, 0], "byte 5: the field 1 is not a number");
-    // An input whose type is said twice.
+    // An input with two types.
     let port = [0x3a, 6, 0x5a, 4, 0x12, 0, 0x12, 0];
     refused(&port, "it has two of what may be once, a type");
 }
 
-/// What a file may cost is bounded before it is spent.
+/// The cost of a file is checked before it is incurred.
 #[test]
 fn files_beyond_the_limits_are_refused() {
-    // Nothing but fields of two bytes: nodes that are empty.
+    // Only fields of two bytes: empty nodes.
     let count = ONNX_FIELDS_MAX - 1;
     let graph = |count: usize| {
         let mut writer = Writer::new(None);

@@ -1,27 +1,27 @@
-//! The wire format of protobuf, as far as ONNX needs it: a message is fields, one behind the other.
+//! The protobuf wire format, as far as ONNX needs it: a message is a sequence of fields.
 //!
 //! ```text
 //! field   | key: varint = number << 3 | kind | value |
 //! kind    0 varint | 1 eight bytes | 2 varint n, then n bytes | 5 four bytes
-//! varint  seven bits a byte, the lowest first; the highest bit says that there is more
+//! varint  seven bits a byte, the lowest first; the highest bit means that more follow
 //! ```
 //!
-//! Kinds 3 and 4, groups, are of a time before ONNX and are refused. Whatever the bytes are, this
-//! ends with fields or a reason: nothing is allocated here, each field consumes a byte at least,
-//! and all messages of a file draw on one budget of fields. A message inside another is only read
-//! by who knows what it is, so depth is bounded by the types of `super`, not by the file.
+//! Kinds 3 and 4, groups, are older than ONNX and are refused. Parsing terminates for any input,
+//! with fields or an error: nothing is allocated here, each field consumes at least a byte, and all
+//! messages of a file share one budget of fields. A nested message is parsed only by callers that
+//! know its type, so depth is bounded by the types of `super`, not by the file.
 
 use std::cell::Cell;
 
 use crate::limits::ONNX_FIELDS_MAX;
 
-/// Bytes of a varint: ten times seven bits hold 64.
+/// Longest varint: ten times seven bits hold 64.
 const VARINT_BYTES_MAX: usize = 10;
 
-/// Greatest number of a field.
+/// Largest field number.
 const NUMBER_MAX: u64 = (1 << 29) - 1;
 
-/// Fields that may still be read of a file.
+/// Remaining budget of fields of a file.
 #[derive(Debug)]
 pub(super) struct Budget(Cell<usize>);
 
@@ -31,7 +31,7 @@ impl Budget {
     }
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value<'a> {
     Varint(u64),
@@ -43,24 +43,24 @@ enum Value<'a> {
 /// A field of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'a> {
-    /// Its number, which says what it is.
+    /// Its field number, which determines its meaning.
     pub(super) number: u32,
     value: Value<'a>,
-    /// Where in the file its value begins, behind the length if it has one.
+    /// Offset of its value in the file, after the length if it has one.
     at: usize,
 }
 
-/// The fields of a message, one after the other. After an error there are no more.
+/// Iterates over the fields of a message. Ends after an error.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
-    /// Where in the file the rest begins.
+    /// Offset of the unread bytes in the file.
     at: usize,
     budget: &'a Budget,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a whole file.
+    /// Returns the fields of a whole file.
     pub(super) const fn of_a_file(file: &'a [u8], budget: &'a Budget) -> Self {
         Self { rest: file, at: 0, budget }
     }
@@ -142,7 +142,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A message.
+    /// Returns the fields of a nested message.
     pub(super) fn message(&self, budget: &'a Budget) -> Result<Fields<'a>, String> {
         Ok(Fields { rest: self.bytes()?, at: self.at, budget })
     }
@@ -159,7 +159,7 @@ impl<'a> Field<'a> {
         Ok(text.to_owned())
     }
 
-    /// A number with a sign.
+    /// Returns a signed integer.
     pub(super) fn int64(&self) -> Result<i64, String> {
         match self.value {
             Value::Varint(value) => Ok(value.cast_signed()),
@@ -171,19 +171,19 @@ impl<'a> Field<'a> {
         i32::try_from(self.int64()?).map_err(|_| self.is_not("a number of 32 bits"))
     }
 
-    /// Adds a number of a list, or many that are packed.
+    /// Appends an element of a list, or many packed ones.
     pub(super) fn int64s(&self, list: &mut Vec<i64>) -> Result<(), String> {
         self.numbers(list, Ok)
     }
 
-    /// The same with numbers of 32 bits.
+    /// Like `int64s`, for 32-bit integers.
     pub(super) fn int32s(&self, list: &mut Vec<i32>) -> Result<(), String> {
         self.numbers(list, |value| {
             i32::try_from(value).map_err(|_| self.is_not("numbers of 32 bits"))
         })
     }
 
-    /// The same with real numbers.
+    /// Like `int64s`, for floats.
     pub(super) fn floats(&self, list: &mut Vec<f32>) -> Result<(), String> {
         match self.value {
             Value::Four(bytes) => list.push(f32::from_le_bytes(bytes)),
@@ -217,13 +217,13 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// An error that says where.
+    /// Returns an error with the offset.
     fn is_not(&self, what: &str) -> String {
         format!("byte {}: the field {} is not {what}", self.at, self.number)
     }
 }
 
-/// A varint at the start of bytes, and its length.
+/// Decodes a varint at the start of `bytes`; returns it and its length.
 fn varint(bytes: &[u8]) -> Result<(u64, usize), &'static str> {
     let mut value = 0u64;
     for (at, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {

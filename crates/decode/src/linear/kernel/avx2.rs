@@ -1,4 +1,4 @@
-//! Sixteen bytes widened to 16 bits and multiplied in pairs: four windows at once.
+//! Widens 16 bytes to 16 bits and multiplies them in pairs, for four windows at a time.
 
 #![expect(unsafe_code, reason = "vector loads at places that are checked before")]
 
@@ -11,16 +11,16 @@ use std::arch::x86_64::{
 use super::super::bank::Window;
 use super::{Kernel, Windows};
 
-/// Windows that are summed at once.
+/// Windows that are summed at a time.
 const BLOCK: usize = 4;
 
-/// Bytes that are multiplied at once.
+/// Bytes that are multiplied at a time.
 const BYTES: usize = 16;
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx2",
-    // SAFETY: the table is handed out on processors that have the instructions alone, and runs
-    // what was found to be within the images.
+    // SAFETY: this kernel is selected only on processors that have the instructions, and its
+    // windows were found to be within the images.
     run: |windows, taps, sums| unsafe { run(windows, taps, sums) },
 };
 
@@ -37,7 +37,7 @@ unsafe fn run(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
                     _mm256_cvtepi8_epi16(_mm_loadu_si128(taps.as_ptr().cast()))
                 });
                 for (window, both) in both.iter_mut().enumerate() {
-                    // Where there are no more, the last one once again.
+                    // Beyond the last window, the last one is repeated.
                     let window = window.min(sums.len() - 1);
                     let pixels = first.wrapping_add(row * windows.row + window * windows.step);
                     let pixels = pixels.cast::<u8>().wrapping_add(part * BYTES);

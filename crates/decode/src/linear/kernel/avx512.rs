@@ -1,5 +1,5 @@
-//! A row of a window to a vector and four products to a lane (VNNI): eight windows at once, so that
-//! taps are loaded once for eight.
+//! One row of a window per vector and four products per lane (VNNI): eight windows at a time, so
+//! that taps are loaded once for eight.
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that are checked before")]
 
@@ -12,13 +12,13 @@ use std::arch::x86_64::{
 use super::super::bank::Window;
 use super::{Kernel, Windows};
 
-/// Windows that are summed at once.
+/// Windows that are summed at a time.
 const BLOCK: usize = 8;
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx512-vnni",
-    // SAFETY: the table is handed out on processors that have the instructions alone, and runs
-    // what was found to be within the images.
+    // SAFETY: this kernel is selected only on processors that have the instructions, and its
+    // windows were found to be within the images.
     run: |windows, taps, sums| unsafe { run(windows, taps, sums) },
 };
 
@@ -33,7 +33,7 @@ unsafe fn run(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
                 (_mm512_load_si512(a.0.as_ptr().cast()), _mm512_load_si512(b.0.as_ptr().cast()))
             };
             for (window, both) in both.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-                // Where there are no more, the last one once again.
+                // Beyond the last window, the last one is repeated.
                 let window = window.min(sums.len() - 1);
                 let pixels = first.wrapping_add(row * windows.row + window * windows.step);
                 // SAFETY: as promised to this function.

@@ -1,4 +1,4 @@
-//! What was kept is there at the next start, whatever was cut off, until its time is over.
+//! Stored nonces survive a restart until they expire, even after a torn write.
 
 use std::io::Write as _;
 
@@ -22,7 +22,7 @@ fn what_was_kept_is_there_again() {
         file.keep(early(number), NOW).unwrap();
     }
     drop(file);
-    // A line that was cut off takes no other with it.
+    // A torn line does not damage its neighbors.
     let mut torn = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     torn.write_all(b"\n1790000001000 abab").unwrap();
     let (mut file, found) = NonceFile::open(&path, NOW).unwrap();

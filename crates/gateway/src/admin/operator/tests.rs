@@ -1,4 +1,4 @@
-//! A call is let in once, within its time, and only as it was signed.
+//! A call is admitted once, within its time, and only as it was signed.
 
 use super::{CallFault, CallGate, Claim, OperatorCall};
 use crate::Credentials;
@@ -36,7 +36,7 @@ fn a_call_counts_once() {
     assert_eq!(admit(&gate, &STATUS, &again), Err(CallFault::Replayed), "the nonce is spent");
     let other = STATUS.authorization(&keys(), NOW, &[2; 16]);
     assert_eq!(admit(&gate, &STATUS, &other), Ok(()));
-    // When the nonce is forgotten, its time has long been over.
+    // By the time the nonce is forgotten, the call has long expired.
     let late = NOW + ADMIN_WINDOW_MS + 1;
     assert_eq!(gate.admit(&keys(), &signed, &STATUS, late), Err(CallFault::Time));
 }
@@ -85,7 +85,7 @@ fn times_have_a_window() {
     assert_eq!(at(NOW - 1001), Err(CallFault::BeforeStart), "a start forgets the nonces");
 }
 
-/// What the process before let in ahead of the clock is not let in by the next one, which was
+/// A call that the previous process admitted ahead of the clock is refused by the next one, which
 /// started before that time.
 #[test]
 fn a_start_forgets_no_call_that_was_signed_ahead_of_it() {

@@ -1,4 +1,4 @@
-//! The calls are those that the document describes, and the other way round.
+//! The routes and the OpenAPI document describe the same calls.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::ROUTES;
 use crate::page::Asset;
 
-/// Method and path of each operation, and whether only the operator may ask for it.
+/// Returns method and path of each operation, and whether it is for the operator only.
 fn described() -> BTreeSet<(String, String, bool)> {
     let asset = Asset::at("/-/openapi.json").unwrap();
     let document: Value = serde_json::from_str(asset.text()).unwrap();

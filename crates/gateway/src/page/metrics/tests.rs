@@ -1,4 +1,4 @@
-//! What an archive says of itself is on the page, under the names that are documented.
+//! The status of an archive is on the page, under the documented names.
 
 use fulgurite_archive::DecodeStatus;
 use fulgurite_archive::status::{FarStatus, JobStatus};

@@ -1,4 +1,4 @@
-//! Who may ask, under which names: s3s's hooks for admission, hosts and bucket names.
+//! Access control: s3s's hooks for admission, hosts and bucket names.
 
 use std::sync::Arc;
 
@@ -16,10 +16,9 @@ use crate::request::RequestContext;
 use crate::s3::documents::is_read_for;
 use crate::{GatewayError, Result};
 
-/// Access control lists that say what is the case anyway: everything belongs to the one account.
+/// Canned ACLs that state what is the case anyway: everything belongs to the one account.
 const HARMLESS_ACLS: [&str; 3] = ["private", "bucket-owner-full-control", "bucket-owner-read"];
-/// Checksums of S3 that this archive does not compute; to ignore one would be to claim it was
-/// verified.
+/// S3 checksums that this archive does not compute. Ignoring one would claim that it was verified.
 const UNKNOWN_CHECKSUMS: [&str; 5] = [
     "x-amz-checksum-md5",
     "x-amz-checksum-sha512",
@@ -28,8 +27,8 @@ const UNKNOWN_CHECKSUMS: [&str; 5] = [
     "x-amz-checksum-xxhash128",
 ];
 
-/// s3s's hook for secrets. Signatures are verified before s3s sees a request, and none is left for
-/// it to judge; without this hook it would not ask for admission either.
+/// s3s's hook for secret keys. Signatures are verified and removed before s3s sees a request;
+/// without this hook s3s would not call the access hook either.
 pub(super) struct NoKeys;
 
 #[async_trait::async_trait]
@@ -39,7 +38,7 @@ impl S3Auth for NoKeys {
     }
 }
 
-/// Lets signed requests in, and refuses those that ask for what is not kept here.
+/// Admits signed requests, and refuses those that ask for unsupported features.
 pub(super) struct Admission;
 
 #[async_trait::async_trait]
@@ -64,7 +63,8 @@ impl S3Access for Admission {
     }
 }
 
-/// Headers whose wishes cannot be met must not be ignored: the client would believe they were.
+/// Refuses headers that ask for unsupported features. If they were ignored, the client would
+/// believe that they were honored.
 fn check_headers(headers: &HeaderMap) -> S3Result<()> {
     for (name, value) in headers {
         let name = name.as_str();
@@ -125,7 +125,8 @@ fn acl_error() -> S3Error {
     s3_error("AccessControlListNotSupported", StatusCode::BAD_REQUEST, message)
 }
 
-/// Base domains below which the first labels are a bucket; every other host is path style.
+/// Base domains of virtual-host style requests, whose leading labels name the bucket; every other
+/// host is path style.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     domains: Vec<String>,
@@ -146,7 +147,7 @@ impl Hosts {
         Ok(Self { domains })
     }
 
-    /// The domain that a host is below, and the bucket that it names.
+    /// Returns the base domain of a host, and the bucket that it names.
     pub(crate) fn bucket_of(&self, host: &str) -> Option<(&str, String)> {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -168,7 +169,7 @@ impl S3Host for Hosts {
     }
 }
 
-/// The archive's own rules, so that there is one set of them.
+/// Validates bucket names by the archive's rules, so that there is one set of them.
 pub(super) struct Names;
 
 impl NameValidation for Names {

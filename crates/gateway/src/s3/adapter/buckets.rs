@@ -1,4 +1,4 @@
-//! Buckets: made, listed, removed. All are in one region, and none keeps versions.
+//! Buckets: create, list, delete. All are in one region, and none is versioned.
 
 use fulgurite_archive::Archive;
 use s3s::dto::{
@@ -71,7 +71,7 @@ pub(super) async fn list(
     }))
 }
 
-/// The constraint of the default region is an empty element.
+/// Returns the region of a bucket. For the default region the constraint is an empty element.
 pub(super) async fn location(
     archive: &Archive,
     request: S3Request<GetBucketLocationInput>,

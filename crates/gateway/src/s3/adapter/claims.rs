@@ -1,5 +1,5 @@
-//! What a client declares about a body: length, MD5, checksums in headers or trailers. s3s verifies
-//! none of them; they are handed to the archive, which compares.
+//! The claims of a client about a body: length, MD5, checksums in headers or trailers. s3s verifies
+//! none of them; they are passed to the archive, which compares them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,7 +13,8 @@ use crate::request::BodyFault;
 
 const CHECKSUM_PREFIX: &str = "x-amz-checksum-";
 
-/// The claims of a request's headers. `bytes` is the plain length, without `aws-chunked` framing.
+/// Reads the claims of a request's headers. `bytes` is the plain length, without `aws-chunked`
+/// framing.
 pub(super) fn of_headers(headers: &HeaderMap, bytes: Option<i64>) -> S3Result<BodyClaim> {
     let checksum = checksum_of(headers)?;
     let promised = trailer_algorithm(headers)?;
@@ -37,7 +38,7 @@ pub(super) fn of_headers(headers: &HeaderMap, bytes: Option<i64>) -> S3Result<Bo
     })
 }
 
-/// The one `x-amz-checksum-*` value of the headers.
+/// Returns the `x-amz-checksum-*` value of the headers; an error if there are several.
 pub(super) fn checksum_of(headers: &HeaderMap) -> S3Result<Option<Checksum>> {
     let mut found = None;
     for algorithm in ChecksumAlgorithm::ALL {
@@ -53,7 +54,7 @@ pub(super) fn checksum_of(headers: &HeaderMap) -> S3Result<Option<Checksum>> {
     Ok(found)
 }
 
-/// The checksum that came after the body, which must be there if it was promised.
+/// Returns the checksum in the trailer, which must be present if it was announced.
 pub(super) fn of_trailer(
     headers: &HeaderMap,
     trailers: Option<&HeaderMap>,
@@ -71,12 +72,12 @@ fn parse_checksum(algorithm: ChecksumAlgorithm, value: &http::HeaderValue) -> S3
     })
 }
 
-/// Whether a checksum follows the body.
+/// Returns whether a checksum follows the body.
 pub(super) fn promises_trailer(headers: &HeaderMap) -> S3Result<bool> {
     Ok(trailer_algorithm(headers)?.is_some())
 }
 
-/// The algorithm of the checksum that `x-amz-trailer` promises.
+/// Returns the algorithm of the checksum that `x-amz-trailer` announces.
 fn trailer_algorithm(headers: &HeaderMap) -> S3Result<Option<ChecksumAlgorithm>> {
     let Some(value) = headers.get("x-amz-trailer") else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
@@ -93,7 +94,7 @@ fn trailer_algorithm(headers: &HeaderMap) -> S3Result<Option<ChecksumAlgorithm>>
     Ok(found)
 }
 
-/// The algorithm that the client's library says it uses.
+/// Returns the algorithm that the client's SDK declares.
 fn named_algorithm(headers: &HeaderMap) -> S3Result<Option<ChecksumAlgorithm>> {
     let Some(value) = headers.get("x-amz-sdk-checksum-algorithm") else { return Ok(None) };
     match value.to_str().ok().and_then(ChecksumAlgorithm::parse) {

@@ -1,5 +1,6 @@
-//! `If-*` headers. Reads are judged here, with the precedence and the comparisons of RFC 9110 that
-//! S3 follows; writes are judged by the archive within the transaction that commits them.
+//! Conditional requests: the `If-*` headers. Conditions of reads are evaluated here, with the
+//! precedence and the comparisons of RFC 9110 that S3 follows; conditions of writes are evaluated
+//! by the archive within the transaction that commits them.
 
 use fulgurite_archive::{ObjectInfo, WriteCondition};
 use http::header::{
@@ -32,7 +33,7 @@ pub(super) struct ReadConditions {
 }
 
 impl ReadConditions {
-    /// Those of a read. A date that cannot be read is no condition.
+    /// Reads the conditions of a read. An invalid date is no condition.
     pub(super) fn of_read(headers: &HeaderMap) -> Self {
         let date = |name: &HeaderName| text(headers, name).as_deref().and_then(http_seconds);
         Self {
@@ -43,8 +44,8 @@ impl ReadConditions {
         }
     }
 
-    /// Those on the source of a copy. Here a date that cannot be read is refused: the copy would be
-    /// made without the condition.
+    /// Reads the conditions on the source of a copy. Here an invalid date is refused: otherwise the
+    /// copy would be made without the condition.
     pub(super) fn of_copy(headers: &HeaderMap) -> S3Result<Self> {
         let date = |name: &HeaderName| {
             let Some(text) = text(headers, name) else { return Ok(None) };
@@ -59,10 +60,10 @@ impl ReadConditions {
         })
     }
 
-    /// Whether a read of `object` may go on; the error is a 304 or a 412.
+    /// Checks whether a read of `object` may proceed; the error is a 304 or a 412.
     pub(super) fn check(&self, object: &ObjectInfo) -> S3Result<()> {
         let modified = modified_seconds(object);
-        // An entity tag decides alone when both it and a date are given.
+        // When both an entity tag and a date are given, the tag decides alone.
         match (&self.if_match, self.if_unmodified_since) {
             (Some(tags), _) if !tags.match_strongly(&object.etag) => {
                 return Err(failed("If-Match"));
@@ -77,14 +78,14 @@ impl ReadConditions {
         }
     }
 
-    /// As `check`, for the source of a copy: there is no 304, only 412.
+    /// Like `check`, for the source of a copy: there is no 304, only 412.
     pub(super) fn check_copy(&self, object: &ObjectInfo) -> S3Result<()> {
         self.check(object).map_err(|_| failed("x-amz-copy-source-If"))
     }
 }
 
-/// Whether `If-Range` says that the client has a part of this very object. If not, a range of it
-/// would be mixed with bytes of another, and the whole object is sent.
+/// Returns whether `If-Range` matches this object. If not, the client would mix a range of it with
+/// bytes of another object, so the whole object is sent.
 pub(super) fn range_holds(headers: &HeaderMap, object: &ObjectInfo) -> bool {
     let Some(text) = text(headers, &IF_RANGE) else { return true };
     if let Some(time) = http_seconds(&text) {
@@ -95,10 +96,10 @@ pub(super) fn range_holds(headers: &HeaderMap, object: &ObjectInfo) -> bool {
     !tag.is_weak && tag.value == object.etag
 }
 
-/// What `If-Match` or `If-None-Match` names.
+/// The tags of `If-Match` or `If-None-Match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum EntityTags {
-    /// `*`: whatever there is.
+    /// `*`: any object.
     Any,
     Listed(Vec<EntityTag>),
 }
@@ -115,7 +116,7 @@ impl EntityTags {
         if text.trim() == "*" { Self::Any } else { Self::Listed(entity_tags(text)) }
     }
 
-    /// A weak tag says that bodies mean the same, not that they are the same.
+    /// Strong comparison: a weak tag says that bodies are equivalent, not that they are equal.
     fn match_strongly(&self, etag: &str) -> bool {
         self.any(|tag| !tag.is_weak && tag.value == etag)
     }
@@ -132,7 +133,7 @@ impl EntityTags {
     }
 }
 
-/// The tags of a list. There may be commas within quotes; clients also send tags without quotes,
+/// Parses a list of tags. Quoted tags may contain commas; some clients send tags without quotes,
 /// which end at a comma.
 fn entity_tags(text: &str) -> Vec<EntityTag> {
     let mut tags = Vec::new();
@@ -155,7 +156,7 @@ fn entity_tags(text: &str) -> Vec<EntityTag> {
     }
 }
 
-/// Seconds since 1970 of a date; `None` for what has none of the forms of HTTP.
+/// Parses an HTTP date to seconds since 1970; `None` when it has none of the three forms.
 fn http_seconds(text: &str) -> Option<i64> {
     DATE_FORMS.iter().find_map(|form| {
         let time = DateTime::strptime(form, text.trim()).ok()?.to_zoned(TimeZone::UTC).ok()?;
@@ -173,7 +174,7 @@ fn failed(condition: &'static str) -> S3Error {
     with_details(error, [("Condition", condition)])
 }
 
-/// A cache needs to know what it may go on using.
+/// Returns a 304 with the headers that a cache needs for validating its copy.
 fn not_modified(object: &ObjectInfo) -> S3Error {
     let mut error = s3_error("NotModified", StatusCode::NOT_MODIFIED, "Not Modified");
     let mut headers = HeaderMap::new();
@@ -188,7 +189,7 @@ fn not_modified(object: &ObjectInfo) -> S3Error {
     error
 }
 
-/// The conditions of a write: `If-None-Match: *` and `If-Match`.
+/// Reads the conditions of a write: `If-None-Match: *` and `If-Match`.
 pub(super) fn of_write(headers: &HeaderMap) -> S3Result<WriteCondition> {
     let absent = match ascii(headers, &IF_NONE_MATCH)? {
         None => false,
@@ -207,7 +208,7 @@ fn ascii<'a>(headers: &'a HeaderMap, name: &HeaderName) -> S3Result<Option<&'a s
     value.map_err(|_| invalid_argument(format!("{name} is not valid")))
 }
 
-/// All lines of a header as one list; `None` when there is nothing in it.
+/// Joins all lines of a header to one list; `None` when it is empty.
 fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines = headers.get_all(name).iter();
     let lines: Vec<_> = lines.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();

@@ -1,5 +1,5 @@
-//! CopyObject and UploadPartCopy. The copy is a body of its own with a key of its own: the archive
-//! reads and encrypts anew, so deleting one never touches the other.
+//! CopyObject and UploadPartCopy. A copy is a body of its own with a key of its own: the archive
+//! reads the source and encrypts it again, so deleting one never touches the other.
 
 use fulgurite_archive::{
     Archive, BodyClaim, BucketName, ByteRange, ChecksumAlgorithm, ObjectInfo, ObjectKey,
@@ -38,7 +38,8 @@ pub(super) async fn object(
     let replaces = replaces_metadata(input.metadata_directive.as_ref())?;
     let class_name = input.storage_class.as_ref().map(|class| class.as_str());
     let redirect = meta::website_redirect(&headers)?;
-    // What is named counts as a change, also when it is what the object has.
+    // Any attribute that the request names counts as a change, even if the object already has that
+    // value.
     let names_change = replaces
         || class_name.is_some()
         || redirect.is_some()
@@ -95,8 +96,8 @@ pub(super) async fn part(
         .copy_part((&from.0, &from.1), range, &to.0, &to.1, upload, number)
         .await
         .map_err(fail_copy)?;
-    // The source may have been put anew since its length was asked for. The part is there, but
-    // nobody was told of it: uploading or copying it again takes its place.
+    // The source may have been overwritten since its length was read. The part is stored, but the
+    // client gets an error: uploading or copying the part again replaces it.
     if wanted.is_some_and(|wanted| wanted != made.bytes) {
         return Err(beyond(source.bytes));
     }
@@ -155,12 +156,13 @@ pub(super) fn parse_algorithm(name: &str) -> S3Result<ChecksumAlgorithm> {
     })
 }
 
-/// A short part in place of what was asked for would be a hole in an object.
+/// Returns the error for a range beyond the source. A short part instead would be a hole in an
+/// object.
 fn beyond(bytes: u64) -> S3Error {
     invalid_argument(format!("Range specified is not valid for source object of size: {bytes}"))
 }
 
-/// The first and the last byte that are meant.
+/// Parses a range of a source to its first and its last byte.
 fn source_range(text: &str) -> S3Result<(u64, u64)> {
     match Range::parse(text) {
         Ok(Range::Int { first, last: Some(last) }) if first <= last => Ok((first, last)),

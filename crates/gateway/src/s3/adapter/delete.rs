@@ -31,7 +31,8 @@ pub(super) async fn one(
     Ok(S3Response::new(DeleteObjectOutput::default()))
 }
 
-/// Each key is deleted, or fails, by itself. Several run at a time, so that they share commits.
+/// Deletes several keys; each succeeds or fails by itself. Several deletes run concurrently, so
+/// that they share commits.
 pub(super) async fn many(
     archive: &Archive,
     request: S3Request<DeleteObjectsInput>,
@@ -55,7 +56,7 @@ pub(super) async fn many(
     .await;
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
-    // A version that was named is named in the answer, too.
+    // The response repeats a version id that the request named.
     for (ObjectIdentifier { key, version_id, .. }, outcome) in outcomes {
         match outcome {
             Ok(()) if quiet => {}

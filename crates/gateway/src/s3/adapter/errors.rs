@@ -1,4 +1,4 @@
-//! The one table from the archive's errors to S3's codes.
+//! The one table that maps the archive's errors to S3 error codes.
 
 use fulgurite_archive::{ArchiveError, ErrorKind};
 use fulgurite_units::error_chain;
@@ -8,15 +8,15 @@ use s3s::{S3Error, S3ErrorCode};
 use crate::request::BodyFault;
 use crate::s3::answers::{DETAIL, detail};
 
-/// What a client is told instead of the paths and system errors of our machine.
+/// The message for clients instead of the paths and system errors of our machine.
 const INTERNAL_MESSAGE: &str = "We encountered an internal error. The request id is in the log.";
 
-/// The message for clients while the catalog takes no writes; why is in the log and in
+/// The message for clients while the catalog takes no writes; the reason is in the log and in
 /// `admin status`.
 const CATALOG_MESSAGE: &str =
     "The catalog cannot be written at this moment. Nothing else is wrong; try again.";
 
-/// The answer to an operation that the archive refused. Errors that are not the client's are
+/// Converts an error of the archive to an S3 error. Errors that are not the client's fault are
 /// logged here, and only here.
 pub(super) fn fail(error: ArchiveError) -> S3Error {
     let (code, status) = row(&error);
@@ -34,7 +34,7 @@ pub(super) fn fail(error: ArchiveError) -> S3Error {
     with_details(s3_error(code, status, message), details(&error))
 }
 
-/// As `fail`, for the source of a copy, for which S3 has a code of its own.
+/// Like `fail`, for the source of a copy, for which S3 has separate codes.
 pub(super) fn fail_copy(error: ArchiveError) -> S3Error {
     if !matches!(error, ArchiveError::NotRestored { .. }) {
         return fail(error);
@@ -42,13 +42,13 @@ pub(super) fn fail_copy(error: ArchiveError) -> S3Error {
     s3_error("ObjectNotInActiveTierError", StatusCode::FORBIDDEN, error.to_string())
 }
 
-/// The answer to a request whose body was bad.
+/// Converts a fault of the body to an S3 error.
 pub(super) fn fail_body(fault: BodyFault) -> S3Error {
     let (code, status) = fault.row();
     s3_error(code, status, fault.to_string())
 }
 
-/// An error of any code; s3s knows most of them by name, the others become custom ones.
+/// Creates an error of any code; s3s knows most of them by name, the others become custom ones.
 pub(super) fn s3_error(
     code: &'static str,
     status: StatusCode,
@@ -60,7 +60,7 @@ pub(super) fn s3_error(
     error
 }
 
-/// The error, with more elements in its document.
+/// Adds elements to the document of an error.
 pub(super) fn with_details<T: AsRef<str>>(
     mut error: S3Error,
     details: impl IntoIterator<Item = (&'static str, T)>,
@@ -73,7 +73,7 @@ pub(super) fn with_details<T: AsRef<str>>(
     error
 }
 
-/// What S3's document of an error names beside code and message.
+/// Returns the elements of S3's error document besides code and message.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most errors name nothing")]
 fn details(error: &ArchiveError) -> Vec<(&'static str, String)> {
     use ArchiveError as E;
@@ -111,7 +111,7 @@ fn details(error: &ArchiveError) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Whether the message tells of paths or of the system underneath.
+/// Returns whether the message reveals paths or system errors.
 fn is_private(error: &ArchiveError) -> bool {
     row(error).0 == "InternalError"
         && !matches!(
@@ -123,7 +123,7 @@ fn is_private(error: &ArchiveError) -> bool {
         )
 }
 
-/// S3's code and status of each error.
+/// Returns S3's code and status of each error.
 fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
     use ArchiveError as E;
     match error {
@@ -153,12 +153,12 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
             ("InvalidObjectState", StatusCode::FORBIDDEN)
         }
         E::RestoreAlreadyInProgress => ("RestoreAlreadyInProgress", StatusCode::CONFLICT),
-        // Not 503, the answer for a lack of capacity, which clients ask again for.
+        // Not 503: that means a lack of capacity, and clients retry it.
         E::ExpeditedNotAvailable { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
         E::InvalidArgument { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
         E::Busy { .. } => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
-        // Clients try 503 again by themselves and 507 not: the catalog is opened anew in a moment,
-        // but nobody makes room in one.
+        // Clients retry 503 by themselves, but not 507: the catalog is reopened in a moment, but
+        // nobody frees space that fast.
         E::Full { .. } => ("InsufficientStorage", StatusCode::INSUFFICIENT_STORAGE),
         E::Catalog(_) if error.kind() == ErrorKind::Unavailable => {
             ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
@@ -180,7 +180,7 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         | E::Catalog(_)
         | E::Io { .. }
         | E::Internal { .. } => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
-        // The enum may grow; an error nobody has thought of is ours.
+        // The enum may grow; an unknown error is ours.
         _ => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
     }
 }

@@ -17,7 +17,7 @@ use super::words::{
 use crate::limits::PAGE_ENTRIES_MAX;
 use crate::percent;
 
-/// How names are shown in a page.
+/// How a page encodes names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoding {
     url: bool,
@@ -32,13 +32,13 @@ impl Encoding {
         }
     }
 
-    /// XML 1.0 cannot carry every character that a key may have; URL encoding can.
+    /// Encodes a name. XML 1.0 cannot carry every character that a key may have; URL encoding can.
     pub(super) fn show(self, text: String) -> String {
         if self.url { percent::encode(&text) } else { text }
     }
 }
 
-/// What a page shows of each object beside its name.
+/// What a page shows of each object besides its name.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     encoding: Encoding,
@@ -67,7 +67,7 @@ pub(super) async fn v1(
         limit,
     };
     let page = page(archive, &bucket, query).await?;
-    // Without a delimiter S3 tells no marker: the last key is one.
+    // Without a delimiter S3 returns no next marker: clients use the last key.
     let next_marker = page.next.clone().filter(|_| delimiter.is_some());
     let is_truncated = Some(page.next.is_some());
     let (contents, common_prefixes) = show(page, shown);
@@ -130,7 +130,7 @@ pub(super) async fn v2(
     }))
 }
 
-/// A page; an empty one is not asked for, but its bucket must exist.
+/// Returns a page. With a limit of 0 nothing is listed, but the bucket must exist.
 pub(super) async fn page(
     archive: &Archive,
     bucket: &BucketName,
@@ -143,7 +143,7 @@ pub(super) async fn page(
     archive.list(bucket, query).await.map_err(fail)
 }
 
-/// A token is the name after which the next page begins; clients must not need to know.
+/// Decodes a continuation token: the name after which the next page begins, opaque to clients.
 fn parse_token(token: &str) -> S3Result<String> {
     let name = BASE64.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     name.filter(|name| !name.is_empty())

@@ -1,4 +1,4 @@
-//! Headers and user metadata that are kept with an object and given back as they came.
+//! Headers and user metadata that are stored with an object and returned unchanged.
 
 use fulgurite_archive::ObjectMeta;
 use http::header::{
@@ -12,11 +12,11 @@ use s3s::dto::Metadata;
 use super::words::invalid_argument;
 use crate::s3::raw_headers::ResponseExpires;
 
-/// What S3 says about a body whose type nobody told it.
+/// S3's content type for a body that was stored without one.
 pub(super) const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
 const WEBSITE_REDIRECT: HeaderName = HeaderName::from_static("x-amz-website-redirect-location");
 
-/// The metadata of a request that stores an object.
+/// Reads the metadata of a request that stores an object.
 pub(super) fn of_request(headers: &HeaderMap, user: Option<Metadata>) -> S3Result<ObjectMeta> {
     let text = |name: &HeaderName| text(headers, name);
     Ok(ObjectMeta {
@@ -31,7 +31,7 @@ pub(super) fn of_request(headers: &HeaderMap, user: Option<Metadata>) -> S3Resul
     })
 }
 
-/// The website redirect alone: it is never copied from the source of a copy.
+/// Returns the website redirect only: it is never copied from the source of a copy.
 pub(super) fn website_redirect(headers: &HeaderMap) -> S3Result<Option<String>> {
     text(headers, &WEBSITE_REDIRECT)
 }
@@ -41,14 +41,14 @@ pub(super) fn user(meta: &ObjectMeta) -> Option<Metadata> {
         .then(|| meta.user.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// `Expires` as it was stored: s3s knows dates only, and prints them in its own form.
+/// Returns `Expires` as it was stored: s3s handles only dates, and reformats them.
 pub(super) fn expires_header(meta: &ObjectMeta) -> HeaderMap {
     let stored = meta.expires.as_ref();
     let value = stored.and_then(|text| HeaderValue::from_bytes(text.as_bytes()).ok());
     value.map(|value| (EXPIRES, value)).into_iter().collect()
 }
 
-/// `Expires` as a read wants it, whatever was stored.
+/// Returns `Expires` as the read overrides it, whatever was stored.
 pub(super) fn expires_wanted(ResponseExpires(text): &ResponseExpires) -> S3Result<HeaderMap> {
     let value = HeaderValue::from_bytes(text.as_bytes());
     let value = value.map_err(|_| invalid_argument("response-expires is not valid"))?;
@@ -64,8 +64,8 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> S3Result<Option<String>> {
     }
 }
 
-/// A content encoding without the token `aws-chunked`, which is about the way here and not about
-/// the object. Whatever else is in it stays as it was written.
+/// Returns a content encoding without the token `aws-chunked`, which describes the transfer and not
+/// the object. Everything else stays as it was written.
 fn without_framing(value: &str) -> Option<String> {
     let is_framing = |part: &&str| part.trim().eq_ignore_ascii_case("aws-chunked");
     if !value.split(',').any(|part| is_framing(&part)) {

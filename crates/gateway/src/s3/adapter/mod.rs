@@ -1,5 +1,5 @@
-//! S3's operations in terms of the archive. Each is a few lines of translation: what S3 says goes
-//! in, what the archive answers goes out. Nothing is decided here that the archive could decide.
+//! Maps S3's operations to calls of the archive. Each is a few lines of translation of the request
+//! and the response. Nothing is decided here that the archive could decide.
 //!
 //! Operations that are not in this list answer `NotImplemented`; `docs/s3-compatibility.md` is the
 //! same list for people.
@@ -71,7 +71,7 @@ use self::access::{Admission, Names, NoKeys};
 use super::raw_headers;
 use crate::limits::XML_BYTES_MAX;
 
-/// The S3 service over `archive`, for requests whose signature was verified.
+/// Returns the S3 service over `archive`, for requests whose signature was verified.
 pub(crate) fn service(archive: Archive, hosts: Hosts) -> S3Service {
     let mut config = S3Config::default();
     config.xml_max_body_size = XML_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Multipart uploads: begun, completed, aborted. Their parts are written in `write` and `copy`.
+//! Multipart uploads: create, complete, abort. Their parts are written in `write` and `copy`.
 
 use std::collections::BTreeSet;
 
@@ -100,7 +100,7 @@ pub(super) async fn abort(
     Ok(S3Response::new(AbortMultipartUploadOutput::default()))
 }
 
-/// The upload as it was begun; `None` when it is gone.
+/// Returns the upload as it was created; `None` when it no longer exists.
 async fn find_upload(
     archive: &Archive,
     (bucket, key): (&BucketName, &ObjectKey),
@@ -113,13 +113,13 @@ async fn find_upload(
     }
 }
 
-/// The algorithm of an upload whose checksum is made of its parts' checksums: then every part must
-/// come with one.
+/// Returns the algorithm of an upload with a composite checksum (a checksum of its parts'
+/// checksums), for which every part must have one.
 fn composite_algorithm(upload: &UploadInfo) -> Option<ChecksumAlgorithm> {
     upload.algorithm.filter(|_| !upload.full_object)
 }
 
-/// A part that names no digest is taken by an upload that asks for none.
+/// Refuses a part without a checksum if its upload requires one.
 pub(super) async fn check_digest_is_optional(
     archive: &Archive,
     name: (&BucketName, &ObjectKey),
@@ -160,7 +160,7 @@ fn check_digests(upload: &UploadInfo, parts: &[CompletedPart]) -> S3Result<()> {
     )))
 }
 
-/// Whether a checksum type is that of the full object.
+/// Parses a checksum type; true for the full object.
 fn parse_type(named: Option<&ChecksumType>) -> S3Result<Option<bool>> {
     match named.map(ChecksumType::as_str) {
         None => Ok(None),
@@ -170,8 +170,8 @@ fn parse_type(named: Option<&ChecksumType>) -> S3Result<Option<bool>> {
     }
 }
 
-/// Compares the size that the client expects with the sizes of its parts. An upload that is gone
-/// was completed before, when the same comparison was made.
+/// Compares the size that the client expects with the sizes of its parts. An upload that no longer
+/// exists was completed before, when the same comparison was made.
 async fn check_size(
     archive: &Archive,
     (bucket, key): (&BucketName, &ObjectKey),
@@ -205,7 +205,7 @@ async fn check_size(
     )))
 }
 
-/// A part number from 1 to 10,000.
+/// Checks a part number: 1 to 10,000.
 pub(super) fn part_number(number: i32) -> S3Result<u32> {
     match u32::try_from(number) {
         Ok(checked @ 1..) if number <= PART_NUMBER_MAX => Ok(checked),
@@ -238,8 +238,8 @@ fn completed_part(part: s3s::dto::CompletedPart) -> S3Result<CompletedPart> {
     })
 }
 
-/// Which checksum the whole object gets. CRCs of parts can be combined to one of the whole, SHAs
-/// cannot.
+/// Returns whether the checksum covers the full object. CRCs of parts can be combined to one of the
+/// whole, SHAs cannot.
 fn is_full_object(
     algorithm: Option<ChecksumAlgorithm>,
     wanted: Option<&ChecksumType>,

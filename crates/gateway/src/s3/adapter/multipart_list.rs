@@ -105,7 +105,7 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The common prefix that stands for `key`, if it has one.
+    /// Returns the common prefix that `key` is grouped under, if it has one.
     fn common_prefix(&self, key: &str) -> Option<String> {
         let delimiter = self.delimiter?;
         let rest = key.strip_prefix(self.prefix)?;
@@ -121,7 +121,8 @@ struct UploadPage {
     next: Option<Marker>,
 }
 
-/// Gathers a page. Uploads in progress are few, so those behind a common prefix are read over.
+/// Collects a page. Uploads in progress are few, so those under a common prefix are read and
+/// skipped.
 async fn collect(
     archive: &Archive,
     bucket: &BucketName,

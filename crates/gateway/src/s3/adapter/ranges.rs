@@ -1,5 +1,5 @@
-//! `Range` of a read. As RFC 9110 has it and S3 does, what is not exactly one range of bytes is
-//! ignored: the whole object is sent. A range with nothing of the object in it is refused.
+//! `Range` of a read. By RFC 9110 and like S3, anything but exactly one range of bytes is ignored,
+//! and the whole object is sent. A range that does not overlap the object is refused.
 
 use fulgurite_archive::ByteRange;
 use http::header::{CONTENT_RANGE, RANGE};
@@ -8,7 +8,7 @@ use s3s::S3Error;
 
 use super::errors::{s3_error, with_details};
 
-/// The range that a request asks for; `None` for the whole object.
+/// Returns the range that a request asks for; `None` for the whole object.
 pub(super) fn of_read(headers: &HeaderMap) -> Option<ByteRange> {
     let mut lines = headers.get_all(RANGE).iter();
     let line = lines.next()?;
@@ -33,14 +33,14 @@ fn parse(text: &str) -> Option<ByteRange> {
     }
 }
 
-/// Digits alone. What is larger than every number is larger than every object.
+/// Parses digits only. A number too large for the type is larger than every object.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Nothing of an object of `bytes` bytes lies in the range. The clients of the common runtime (CRT)
-/// read from it that an object is empty.
+/// Returns the error for a range outside an object of `bytes` bytes. Clients on the AWS common
+/// runtime (CRT) learn from it that an object is empty.
 pub(super) fn unsatisfiable(headers: &HeaderMap, bytes: u64) -> S3Error {
     let message = "The requested range is not satisfiable";
     let mut error = s3_error("InvalidRange", StatusCode::RANGE_NOT_SATISFIABLE, message);

@@ -1,4 +1,4 @@
-//! Objects on their way out: GetObject, HeadObject, GetObjectAttributes.
+//! Reads: GetObject, HeadObject, GetObjectAttributes.
 
 use bytes::Bytes;
 use fulgurite_archive::{
@@ -29,8 +29,8 @@ use super::{meta, ranges};
 use crate::limits::PAGE_ENTRIES_MAX;
 use crate::s3::answers::{BareEntityTag, StatusOverride};
 
-/// The fields that GetObject and HeadObject have in common, filled from an object; and the part
-/// that was asked for, if one was.
+/// Builds the output of GetObject or HeadObject from an object, and from the requested part, if
+/// any.
 macro_rules! described {
     ($output:ident, $object:expr, $part:expr, $checksum:expr) => {{
         let object: &ObjectInfo = $object;
@@ -71,8 +71,8 @@ pub(super) async fn get(
     check_version(input.version_id.as_deref())?;
     let asked = part_asked(input.part_number, &headers)?;
     let Opened { mut reader, is_range } = open(archive, &name, &headers, asked).await?;
-    // Bytes that cannot be read must be an error and not a broken connection, if that is known
-    // before the first of them is sent.
+    // Read the first bytes before responding: an object that cannot be read should give an error
+    // and not a broken connection.
     let first = reader.next().await.transpose().map_err(fail)?;
     let is_stretch = is_range || reader.part.is_some() && reader.bytes > 0;
     let checksum = checksum_of(&reader.info, reader.part.as_ref(), is_range)
@@ -89,14 +89,14 @@ pub(super) async fn get(
     Ok(S3Response::with_headers(output, response_headers))
 }
 
-/// An object that is read, and whether only the range that was asked for.
+/// An opened object, and whether only the requested range of it is read.
 struct Opened {
     reader: ObjectReader,
     is_range: bool,
 }
 
-/// Opens an object, or the part of it that is asked for, if it is the one that is meant. Whether it
-/// is comes before which bytes of it are wanted.
+/// Opens an object, or the requested part of it, if its conditions hold. Conditions are checked
+/// before ranges.
 async fn open(
     archive: &Archive,
     (bucket, key): &(BucketName, ObjectKey),
@@ -171,7 +171,7 @@ pub(super) async fn head(
     Ok(response)
 }
 
-/// What GetObjectAttributes can be asked for.
+/// The attributes that GetObjectAttributes can return.
 const ATTRIBUTES: [&str; 5] = [
     ObjectAttributes::CHECKSUM,
     ObjectAttributes::ETAG,
@@ -226,8 +226,9 @@ pub(super) async fn attributes(
     Ok(response)
 }
 
-/// An object with what GetObjectAttributes says of its parts: their count, and one by one those of
-/// which there is a checksum that a client chose, as S3 does.
+/// Returns an object and its parts as GetObjectAttributes shows them. As in S3, parts are listed
+/// only if the client chose the checksum algorithm and every part has a checksum; otherwise there
+/// is only their count.
 async fn attributes_of_parts(
     archive: &Archive,
     (bucket, key): (&BucketName, &ObjectKey),
@@ -277,7 +278,7 @@ fn wants_checksum(mode: Option<&ChecksumMode>) -> bool {
     mode.is_some_and(|mode| mode.as_str() == ChecksumMode::ENABLED)
 }
 
-/// The part that is asked for, instead of a range.
+/// Returns the requested part, which excludes a range.
 fn part_asked(number: Option<i32>, headers: &HeaderMap) -> S3Result<Option<u32>> {
     let number = number.map(part_number).transpose()?;
     if number.is_some() && ranges::of_read(headers).is_some() {
@@ -287,7 +288,7 @@ fn part_asked(number: Option<i32>, headers: &HeaderMap) -> S3Result<Option<u32>>
     Ok(number)
 }
 
-/// An object, and the part of it that is asked for, if it has that.
+/// Returns an object, and the requested part of it, if it exists.
 async fn find(
     archive: &Archive,
     (bucket, key): (&BucketName, &ObjectKey),
@@ -304,7 +305,7 @@ fn no_such_part(number: u32, object: &ObjectInfo) -> S3Error {
     fail(ArchiveError::InvalidPartNumber { number, count: object.part_count.unwrap_or(1) })
 }
 
-/// The checksum of what is answered: of a part its own, of another stretch none.
+/// Returns the checksum of the response: of a part its own, of any other range none.
 fn checksum_of<'a>(
     object: &'a ObjectInfo,
     part: Option<&'a ObjectPart>,
@@ -316,8 +317,8 @@ fn checksum_of<'a>(
     }
 }
 
-/// The bytes of a reader as a body, without copying. An error in mid-body ends the connection: the
-/// length was promised already, so the client cannot take the rest for whole.
+/// Streams a reader as a body, without copying. An error in mid-body ends the connection: the
+/// length was already sent, so the client cannot mistake the bytes for the whole object.
 fn body(first: Option<Bytes>, reader: ObjectReader) -> StreamingBlob {
     let rest = stream::unfold(reader, |mut reader| async move {
         let bytes = reader.next().await?;

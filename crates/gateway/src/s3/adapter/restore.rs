@@ -19,7 +19,8 @@ pub(super) async fn restore(
     let wish = restore_request(input.restore_request)?;
     let outcome = archive.restore(&bucket, &key, wish).await.map_err(fail)?;
     let mut response = S3Response::new(RestoreObjectOutput::default());
-    // s3s always answers 200; `answers` sets the status that clients tell the two by.
+    // s3s always answers 200. `answers` sets the status by which clients tell 202 (accepted) from
+    // 200 (extended).
     response.extensions.insert(StatusOverride(match outcome {
         RestoreOutcome::Accepted => StatusCode::ACCEPTED,
         RestoreOutcome::Extended => StatusCode::OK,

@@ -1,10 +1,10 @@
-//! Reads of settings that cannot be made here, answered as S3 answers for a bucket that was just
-//! made: with the default, or with the error that says that there is none. Tools read all of them
-//! before they do anything (Terraform), when a bucket is opened (Cyberduck) or for information
-//! (s3cmd), and fail at `NotImplemented`.
+//! Reads of bucket settings that cannot be set here, answered like S3 for a new bucket: with the
+//! default, or with the error that there is none. Some tools read all of them before they do
+//! anything (Terraform), when a bucket is opened (Cyberduck) or for information (s3cmd), and fail
+//! at `NotImplemented`.
 //!
-//! Every answer is what is the case: one account owns all, nothing is public, every body is
-//! encrypted with AES-256, and nobody else pays, listens or gets a copy.
+//! Every response is true: one account owns everything, nothing is public, every body is encrypted
+//! with AES-256, and there are no other payers, notifications or replicas.
 
 use fulgurite_archive::{Archive, BucketName};
 use http::StatusCode;
@@ -42,7 +42,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result};
 use super::errors::{fail, s3_error, with_details};
 use super::words::{bucket_name, check_version, encryption, invalid_request, object_name, owner};
 
-/// Settings of buckets for which S3 has an error when there are none: code and message.
+/// Bucket settings for which S3 returns an error when they are not set: code and message.
 macro_rules! absent {
     ($($name:ident($input:ty) -> $output:ty = $code:literal, $message:literal;)*) => {
         $(
@@ -57,7 +57,7 @@ macro_rules! absent {
     };
 }
 
-/// Settings of buckets for which S3 has a default.
+/// Bucket settings for which S3 has a default.
 macro_rules! default {
     ($($name:ident($input:ty) -> $output:ty = $value:expr;)*) => {
         $(
@@ -116,7 +116,7 @@ default! {
         = GetPublicAccessBlockOutput { public_access_block_configuration: Some(private()) };
     request_payment(GetBucketRequestPaymentInput) -> GetBucketRequestPaymentOutput
         = GetBucketRequestPaymentOutput { payer: Some(Payer::from_static(Payer::BUCKET_OWNER)) };
-    // A bucket that never kept versions has no status at all, and so with acceleration.
+    // A bucket that never had versioning has no status at all; the same goes for acceleration.
     versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput
         = GetBucketVersioningOutput::default();
     acceleration(GetBucketAccelerateConfigurationInput) -> GetBucketAccelerateConfigurationOutput
@@ -161,7 +161,7 @@ pub(super) async fn object_acl(
     }))
 }
 
-/// Tags are not kept, so every object has none.
+/// Tags are not supported, so every object has none.
 pub(super) async fn object_tagging(
     archive: &Archive,
     request: S3Request<GetObjectTaggingInput>,
@@ -188,7 +188,7 @@ pub(super) async fn legal_hold(
     Err(unlocked(&bucket))
 }
 
-/// A bucket that does not exist is the first thing to say.
+/// Checks first that the bucket exists.
 async fn existing(archive: &Archive, name: &str) -> S3Result<BucketName> {
     let bucket = bucket_name(name)?;
     archive.head_bucket(&bucket).await.map_err(fail)?;
@@ -232,7 +232,7 @@ fn encrypted() -> ServerSideEncryptionConfiguration {
     }
 }
 
-/// Access control lists are off.
+/// ACLs are disabled.
 fn owned() -> OwnershipControls {
     let name = ObjectOwnership::BUCKET_OWNER_ENFORCED;
     OwnershipControls {

@@ -1,5 +1,5 @@
-//! ListObjectVersions: buckets keep no versions, so every object is the only version of itself,
-//! whose id is `null`.
+//! ListObjectVersions: buckets are not versioned, so every object is its only version, whose id is
+//! `null`.
 
 use fulgurite_archive::{Archive, ListQuery, ObjectInfo};
 use s3s::dto::{
@@ -29,7 +29,7 @@ pub(super) async fn list(
     let query = ListQuery {
         prefix: input.prefix.clone().unwrap_or_default(),
         delimiter: delimiter.clone(),
-        // The one version of a key is also its last.
+        // A key has one version, which is also its last.
         after: input.key_marker.clone().filter(|text| !text.is_empty()),
         limit,
     };
@@ -56,7 +56,7 @@ pub(super) async fn list(
     }))
 }
 
-/// A version is named after its key or not at all.
+/// Checks that a version marker comes with its key.
 fn check_marker(key: Option<&str>, version: Option<&str>) -> S3Result<()> {
     let Some(version) = version.filter(|version| !version.is_empty()) else { return Ok(()) };
     if key.is_none_or(str::is_empty) {

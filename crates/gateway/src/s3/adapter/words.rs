@@ -1,4 +1,4 @@
-//! Words of the archive in the words of S3, and back.
+//! Converts between the archive's types and S3's.
 
 use std::time::{Duration, SystemTime};
 
@@ -40,9 +40,9 @@ pub(super) fn object_name(bucket: &str, key: &str) -> S3Result<(BucketName, Obje
     Ok((bucket_name(bucket)?, ObjectKey::new(key).map_err(fail)?))
 }
 
-/// As `object_name`, for an object that is about to be made. Clients make paths of keys: one whose
-/// `..` lead above its start would be written outside of where its reader wants it. Objects that
-/// were made before are still read and removed.
+/// Like `object_name`, for an object that is to be created. Clients map keys to paths: a key that
+/// climbs above its start with `..` would be written outside of the target directory. Older objects
+/// with such keys can still be read and deleted.
 pub(super) fn new_object_name(bucket: &str, key: &str) -> S3Result<(BucketName, ObjectKey)> {
     if climbs(key) {
         let message = "The segments .. of the key lead above its start.";
@@ -51,7 +51,7 @@ pub(super) fn new_object_name(bucket: &str, key: &str) -> S3Result<(BucketName, 
     object_name(bucket, key)
 }
 
-/// Whether the key, read as a path from left to right, leaves where it starts.
+/// Returns whether the key, read as a path from left to right, climbs above its start.
 fn climbs(key: &str) -> bool {
     let mut depth = 0_usize;
     for segment in key.split('/') {
@@ -65,7 +65,7 @@ fn climbs(key: &str) -> bool {
     false
 }
 
-/// An upload id; one that cannot be parsed names no upload.
+/// Parses an upload id; an invalid one names no upload.
 pub(super) fn upload_id(text: &str) -> S3Result<UploadId> {
     text.parse().map_err(|_| {
         let message = "The specified multipart upload does not exist.";
@@ -84,17 +84,17 @@ pub(super) fn check_version(version: Option<&str>) -> S3Result<()> {
     }
 }
 
-/// The class named in a request, STANDARD when none is.
+/// Parses the class named in a request; STANDARD when there is none.
 pub(super) fn storage_class(name: Option<&str>) -> S3Result<StorageClass> {
     name.map_or(Ok(StorageClass::Standard), StorageClass::parse).map_err(fail)
 }
 
-/// The class as headers show it: not at all for STANDARD.
+/// Returns the class for headers: none for STANDARD.
 pub(super) fn class_header(class: StorageClass) -> Option<s3s::dto::StorageClass> {
     (class != StorageClass::Standard).then(|| s3s::dto::StorageClass::from_static(class.name()))
 }
 
-/// What S3 calls encryption with keys that the service keeps. Every body is encrypted so, with
+/// S3's name for encryption with keys that the service manages. Every body is encrypted with
 /// AES-256-GCM and a key of its own, whether a client asks for it or not; AWS answers the same.
 pub(super) fn encryption() -> ServerSideEncryption {
     ServerSideEncryption::from_static(ServerSideEncryption::AES256)
@@ -104,7 +104,7 @@ pub(super) fn etag(text: &str) -> ETag {
     ETag::Strong(text.to_owned())
 }
 
-/// Whole seconds: headers have no more, so listings must not show more either.
+/// Truncates to whole seconds: headers have no finer resolution, so listings must not have either.
 pub(super) fn timestamp(time: UnixTime) -> Timestamp {
     Timestamp::from(SystemTime::UNIX_EPOCH + Duration::from_secs(time.as_secs()))
 }
@@ -116,7 +116,7 @@ pub(super) fn http_date(time: UnixTime) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// `x-amz-restore`, in the only two forms that clients can parse.
+/// Formats `x-amz-restore`, in the only two forms that clients can parse.
 pub(super) fn restore_header(state: RestoreState) -> String {
     match state {
         RestoreState::Ongoing => "ongoing-request=\"true\"".to_owned(),
@@ -146,7 +146,7 @@ pub(super) fn checksum_type_name(full_object: bool) -> ChecksumType {
     })
 }
 
-/// Sets the one of the five checksum fields of an S3 output that `checksum` belongs to.
+/// Sets the checksum field of an S3 output that matches the algorithm of `checksum`.
 macro_rules! set_checksum {
     ($output:expr, $checksum:expr) => {
         if let Some(checksum) = $checksum {
@@ -183,13 +183,13 @@ pub(super) fn not_implemented(message: &'static str) -> S3Error {
     s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message)
 }
 
-/// Whether a header's list names `name`. s3s splits such lists by header line only, clients write
-/// them with commas.
+/// Returns whether a header's list contains `name`. s3s splits such lists by header line only, but
+/// clients separate them with commas.
 pub(super) fn names<'a>(list: impl IntoIterator<Item = &'a str>, name: &str) -> bool {
     list.into_iter().flat_map(|line| line.split(',')).any(|part| part.trim() == name)
 }
 
-/// How many entries of a listing are wanted, of at most `most`.
+/// Returns the requested page size, capped at `most`.
 pub(super) fn page_limit(wanted: Option<i32>, most: usize, name: &str) -> S3Result<usize> {
     let wanted = wanted.map_or(Ok(most), usize::try_from);
     let wanted = wanted.map_err(|_| invalid_argument(format!("{name} is negative")))?;

@@ -1,5 +1,5 @@
-//! Bodies on their way in: PutObject and UploadPart. Whatever goes wrong before the end, the writer
-//! is dropped and nothing is stored.
+//! Writes: PutObject and UploadPart. If anything fails before the end of the body, the writer is
+//! dropped and nothing is stored.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub(super) async fn part(
     Ok(S3Response::new(output))
 }
 
-/// Where a body goes.
+/// The destination of a body.
 trait Sink: Sized {
     type Stored;
     fn write(&mut self, bytes: Bytes) -> impl Future<Output = Result<(), ArchiveError>> + Send;
@@ -106,7 +106,7 @@ impl Sink for PartWriter {
     }
 }
 
-/// Passes a body on as it comes, without copying, and ends it with its trailer.
+/// Streams a body to its destination without copying, and checks its trailer.
 async fn receive<S: Sink + Send>(
     mut sink: S,
     body: Option<StreamingBlob>,

@@ -1,5 +1,5 @@
-//! The framing comes off whatever the cut of the stream and the size of the chunks; broken framing
-//! is named.
+//! Framing is removed however the stream is cut and whatever size chunks have; broken framing gets
+//! its own error.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::ChunkDecoder;
 use crate::request::BodyFault;
 use crate::s3::signature::ChunkSigner;
 
-/// Feeds `body` in pieces of `piece` bytes; the data and the trailer.
+/// Feeds `body` in pieces of `piece` bytes; returns the data and the trailer.
 fn pass(
     mut decoder: ChunkDecoder,
     body: &[u8],
@@ -93,7 +93,7 @@ fn trailers_are_those_that_were_announced() {
         let fault = pass(decoder, body.as_bytes(), 64).err();
         assert_eq!(fault, (!is_right).then_some(BodyFault::Trailer), "{announced:?} {trailer:?}");
     }
-    // The end of a body without trailers has none, whatever was announced.
+    // A body without trailers ends without any, whatever was announced.
     let fault = pass(ChunkDecoder::new(None, false, Some(CRC32)), b"0\r\n\r\n", 64).err();
     assert_eq!(fault, Some(BodyFault::Trailer));
 }

@@ -1,9 +1,9 @@
-//! The XML documents of requests. Each is read whole, its digests are compared, it is read against
-//! its schema, and rewritten: what goes on to s3s cannot be misread there, and a body that is no
-//! such document changes nothing.
+//! The XML documents of requests. Each is read whole, checked against its digests, parsed against
+//! its schema, and rewritten: s3s cannot misread what it gets, and a body that is no such document
+//! changes nothing.
 //!
-//! The head of a request says which document it has; s3s decides it the same way. Admission holds
-//! the two against each other, so a document that nobody read here is never read there.
+//! The head of a request determines its document, here and in s3s. Admission compares the two
+//! decisions, so s3s never parses a document that was not read here.
 
 mod parser;
 mod schema;
@@ -28,23 +28,24 @@ use crate::limits::{READ_BUFFER_BYTES, XML_BYTES_MAX};
 use crate::percent;
 use crate::request::{BodyFault, RequestContext};
 
-/// Operations that are asked for by PUT or POST and have no document.
+/// PUT and POST operations that have no document.
 const WITHOUT_DOCUMENT: [&str; 5] =
     ["PutObject", "CopyObject", "UploadPart", "UploadPartCopy", "CreateMultipartUpload"];
 
 /// A kind of document.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// The operation that has it, by its name in S3.
+    /// The operation, by its name in S3.
     operation: &'static str,
     root: Element,
-    /// Whether it destroys something by itself, so that somebody has to vouch for its bytes.
+    /// Whether the operation is destructive, so that a digest has to protect the document.
     needs_digest: bool,
     /// Whether `x-amz-checksum-*` headers are of an object and not of the document.
     has_object_checksum: bool,
 }
 
-/// All of them. A PUT or POST with another document asks for an operation that is not served.
+/// All documents. A PUT or POST with another document belongs to an operation that is not
+/// supported.
 pub(crate) static DOCUMENTS: [Document; 4] = [
     Document {
         operation: "DeleteObjects",
@@ -75,9 +76,9 @@ pub(crate) static DOCUMENTS: [Document; 4] = [
 /// Why a body is not the document of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentError {
-    /// It is not well-formed or not of the schema, for this reason.
+    /// It is not well-formed or does not match the schema, for this reason.
     Malformed(Cow<'static, str>),
-    /// It asks for what is not served.
+    /// It asks for something that is not supported.
     NotServed(&'static str),
 }
 
@@ -99,7 +100,7 @@ impl From<DocumentError> for Refusal {
 }
 
 impl Document {
-    /// The document that a request has, by its head.
+    /// Returns the document of a request, by its head.
     pub(super) fn of(parts: &Parts, hosts: &Hosts) -> Option<&'static Self> {
         let query = parts.uri.query().unwrap_or_default();
         let names: Vec<String> = query
@@ -119,7 +120,8 @@ impl Document {
                 return None;
             }
         } else if parts.method == Method::PUT && is_bucket(parts, hosts) {
-            // Every other parameter names another operation; SDKs add the name of this one.
+            // Every other parameter means another operation; SDKs add `x-id` with the name of this
+            // one.
             if names.iter().any(|name| name != "x-id") {
                 return None;
             }
@@ -130,13 +132,13 @@ impl Document {
         DOCUMENTS.iter().find(|document| document.operation == operation)
     }
 
-    /// The operation that has it, by its name in S3.
+    /// The operation, by its name in S3.
     pub(crate) const fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// The plain form of a document of this kind. No bytes are no document, which some operations
-    /// can do without.
+    /// Rewrites a document of this kind to its plain form. An empty body means no document, which
+    /// some operations accept.
     pub(crate) fn rewrite(&'static self, body: &[u8]) -> Result<Bytes, DocumentError> {
         if body.is_empty() {
             return Ok(Bytes::new());
@@ -144,8 +146,8 @@ impl Document {
         parser::rewrite(body, &self.root).map(Bytes::from)
     }
 
-    /// Reads the whole document and rewrites it. Nothing is done before all of it is there and
-    /// is what its digests say.
+    /// Reads the whole document and rewrites it. Nothing is parsed before it is complete and its
+    /// digests match.
     pub(super) async fn read(
         &'static self,
         headers: &HeaderMap,
@@ -181,15 +183,15 @@ impl Document {
     }
 }
 
-/// Whether the operation that s3s takes a request for gets the document that was read for it, or
-/// has none and none was read.
+/// Returns whether the document that was read belongs to the operation that s3s chose; if that
+/// operation has none, whether none was read.
 pub(crate) fn is_read_for(method: &Method, operation: &str, read: Option<&str>) -> bool {
     let has_document =
         (method == Method::PUT || method == Method::POST) && !WITHOUT_DOCUMENT.contains(&operation);
     read == has_document.then_some(operation)
 }
 
-/// Whether a request names a bucket and no key, by its host or by its path.
+/// Returns whether a request names a bucket and no key, by its host or by its path.
 fn is_bucket(parts: &Parts, hosts: &Hosts) -> bool {
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.and_then(|host| hosts.parse_host_header(host).ok());

@@ -1,15 +1,16 @@
-//! Reads a document against its schema, and writes it in the plainest form that XML has: elements
-//! without blanks between them, text without CDATA sections, comments or needless references.
+//! Parses a document against its schema, and writes it in the plainest form that XML has: elements
+//! without whitespace between them, text without CDATA sections, comments or needless references.
 //!
 //! ```text
 //!   bytes -> UTF-8, characters, line ends -> tokens (quick-xml) -> schema -> plain document
 //! ```
 //!
-//! A reader of the plain form reads what the document means. s3s, read alone, passes over CDATA
-//! sections and over what follows the first digits of an integer.
+//! The plain form has one reading for every parser. s3s alone would skip CDATA sections, and
+//! whatever follows the first digits of an integer.
 //!
-//! What XML allows and no document of S3 has is refused rather than understood: document types and
-//! their entities, processing instructions, attributes and prefixes but for the usual declarations.
+//! XML features that no S3 document uses are refused rather than interpreted: document types and
+//! their entities, processing instructions, attributes and prefixes except for the usual
+//! declarations.
 
 use std::borrow::Cow;
 
@@ -22,10 +23,10 @@ use super::schema::{Content, Element, Occurs, TextType};
 use crate::limits::XML_BYTES_MAX;
 use crate::s3::parameters::parse_integer;
 
-/// White space of XML.
+/// XML whitespace.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
-/// Attributes that elements may have. Each declares a namespace and changes nothing of the
-/// document; the three after the first are from old documentation, and clients still send them.
+/// Attributes that elements may have. Each declares a namespace and does not affect the document;
+/// the three after the first are from old documentation, and clients still send them.
 const DECLARATIONS: [(&str, &str); 7] = [
     ("xmlns", "http://s3.amazonaws.com/doc/2006-03-01/"),
     ("xmlns", "http://s3.amazonaws.com/doc/2006-03-01"),
@@ -38,7 +39,7 @@ const DECLARATIONS: [(&str, &str); 7] = [
 
 type Result<T, E = DocumentError> = std::result::Result<T, E>;
 
-/// The plain form of `body`, a document of `root`.
+/// Rewrites `body`, a document of `root`, to its plain form.
 pub(super) fn rewrite(body: &[u8], root: &'static Element) -> Result<String> {
     let text = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
     if !text.chars().all(is_character) {
@@ -75,14 +76,14 @@ pub(super) fn rewrite(body: &[u8], root: &'static Element) -> Result<String> {
     }
 }
 
-/// An element that was begun, and which of its children were seen.
+/// An open element, and which of its children were seen.
 struct Open {
     element: &'static Element,
     seen: u32,
 }
 
 impl Open {
-    /// The child of that name, if another one may come.
+    /// Returns the child of that name, if another one may come.
     fn admit(&mut self, name: &str) -> Result<&'static Element> {
         let element = self.element;
         let parent = element.name;
@@ -115,10 +116,10 @@ impl Open {
     }
 }
 
-/// Writes the plain form while the tokens of a document come.
+/// Writes the plain form as the tokens of a document arrive.
 struct Writer {
     root: &'static Element,
-    /// No more of them than the schema is deep: an element that it does not know is refused.
+    /// The open elements. The depth is bounded by the schema: an unknown element is refused.
     open: Vec<Open>,
     /// Text of the innermost element.
     text: String,
@@ -202,7 +203,7 @@ impl Writer {
     }
 }
 
-/// The text as it is written, if it is of the type.
+/// Returns the normalized text, if it is of the type.
 fn check_text(text: &str, text_type: TextType) -> Option<&str> {
     match text_type {
         TextType::Any => Some(text),
@@ -230,15 +231,15 @@ fn describe(text_type: TextType) -> Cow<'static, str> {
     }
 }
 
-/// Text in a CDATA section needs fewer bytes than it does outside, so the limit of a body is none
-/// for what is written of it.
+/// Text in a CDATA section takes fewer bytes than outside, so the limit on the body does not bound
+/// the rewritten text; this checks it.
 fn push_escaped(written: &mut String, text: &str) -> Result<()> {
     for c in text.chars() {
         match c {
             '&' => written.push_str("&amp;"),
             '<' => written.push_str("&lt;"),
             '>' => written.push_str("&gt;"),
-            // A bare one would be read as a line feed.
+            // A bare carriage return would be read as a line feed.
             '\r' => written.push_str("&#13;"),
             c => written.push(c),
         }
@@ -257,12 +258,12 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8"))
 }
 
-/// The characters of XML 1.0.
+/// Returns whether XML 1.0 allows the character.
 const fn is_character(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Line ends as XML 1.0 (2.11) reads them, before anything else.
+/// Normalizes line ends as XML 1.0 (2.11) does, before any parsing.
 fn with_line_feeds(text: &str) -> Cow<'_, str> {
     if text.contains('\r') {
         text.replace("\r\n", "\n").replace('\r', "\n").into()
@@ -271,7 +272,7 @@ fn with_line_feeds(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The character that a reference stands for: one of the five names, or a number.
+/// Returns the character that a reference stands for: one of the five names, or a number.
 fn resolve(name: &str) -> Option<char> {
     let number = match name {
         "lt" => return Some('<'),
@@ -282,7 +283,7 @@ fn resolve(name: &str) -> Option<char> {
         _ => name.strip_prefix('#')?,
     };
     let (digits, radix) = number.strip_prefix('x').map_or((number, 10), |digits| (digits, 16));
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     let is_plain = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
     let number = is_plain.then(|| u32::from_str_radix(digits, radix).ok())?;
     number.and_then(char::from_u32).filter(|c| is_character(*c))
@@ -295,7 +296,7 @@ fn check_comment(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// `xml version="1.0" encoding="UTF-8" standalone="yes"`, the last two if they are there.
+/// Checks `xml version="1.0" encoding="UTF-8" standalone="yes"`; the last two are optional.
 fn check_declaration(text: &str) -> Result<()> {
     let attributes = attributes(text.strip_prefix("xml").unwrap_or_default())?;
     let rest = match attributes.as_slice() {
@@ -318,8 +319,8 @@ fn check_attributes(text: &str) -> Result<()> {
     }
 }
 
-/// The attributes of a tag. References in their values stay as they are: no value that is known has
-/// any.
+/// Parses the attributes of a tag. References in their values are not resolved: no accepted value
+/// has any.
 fn attributes(text: &str) -> Result<Vec<(&str, &str)>> {
     let mut found: Vec<(&str, &str)> = Vec::new();
     let mut rest = text;
@@ -340,7 +341,7 @@ fn attributes(text: &str) -> Result<Vec<(&str, &str)>> {
     }
 }
 
-/// The first attribute: its name, its value, and what is after it.
+/// Splits off the first attribute: its name, its value, and the remaining text.
 fn split_attribute(text: &str) -> Option<(&str, &str, &str)> {
     let (name, after) = text.split_once('=')?;
     let after = after.trim_start_matches(BLANKS);

@@ -1,6 +1,6 @@
-//! The XML documents that requests bring, element by element.
+//! The schemas of the XML documents of requests.
 
-/// An element and what it holds.
+/// An element and its content.
 #[derive(Debug)]
 pub(super) struct Element {
     pub(super) name: &'static str,
@@ -8,7 +8,7 @@ pub(super) struct Element {
     pub(super) content: Content,
 }
 
-/// How often an element is in the one around it.
+/// How often an element occurs in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Occurs {
     AtMostOnce,
@@ -20,11 +20,11 @@ pub(super) enum Occurs {
 pub(super) enum Content {
     Elements(&'static [Element]),
     Text(TextType),
-    /// Asks for what is not served, which this names.
+    /// Asks for something that is not supported; the text names it.
     NotServed(&'static str),
 }
 
-/// What the text of an element is.
+/// The type of an element's text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TextType {
     Any,
@@ -85,7 +85,7 @@ const RESTORE_PARTS: &[Element] = &[
 ];
 const GLACIER_JOB: &[Element] = &[once("Tier", TEXT)];
 
-/// The body of CreateBucket, if it has one.
+/// The optional body of CreateBucket.
 pub(super) const CREATE_BUCKET: Element =
     once("CreateBucketConfiguration", Content::Elements(CREATE_BUCKET_PARTS));
 const CREATE_BUCKET_PARTS: &[Element] = &[

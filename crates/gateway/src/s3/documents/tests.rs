@@ -1,4 +1,5 @@
-//! The plain form of documents, which request has which, and what is refused with which reason.
+//! The plain form of documents, which request has which document, and what is refused for which
+//! reason.
 
 use http::request::Parts;
 use http::{Method, Request};
@@ -63,7 +64,7 @@ fn reasons_are_told() {
     assert_eq!(found, Err(DocumentError::NotServed("Restores of type SELECT")));
 }
 
-/// CDATA sections hold more in fewer bytes than text does.
+/// CDATA sections hold more text in fewer bytes than escaped text does.
 #[test]
 fn the_plain_form_is_bounded() {
     let text = "&".repeat(crate::limits::XML_BYTES_MAX / 4);
@@ -123,7 +124,7 @@ fn two_readers_of_a_head_have_to_agree() {
     }
 }
 
-/// The set of elements that were seen has 32 bits.
+/// The bit set of seen children has 32 bits.
 #[test]
 fn no_element_has_too_many_kinds_of_children() {
     fn check(element: &Element) {

@@ -1,4 +1,4 @@
-//! Framing and trailers are announced where they can be, and nowhere else.
+//! Framing and trailers may be announced only where they can occur.
 
 use fulgurite_archive::ChecksumAlgorithm;
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -1,11 +1,11 @@
-//! Every integer field, with what some parsers take for an integer.
+//! Every integer field, with text that some parsers accept as an integer.
 
 use http::Request;
 use http::request::Parts;
 
 use super::{HEADER_COUNTS, HEADER_LENGTHS, QUERY_INTEGERS, check, parse_integer};
 
-/// None of them is an integer of S3, though each has one in it or is nearly one.
+/// Not integers in S3, though each contains one or nearly is one.
 const WRONG: [&str; 12] =
     ["1.5", "1x", "1e1", "+1", "01", "", " ", "-0", "--1", "0x1", "\u{661}", "9223372036854775808"];
 

@@ -1,4 +1,4 @@
-//! What is hidden from s3s comes back as it was, and nothing else is touched.
+//! Headers hidden from s3s come back unchanged, and nothing else is touched.
 
 use http::Request;
 use http::header::{EXPIRES, IF_NONE_MATCH, RANGE};

@@ -1,4 +1,4 @@
-//! The canonical form of a request, over which its signature is made.
+//! The canonical form of a request, which is what its signature signs.
 //!
 //! ```text
 //!   METHOD \n  path \n  query, sorted \n  name:value \n ...  \n  names;of;headers \n  payload
@@ -12,20 +12,20 @@ use crate::percent;
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
-    /// As it came over the wire.
+    /// As sent on the wire.
     pub(super) path: &'a str,
     /// Decoded, without the signature itself.
     pub(super) pairs: &'a [(String, String)],
     pub(super) headers: &'a HeaderMap,
     /// In lower case and sorted.
     pub(super) signed_headers: &'a [String],
-    /// What stands for the body.
+    /// The payload hash, or the constant in its place.
     pub(super) payload: &'a str,
 }
 
 impl Asked<'_> {
-    /// The canonical forms that are taken: with the path encoded as S3 says, and with the path as
-    /// it came, for clients that leave more characters alone than they should.
+    /// Returns the accepted canonical forms: with the path encoded as S3 does it, and with the path
+    /// as sent, for clients that escape fewer characters than they should.
     pub(super) fn forms(&self) -> Vec<Vec<u8>> {
         let proper = percent::encode_bytes(&percent::decode_bytes(self.path), true);
         let mut forms = vec![self.form(&proper)];
@@ -65,7 +65,8 @@ impl Asked<'_> {
     }
 }
 
-/// A value without white space around it, and one space for each white space within.
+/// Appends a value without leading and trailing whitespace, and with each inner run of whitespace
+/// as one space.
 fn push_trimmed(form: &mut Vec<u8>, value: &[u8]) {
     let words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     for (index, word) in words.enumerate() {

@@ -1,12 +1,12 @@
-//! What a request says of its own signature, in a header or in the query. Plain text in, a checked
-//! value out; nothing here knows a secret.
+//! Parses the signature of a request, in a header or in the query, to a checked value; nothing here
+//! knows a secret.
 
-/// The one algorithm.
+/// The only supported algorithm.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// Longest name of a region. Names are not compared with anything: any region may be signed for.
+/// Longest region name. Names are not compared with anything: any region may be signed for.
 const REGION_BYTES_MAX: usize = 64;
 
-/// The claim of a signature.
+/// The claimed signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claimed {
     pub(crate) access_key: String,
@@ -19,7 +19,7 @@ pub(crate) struct Claimed {
 }
 
 impl Claimed {
-    /// Reads `AWS4-HMAC-SHA256 Credential=.., SignedHeaders=.., Signature=..`; spaces after commas
+    /// Parses `AWS4-HMAC-SHA256 Credential=.., SignedHeaders=.., Signature=..`; spaces after commas
     /// are optional and the order is free.
     pub(crate) fn of_header(text: &str) -> Result<Self, &'static str> {
         let (algorithm, rest) =
@@ -41,7 +41,7 @@ impl Claimed {
         Self::new(credential, names, signature)
     }
 
-    /// Reads the `X-Amz-*` parameters of a presigned URL, decoded.
+    /// Parses the decoded `X-Amz-*` parameters of a presigned URL.
     pub(crate) fn of_query(pairs: &[(String, String)]) -> Result<Self, &'static str> {
         check_algorithm(unique(pairs, "X-Amz-Algorithm")?.unwrap_or_default())?;
         Self::new(
@@ -91,12 +91,12 @@ impl Claimed {
         })
     }
 
-    /// What the signing key is made for.
+    /// Returns the scope that the signing key is derived for.
     pub(crate) fn scope(&self) -> String {
         format!("{}/{}/s3/aws4_request", self.day, self.region)
     }
 
-    /// Whether the signature covers a header.
+    /// Returns whether the signature covers a header.
     pub(crate) fn covers(&self, name: &str) -> bool {
         self.signed_headers.iter().any(|signed| signed == name)
     }
@@ -110,18 +110,20 @@ fn lower(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Whether a header and a query can say it alike: in a header, a comma ends a field.
+/// Returns whether the character is valid both in a header and in a query: in a header, a comma
+/// ends a field.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b','
 }
 
-/// The characters of header names (RFC 9110), without capitals.
+/// Returns whether it has only the characters of a header name (RFC 9110).
 fn is_header_name(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// The value of a parameter, which must not be there twice: two readers might take different ones.
+/// Returns the value of a parameter, which must not be repeated: two parsers might pick different
+/// ones.
 pub(super) fn unique<'a>(
     pairs: &'a [(String, String)],
     name: &str,

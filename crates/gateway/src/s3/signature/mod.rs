@@ -1,4 +1,4 @@
-//! Signature version 4: who asks, and what the body of the request is bound to.
+//! Signature version 4: authenticates the client and binds the request's body.
 //!
 //! ```text
 //!   header or query -> claim: access key, scope, names, signature      fields
@@ -9,11 +9,10 @@
 //!
 //! Reads may be signed in the query with version 2 as well: `version2`.
 //!
-//! s3s could verify signatures too, and does not here: it refuses regions with capitals (`US`,
-//! which s3cmd signs for unless told otherwise) and requests that have `Date` in place of `x-amz-
-//! date`, and it holds every signed chunk whole in memory until its signature is known. A request
-//! whose signature was verified is marked in its `RequestContext`, and s3s gets it without the
-//! signature.
+//! s3s could verify signatures too, but would not do: it refuses upper-case regions (`US`, the
+//! default of s3cmd) and requests that have `Date` in place of `x-amz-date`, and it buffers every
+//! signed chunk whole until its signature is verified. A request whose signature was verified is
+//! marked in its `RequestContext`, and s3s gets it without the signature.
 
 mod canonical;
 mod fields;
@@ -40,11 +39,11 @@ use crate::percent;
 
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 const CONTENT_SHA256: &str = "x-amz-content-sha256";
-/// Headers of S3's namespace that a client may add without signing them: the first follows from
-/// the body of a presigned upload, the second is only told to logs.
+/// Headers of S3's namespace that a client may add without signing them: the first follows from the
+/// body of a presigned upload, the second is only for logs.
 const MAY_BE_UNSIGNED: [&str; 2] = [CONTENT_SHA256, "x-amz-user-agent"];
-/// The parameters of a presigned URL, which mean nothing once the signature is verified; those of
-/// version 2 are beside them.
+/// The parameters of a presigned URL, which have no meaning once the signature is verified; those
+/// of version 2 are listed separately.
 const QUERY_NAMES: [&str; 7] = [
     "X-Amz-Algorithm",
     "X-Amz-Credential",
@@ -55,18 +54,18 @@ const QUERY_NAMES: [&str; 7] = [
     "X-Amz-Security-Token",
 ];
 
-/// What a verified request says of its body.
+/// What a verified request declares about its body.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
     /// Nothing.
     Unsigned,
     /// Its SHA-256.
     Digest([u8; 32]),
-    /// It comes in `aws-chunked` framing.
+    /// `aws-chunked` framing.
     Chunks {
         /// Present when chunks are signed one by one.
         signer: Option<Box<ChunkSigner>>,
-        /// Whether headers follow the last chunk.
+        /// Whether trailers follow the last chunk.
         is_trailed: bool,
     },
 }
@@ -87,7 +86,7 @@ pub(crate) fn verify(
     }
 }
 
-/// Takes the signature off a request, so that nobody below judges it again.
+/// Removes the signature from a request, so that no layer below verifies it again.
 pub(crate) fn strip(parts: &mut Parts) {
     parts.headers.remove(AUTHORIZATION);
     retain_query(parts, |name| {
@@ -95,7 +94,7 @@ pub(crate) fn strip(parts: &mut Parts) {
     });
 }
 
-/// Takes off those parameters of the query that `keeps` does not want.
+/// Removes the query parameters that `keeps` rejects.
 pub(crate) fn retain_query(parts: &mut Parts, keeps: impl Fn(&str) -> bool) {
     let Some(query) = parts.uri.query() else { return };
     let is_kept = |pair: &&str| {
@@ -109,7 +108,7 @@ pub(crate) fn retain_query(parts: &mut Parts, keeps: impl Fn(&str) -> bool) {
     let Ok(target) = target.parse::<PathAndQuery>() else { return };
     let mut uri = std::mem::take(&mut parts.uri).into_parts();
     uri.path_and_query = Some(target);
-    // The parts were those of a URI a moment ago, and a path was put for a path.
+    // The parts came from a valid URI, and only the path and query were replaced.
     parts.uri = Uri::from_parts(uri).unwrap_or_default();
 }
 
@@ -173,7 +172,7 @@ fn verify_query(
     let signed: Vec<(String, String)> =
         pairs.iter().filter(|(name, _)| name != "X-Amz-Signature").cloned().collect();
     key.check(parts, &signed, &claimed, UNSIGNED)?;
-    // The body was not known when the URL was made; whoever uses it may name a digest all the same.
+    // The body was not known when the URL was signed; its user may still declare a digest.
     let payload = header(&parts.headers, CONTENT_SHA256)?.unwrap_or(UNSIGNED);
     if payload.starts_with("STREAMING-") {
         let message = "Presigned requests do not take chunked bodies.";
@@ -182,7 +181,7 @@ fn verify_query(
     payload_of(payload, || key.chunk_signer(&claimed))
 }
 
-/// The key of one day, region and secret, and what it signs under.
+/// The signing key of one day, region and secret, and the time that it signs.
 struct Key {
     key: hmac::Key,
     date_time: String,
@@ -246,8 +245,8 @@ fn hmac_key(bytes: &[u8]) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, bytes)
 }
 
-/// `host` and every `x-amz-*` header must be under the signature, or somebody between client and
-/// server could add one that changes what the request means.
+/// Checks that the signature covers `host` and every `x-amz-*` header. Otherwise a man in the
+/// middle could add one that changes what the request means.
 fn check_covered(headers: &HeaderMap, claimed: &Claimed) -> Result<(), Refusal> {
     let unsigned = headers.keys().map(http::HeaderName::as_str).filter(|name| {
         let protected = *name == "host" || name.starts_with("x-amz-");
@@ -262,7 +261,7 @@ fn check_covered(headers: &HeaderMap, claimed: &Claimed) -> Result<(), Refusal> 
     Err(refusal.with("HeadersNotSigned", unsigned.join(", ")))
 }
 
-/// `x-amz-date`, or else a `Date` that is signed.
+/// Returns the time of `x-amz-date`, or else of a signed `Date`.
 fn time_of(headers: &HeaderMap, claimed: &Claimed) -> Result<Timestamp, Refusal> {
     let message = "AWS authentication requires a valid Date or x-amz-date header";
     let denied = || Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
@@ -299,7 +298,7 @@ fn payload_of(text: &str, signer: impl FnOnce() -> ChunkSigner) -> Result<Payloa
     }
 }
 
-/// The decoded parameters of a query, in their order.
+/// Returns the decoded parameters of a query, in their order.
 pub(super) fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -310,7 +309,7 @@ pub(super) fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
         .ok_or_else(|| bad("InvalidURI", "Couldn't parse the specified URI."))
 }
 
-/// The text of a header that must not be there twice.
+/// Returns the text of a header that must not be repeated.
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
@@ -337,14 +336,14 @@ fn skewed(time: Timestamp, now: Timestamp) -> Refusal {
         .with("MaxAllowedSkewMilliseconds", skew().as_millis().to_string())
 }
 
-/// A time as error documents show it, to the second.
+/// Formats a time for error documents, to the second.
 fn shown(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A signature that is not that of the request as it came, with the request as its signer should
-/// have seen it: somebody between client and server may have changed a header. All of it came from
-/// the client; neither the secret nor the right signature is in it.
+/// Returns the error for a signature that does not match, with the request as its signer should
+/// have seen it: a proxy may have changed a header. All of it came from the client; it contains
+/// neither the secret nor the right signature.
 fn explained(claimed: &Claimed, text: &str, form: &[u8]) -> Refusal {
     let message = "The request signature we calculated does not match the signature you provided. \
                    Check your key and signing method.";

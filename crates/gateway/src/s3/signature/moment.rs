@@ -1,4 +1,4 @@
-//! The time of a signed request, in the forms that clients send it in.
+//! The time of a signed request, in the forms that clients use.
 
 use jiff::civil::DateTime;
 use jiff::fmt::rfc2822;
@@ -7,7 +7,7 @@ use jiff::{Timestamp, Zoned};
 
 const BASIC: &str = "%Y%m%dT%H%M%SZ";
 
-/// Reads `YYYYMMDDTHHMMSSZ`.
+/// Parses `YYYYMMDDTHHMMSSZ`.
 pub(crate) fn parse_basic(text: &str) -> Option<Timestamp> {
     let is_shaped = text.len() == 16
         && text.bytes().enumerate().all(|(at, b)| match at {
@@ -19,13 +19,14 @@ pub(crate) fn parse_basic(text: &str) -> Option<Timestamp> {
     time.to_zoned(TimeZone::UTC).ok().as_ref().map(Zoned::timestamp)
 }
 
-/// Reads a `Date` header: as above, or as HTTP and mail write it (`Mon, 23 Nov 2026 00:59:04 GMT`).
+/// Parses a `Date` header: as above, or as HTTP and mail write it (`Mon, 23 Nov 2026 00:59:04
+/// GMT`).
 pub(crate) fn parse_date(text: &str) -> Option<Timestamp> {
     parse_basic(text)
         .or_else(|| rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text).ok())
 }
 
-/// As strings to sign have it.
+/// Formats a time for strings to sign.
 pub(super) fn basic(time: Timestamp) -> String {
     time.strftime(BASIC).to_string()
 }

@@ -1,16 +1,16 @@
-//! The signatures of chunks: each is made over the one before it, so that no chunk can be left out,
-//! doubled or moved. A chunk's digest is computed while its bytes pass; nothing is held back.
+//! Chunk signatures: each covers the one before it, so that no chunk can be omitted, repeated or
+//! reordered. A chunk's digest is computed as its bytes stream; nothing is held back.
 
 use http::HeaderMap;
 use ring::{digest, hmac};
 
-/// Checks one body's chunks in their order.
+/// Verifies the chunks of one body in order.
 #[derive(Clone)]
 pub(crate) struct ChunkSigner {
     key: hmac::Key,
     /// `DATE-TIME \n SCOPE \n`.
     place: String,
-    /// Of the chunk before, or of the request; in hexadecimal.
+    /// The signature of the previous chunk, or of the request; hexadecimal.
     previous: String,
     running: digest::Context,
 }
@@ -31,18 +31,18 @@ impl ChunkSigner {
         }
     }
 
-    /// A signer of any place and key, for tests and fuzzing.
+    /// Returns a signer with any scope and key, for tests and fuzzing.
     pub(crate) fn of_key(key: &[u8]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
         Self::new(key, "20260101T000000Z", "20260101/any/s3/aws4_request", &[0; 32])
     }
 
-    /// Takes bytes of the chunk.
+    /// Adds bytes of the chunk.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.running.update(bytes);
     }
 
-    /// Ends the chunk: whether `signature` is its own.
+    /// Ends the chunk; returns whether `signature` is right.
     pub(crate) fn check_chunk(&mut self, signature: &[u8; 32]) -> bool {
         let fresh = digest::Context::new(&digest::SHA256);
         let digest = std::mem::replace(&mut self.running, fresh).finish();
@@ -57,7 +57,7 @@ impl ChunkSigner {
         hmac::verify(&self.key, text.as_bytes(), signature).is_ok()
     }
 
-    /// Whether `signature` is that of the trailer after the last chunk.
+    /// Returns whether `signature` is that of the trailer after the last chunk.
     pub(crate) fn check_trailer(&self, trailers: &HeaderMap, signature: &[u8; 32]) -> bool {
         let mut lines: Vec<Vec<u8>> = trailers
             .iter()

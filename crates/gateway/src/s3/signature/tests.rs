@@ -1,4 +1,5 @@
-//! The examples of Amazon's description of signature version 4 verify, and nothing near them does.
+//! The examples of Amazon's description of signature version 4 verify, and small changes to them do
+//! not.
 
 use std::collections::VecDeque;
 

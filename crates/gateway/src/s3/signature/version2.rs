@@ -1,5 +1,5 @@
-//! Signature version 2 in the query of a URL: what `aws s3 presign` and `s3cmd signurl` make unless
-//! told otherwise. It is verified for reads alone, and nowhere but in a query.
+//! Signature version 2 in the query of a URL: the default of `aws s3 presign` and `s3cmd signurl`.
+//! It is accepted for reads only, and only in a query.
 //!
 //! ```text
 //!   METHOD \n Content-MD5 \n Content-Type \n Expires \n
@@ -7,8 +7,8 @@
 //!   /bucket/key?sub-resource&sub-resource=value
 //! ```
 //!
-//! Of the query it covers the sub-resources alone. A parameter that it does not cover is refused,
-//! so that nobody between signer and server can add one.
+//! Of the query it covers only the sub-resources. A parameter that it does not cover is refused, so
+//! that nobody between signer and server can add one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -65,18 +65,18 @@ const COVERED: [&str; 35] = [
     "website",
 ];
 
-/// Whether a query has a signature of version 2.
+/// Returns whether a query has a version 2 signature.
 pub(crate) fn is_in_query(query: &str) -> bool {
     percent::query_value(query, "Signature").is_some()
 }
 
-/// Whether a request of this method may be signed so.
+/// Returns whether a request of this method may be signed with version 2.
 pub(crate) fn may_sign(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
-/// Verifies such a signature; `None` when the query has none. `bucket` is that of the host, if the
-/// host names one.
+/// Verifies a version 2 signature; `None` when the query has none. `bucket` is the one that the
+/// host names, if any.
 pub(crate) fn verify(
     parts: &Parts,
     bucket: Option<&str>,
@@ -105,7 +105,7 @@ pub(crate) fn verify(
     Err(claim.explained(&texts[0]))
 }
 
-/// What a query says of its signature.
+/// The claimed signature of a query.
 struct Claim<'a> {
     access_key: &'a str,
     expires: Timestamp,
@@ -127,12 +127,12 @@ impl<'a> Claim<'a> {
         let expires = time.and_then(|seconds| Timestamp::from_second(seconds).ok());
         let expires =
             expires.ok_or_else(|| denied("Invalid date (should be seconds since epoch)"))?;
-        // What is no digest is the digest of nothing.
+        // Invalid base64 counts as an empty signature, which never matches.
         let signature = BASE64.decode(signature).unwrap_or_default();
         Ok(Self { access_key, expires, signature })
     }
 
-    /// As `explained` of version 4: neither the secret nor the right signature is shown.
+    /// Like `explained` of version 4: shows neither the secret nor the right signature.
     fn explained(&self, text: &[u8]) -> Refusal {
         let message = "The request signature we calculated does not match the signature you \
                        provided. Check your key and signing method.";
@@ -158,7 +158,7 @@ fn check_covered(pairs: &[(String, String)]) -> Result<(), Refusal> {
     Err(denied(&message))
 }
 
-/// The strings that may have been signed: with the path encoded as S3 says, and as it came.
+/// Returns the strings that may have been signed: with the path encoded as S3 does it, and as sent.
 fn texts(
     parts: &Parts,
     bucket: Option<&str>,
@@ -207,7 +207,7 @@ fn push_amz_headers(text: &mut Vec<u8>, headers: &HeaderMap) {
     }
 }
 
-/// The covered parameters, decoded and sorted. One without a value is its name alone.
+/// Returns the covered parameters, decoded and sorted. One without a value is just its name.
 fn sub_resources(pairs: &[(String, String)]) -> String {
     let covered = pairs.iter().filter(|(name, _)| COVERED.contains(&name.as_str()));
     let mut covered: Vec<(&str, &str)> =

@@ -1,8 +1,8 @@
-//! The certificate that a server makes for itself. It is valid for a year, and renewed before
-//! that is over, at a start or while the server runs, with the key that it had.
+//! The server's self-signed certificate. It is valid for a year, and renewed before it expires, at
+//! a start or while the server runs, with the same key.
 //!
 //! ```text
-//!   made          due, 30 days before       over
+//!   made          due, 30 days before       expires
 //!    |------------------|--------------------|
 //! ```
 
@@ -30,10 +30,10 @@ use crate::{GatewayError, Result};
 
 const CERT_FILE: &str = "cert.pem";
 const KEY_FILE: &str = "key.pem";
-/// The name that every such certificate has.
+/// A name that every such certificate has.
 const LOCALHOST: &str = "localhost";
 
-/// Where a self-signed certificate is kept, and what it names.
+/// Where a self-signed certificate is stored, and the names that it is valid for.
 #[derive(Clone, Debug)]
 pub(super) struct OwnCertificate {
     directory: PathBuf,
@@ -66,8 +66,8 @@ impl OwnCertificate {
         self.certificate().exists() && self.key().exists()
     }
 
-    /// Makes certificate and key, or a new certificate for the key that is there. Each is a file
-    /// that is whole or absent, and the key comes first: whatever is cut short goes on.
+    /// Generates certificate and key, or a new certificate for the existing key. Each file is
+    /// written atomically, and the key comes first, so an interrupted run can be resumed.
     pub(super) fn make(&self, now: Timestamp) -> Result<()> {
         let failed = |source| GatewayError::TlsMake { source };
         let mut folder = fs::DirBuilder::new();
@@ -92,7 +92,7 @@ impl OwnCertificate {
         let midnight = |date: Date| {
             date_time_ymd(i32::from(date.year()), part(date.month()), part(date.day()))
         };
-        // A clock may be behind this one.
+        // A client's clock may be behind ours.
         params.not_before = midnight(today.saturating_sub(1.days()));
         params.not_after = midnight(today.saturating_add(CERTIFICATE_DAYS.days()));
         let certificate = params.self_signed(&key).map_err(failed)?;
@@ -100,7 +100,7 @@ impl OwnCertificate {
     }
 }
 
-/// Whether a certificate of this kind is over soon, or only in a time that none is made for.
+/// Returns whether a certificate expires soon, or is still valid later than we ever issue one for.
 pub(super) fn is_due(
     certificate: &CertificateDer<'static>,
     provider: &Arc<CryptoProvider>,
@@ -114,7 +114,7 @@ pub(super) fn is_due(
     is_over(at(CERTIFICATE_RENEWED_DAYS)) || at(2 * CERTIFICATE_DAYS).is_ok()
 }
 
-/// What a client that trusts this certificate says of it in so many days.
+/// Verifies the certificate as a client that trusts it would in `days` days.
 fn judged_at(
     certificate: &CertificateDer<'static>,
     provider: &Arc<CryptoProvider>,
@@ -134,7 +134,7 @@ fn judged_at(
     verifier.verify_server_cert(certificate, &[], &name, &[], at).map(|_| ())
 }
 
-/// The machine's own name, when it has one that a certificate can carry.
+/// Returns the machine's host name, if it has one that a certificate can carry.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
@@ -142,11 +142,11 @@ fn host_name() -> Option<String> {
     (!name.is_empty() && name.bytes().all(plain)).then(|| name.to_owned())
 }
 
-/// Writes a file whole or not at all, its owner's alone from its first byte on.
+/// Writes a file atomically, readable by its owner only from the first byte on.
 fn write_new(path: &Path, text: &str) -> Result<()> {
     let part = path.with_extension("part");
     let write = || -> io::Result<()> {
-        // A leftover of a killed process would keep its own mode, so it goes first.
+        // The leftover of a killed process would keep its own mode, so it is removed first.
         match fs::remove_file(&part) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}

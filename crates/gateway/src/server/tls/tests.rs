@@ -1,4 +1,4 @@
-//! A certificate of our own is valid for a year, and renewed in time with the key that it had.
+//! A self-signed certificate is valid for a year, and renewed in time with the same key.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -57,7 +57,7 @@ fn it_is_renewed_at_a_start() {
     let first = fs::read(folder.path().join("cert.pem")).unwrap();
     drop(read(folder.path(), after(300)));
     assert_eq!(fs::read(folder.path().join("cert.pem")).unwrap(), first);
-    // Also when nobody started it in the meantime.
+    // Also when the server was not started in the meantime.
     let tls = read(folder.path(), after(1000));
     assert_ne!(fs::read(folder.path().join("cert.pem")).unwrap(), first);
     assert!(!renewal(&tls).renew(after(1300)).unwrap());

@@ -37,7 +37,7 @@ fn noise_of_an_empty_sector_is_that_of_its_electrons() {
     }
 }
 
-/// Turning the sample by 45 degrees moves every symbol by two and every image by one state.
+/// Rotating the sample by 45 degrees shifts every symbol by two and every image by one state.
 #[test]
 fn the_azimuth_has_no_preferred_direction() {
     let mut channel = clean();
@@ -56,7 +56,7 @@ fn the_azimuth_has_no_preferred_direction() {
     let first = images(&own, &other);
     let second = images(&turned(&own), &turned(&other));
     for k in 0..4 {
-        // 10^6 electrons are 4095 / 2.5 numbers with a noise of 1.6.
+        // 10^6 electrons correspond to 4095 / 2.5 pixel values, with a noise of 1.6.
         let differences = pixels(&first, k).zip(pixels(&second, (k + 1) % 4)).map(|(a, b)| a - b);
         let (mean, variance) = moments(differences);
         near(mean, 0.0, 0.1);
@@ -115,7 +115,7 @@ fn damage_of_surface_and_drive_is_where_it_was_put() {
     let images = read(&channel, &sector, &[], &faults);
     let at = |row: usize, column: usize| f64::from(images.image(2)[row * 192 + column]) / 1638.0;
     near(at(20, 20), 1.0, 0.01);
-    // A scratch along the line of row 32: pixel 96.
+    // A scratch along row 32: pixel 96.
     near(at(96, 20), 0.5, 0.01);
     near(at(99, 180), 1.0 - 0.5 * (-0.5f64).exp(), 0.01);
     near(at(120, 30), 0.2, 0.01);
@@ -138,7 +138,7 @@ fn reads_differ_in_noise_and_repeat_by_seed() {
     assert!(first.pixels.iter().all(|pixel| *pixel < 256));
 }
 
-/// Images are made of sums in a fixed order, so every level of instructions makes the same.
+/// Images are sums in a fixed order, so every instruction-set level gives the same image.
 #[test]
 fn images_are_the_same_on_every_machine() {
     let found = ["nominal", "phase"].map(|name| {

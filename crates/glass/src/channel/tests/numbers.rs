@@ -28,7 +28,7 @@ fn arithmetic_is_that_of_doubles_within_its_errors() {
     assert_eq!([0.0, 0.4, 254.6, 65535.0].map(to_u16), [0, 0, 255, 65535]);
 }
 
-/// Written platters hang on these numbers: a change of them is another medium.
+/// Written platters depend on these numbers: changing them changes the medium.
 #[test]
 fn noise_is_the_same_on_every_machine() {
     let mut noise = Noise::new(&Seed::new(7));
@@ -87,7 +87,7 @@ fn blur_keeps_all_light_and_is_gaussian() {
     }
 }
 
-/// The way over half the resolution is what a blur of the voxels and linear interpolation give.
+/// Computing at half resolution equals a blur of the voxels with linear interpolation.
 #[test]
 fn slow_light_may_take_the_way_over_half_the_resolution() {
     let mut noise = Noise::new(&Seed::new(9));
@@ -101,7 +101,8 @@ fn slow_light_may_take_the_way_over_half_the_resolution() {
             let mut row = vec![0.0; 96 * per_pitch];
             let (mut errors, mut light) = (Vec::new(), Vec::new());
             for at in 8..56 {
-                // Between two rows of pixels when their count is even: the mean of both.
+                // With an even number of pixels per pitch, the middle is between two rows: take the
+                // mean of both.
                 let middle = at * per_pitch + per_pitch / 2;
                 magnifier.row(&slow, middle, &mut row);
                 let mut other = row.clone();

@@ -1,4 +1,4 @@
-//! Light: polarization against Mueller matrices, focus, layers, fingerprints.
+//! Optics: polarization against Mueller matrices, focus, layers, fingerprints.
 
 use fulgurite_units::Seed;
 
@@ -15,7 +15,7 @@ fn times(matrix: &Mueller, vector: [f64; 4]) -> [f64; 4] {
     std::array::from_fn(|i| (0..4).map(|k| matrix[i][k] * vector[k]).sum())
 }
 
-/// A linear retarder whose slow axis is at an angle.
+/// Returns a linear retarder whose slow axis is at an angle.
 fn retarder(retardance: f64, axis: f64) -> Mueller {
     let (s, c) = (2.0 * axis).sin_cos();
     let (sd, cd) = retardance.sin_cos();
@@ -27,8 +27,8 @@ fn retarder(retardance: f64, axis: f64) -> Mueller {
     ]
 }
 
-/// The weights of each state are circular light behind a retarder that depolarizes, seen through an
-/// elliptical analyzer: by matrices, slowly.
+/// The weights of each state are those of circular light behind a depolarizing retarder, seen
+/// through an elliptical analyzer, computed slowly by matrices.
 #[test]
 fn intensities_are_those_of_mueller_matrices() {
     let optics = Optics::draw(&clean(), &Seed::new(1), &Seed::new(2), &Seed::new(3));
@@ -51,7 +51,8 @@ fn intensities_are_those_of_mueller_matrices() {
     }
 }
 
-/// All light of one voxel, whatever the focus: the border of the planes catches the rest.
+/// The total light of one voxel does not depend on the focus; the border of the planes catches the
+/// rest.
 #[test]
 fn defocus_spreads_light_and_loses_none() {
     let channel = clean();
@@ -93,21 +94,22 @@ fn crosstalk_falls_with_the_distance_of_layers() {
         let light =
             slow_light(channel, &sector, &[Neighbor { distance, symbols: &other }], &Seed::new(1));
         let squares = |plane: &Plane| moments(plane.values.iter().map(|v| f64::from(*v))).1;
-        // Against the light of the layer itself: one voxel's field at its own place.
+        // Relative to the light of the layer itself: one voxel's field at its own place.
         (light.iter().map(squares).sum::<f64>()).sqrt()
             / (std::f64::consts::TAU * 0.012 / 0.52).sin()
     };
     channel.optics.layers = 3;
     let by_layer = [1, 2, 3].map(|distance| strength(&channel, distance));
     assert!(by_layer[0] > 1.5 * by_layer[1] && by_layer[1] > 1.2 * by_layer[2], "{by_layer:?}");
-    // Each neighbor adds about 11 % rms at 6.6 um (the written experiment).
+    // Each neighbor adds about 11 % rms at 6.6 um (the documented experiment).
     near(by_layer[0], 0.11, 0.02);
     let by_pitch = [4.0, 6.6, 10.0, 20.0].map(|layer_um| {
         channel.voxels.layer_um = layer_um;
         strength(&channel, 1)
     });
     assert!(by_pitch.is_sorted_by(|a, b| a > b), "{by_pitch:?}");
-    // Blurred over many voxels, random fields add like their root: halved at twice the distance.
+    // Blurred over many voxels, random fields add like the root of their number: halved at twice
+    // the distance.
     near(by_pitch[3] / by_pitch[2], 0.5, 0.05);
 }
 
@@ -133,7 +135,7 @@ fn drives_and_platters_have_their_own_optics() {
         .collect();
     let (mean, variance) = moments(all.iter().map(|v| v[0]));
     near(mean, 0.0, 0.025);
-    // Cut at two sigma (values beyond become the bound), the variance is 0.9205 of a normal's.
+    // Clipped at two sigma (values beyond become the bound), the variance is 0.9205 of a normal's.
     near(variance, 0.9205 * 0.16, 0.01);
     let together = |k: usize| moments(all.iter().map(|v| v[0] * v[k])).0 / variance;
     near(together(1), 0.6, 0.06);

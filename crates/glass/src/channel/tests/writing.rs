@@ -7,7 +7,7 @@ use super::super::write::meant;
 use super::super::{CHANNEL_PRESETS, Channel, Disc, Medium, SectorShape, WriteFaults};
 use super::{clean, moments, near, shape, symbols, written};
 
-/// Written platters hang on this: a change of it is another medium.
+/// Written platters depend on this: changing it changes the medium.
 #[test]
 fn what_is_written_is_the_same_on_every_machine() {
     let found = CHANNEL_PRESETS.map(|name| {
@@ -101,7 +101,7 @@ fn faults_of_writing_take_what_they_are_told_to() {
     let count = |of: fn(f32, f32) -> bool| {
         (0..4096).filter(|i| of(sector.voxel(i / 64, i % 64)[0], whole)).count()
     };
-    // Points of a square lattice nearer than 4, and than 5.
+    // Points of a square lattice closer than 4, and than 5.
     assert_eq!(count(|v, _| v == 0.0), 45);
     assert_eq!(count(|v, whole| v > 0.0 && v < 0.9 * whole), 69);
     let lost = WriteFaults { lost_layer: true, ..WriteFaults::default() };

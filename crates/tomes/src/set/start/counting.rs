@@ -1,6 +1,6 @@
-//! Starts are counted, in the store of the set and in each that is opened with it.
+//! Counts starts, in the store of the set and in each store that is opened with it.
 //!
-//! Not here: what is made of the numbers ([`crate::starts`]).
+//! Not here: what the numbers are for ([`crate::starts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::starts::{Age, Counted, StartRow, StartsRow};
 use crate::{Result, TomesError};
 
 impl Start {
-    /// Whether a store that says this of itself is an older copy.
+    /// Whether a store with this start number is an older copy.
     ///
     /// # Errors
-    /// [`TomesError::WrongStore`] when that of the set is.
+    /// [`TomesError::WrongStore`] when the set's own store is.
     pub(super) fn is_older(&self, store: &SetStore, of: Counted, own: StartRow) -> Result<bool> {
         match store.starts(of)?.age(own) {
             Age::Latest => Ok(false),
@@ -27,7 +27,7 @@ impl Start {
         }
     }
 
-    /// Whether what the set keeps of objects is missing, or an older copy.
+    /// Whether the set's record of objects is missing, or an older copy.
     pub(super) fn is_behind(&self, store: &SetStore, pieces: &OpenedPieces) -> Result<bool> {
         let is_behind = self.is_older(store, Counted::Pieces, pieces.start_number()?)?;
         if is_behind {
@@ -36,7 +36,7 @@ impl Start {
         Ok(is_behind)
     }
 
-    /// Counts a start of each tome. One that cannot keep it is lost to this start.
+    /// Counts a start of each tome. One that cannot record it is lost to this start.
     pub(super) fn count_tomes(
         &self,
         store: &SetStore,
@@ -63,7 +63,8 @@ impl Start {
     }
 }
 
-/// What the set keeps of itself is an older copy: something was opened with it since.
+/// Returns the error for a set store that is an older copy: something was opened with the set
+/// since.
 pub(in crate::set) fn set_is_older(directory: &Path, of: Counted) -> TomesError {
     let since = match of {
         Counted::Tome(tome) => format!("tome {tome} was"),
@@ -78,7 +79,7 @@ pub(in crate::set) fn set_is_older(directory: &Path, of: Counted) -> TomesError 
     TomesError::WrongStore { path, what }
 }
 
-/// Counts a start, or the end of one, of what the set keeps of objects.
+/// Counts a start, or the end of one, of the set's record of objects.
 pub(in crate::set) fn count(
     store: &SetStore,
     of: Counted,
@@ -90,8 +91,8 @@ pub(in crate::set) fn count(
     store.note_starts(&BTreeMap::from([(of, begun.ended())]))
 }
 
-/// Counts a start of what the set keeps of objects, which is what tomes say by now. If it was
-/// behind and names of lost tomes may be missing, it stays what it is; says of which.
+/// Counts a start of the set's record of objects, which now agrees with the tomes. If it was behind
+/// and names of lost tomes may be missing, it is not counted; returns those tomes.
 pub(super) fn count_pieces(
     store: &SetStore,
     pieces: &OpenedPieces,

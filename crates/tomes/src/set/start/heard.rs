@@ -1,10 +1,11 @@
-//! Seats that have moved, of which the set did not hear before who has them was lost.
+//! Moves that were completed just before the target was lost, so that the set does not know of
+//! them.
 //!
-//! Whoever takes a seat tells the others of its group, and the set asks it from time to time: if it
-//! is lost in between, the others know and the set does not. Its plan would go on for ever, for a
-//! seat that nobody has any more. At a start everybody is at rest, so what most have heard is made
-//! what all know. Not here: seats whose tomes are here, which the set asks ([`crate::set`]), and
-//! rows of those that come back (`super::seating`).
+//! The target of a move tells the others of its group, and the set polls it from time to time: if
+//! it is lost in between, the others know and the set does not. Then the plan would never end, for
+//! a member slot that no present tome has. At a start all tomes are quiescent, so the set adopts a
+//! move that another member knows of. Not here: member slots whose tomes are here, which the set
+//! polls ([`crate::set`]), and rows of those that come back (`super::seating`).
 
 use std::collections::BTreeMap;
 
@@ -19,11 +20,11 @@ use crate::set::moving::moved;
 use crate::set_store::SetStore;
 
 impl Start {
-    /// Keeps that seats have moved to tomes that are lost, with their objects: from now on they are
-    /// those of a lost tome as any others.
+    /// Records that member slots have moved to tomes that are lost, with their objects: from now on
+    /// they belong to a lost tome like any other.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When it cannot be persisted.
     pub(super) fn hear_of_seats(
         &mut self,
         store: &SetStore,
@@ -53,7 +54,7 @@ impl Start {
     }
 }
 
-/// Whether a tome has heard that a seat has moved.
+/// Whether a tome knows that a member slot has moved.
 fn knows(awake: &Awake, planned: &Move) -> bool {
     let known = awake.region_of(planned.group).filter(|(_, region)| region.building().is_none());
     known.is_some_and(|(_, region)| {

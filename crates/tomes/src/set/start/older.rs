@@ -1,16 +1,17 @@
-//! An awake store that was put back since the latest start, known by what others know of it.
+//! Detects a metadata store that was restored from a copy since the latest start, by what others
+//! know of it.
 //!
 //! ```text
-//! parity of its group      a later version of its than it gave
-//! data of its group        a change that it folded, and does not know of
-//! what the set noted       an object that it does not have, where nothing of it is; not when that
+//! parity of its group      a later version of the tome's than its own latest
+//! data of its group        a change that it applied, and does not know of
+//! record of the set        an object that it does not have, where nothing of it is; unless that
 //!                          is an older copy itself
 //! ```
 //!
-//! Each of these was on stable storage in the tome before it was told, so one that does not know it
-//! is an older copy, and is lost to this start: what it would give or write next was given before.
-//! Nothing of it is changed, and the right one can be put back. Not here: copies of before the
-//! latest start ([`crate::starts`]), and tomes in other processes.
+//! Each of these was durable in the tome before it was sent, so a store that does not know it is an
+//! older copy, and the tome is lost to this start: it would reuse versions. Nothing of it is
+//! changed, and the right copy can be restored. Not here: copies from before the latest start
+//! ([`crate::starts`]), and tomes in other processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,13 +24,13 @@ use crate::Result;
 use crate::piece_store::OpenedPieces;
 
 impl Start {
-    /// Has tomes whose awake stores are older copies lost to this start.
+    /// Marks tomes whose metadata stores are older copies as lost to this start.
     ///
-    /// What the set noted says nothing of a tome when it is itself behind: it names objects that
+    /// The set's record of objects proves nothing when it is itself behind: it names objects that
     /// were removed since.
     ///
     /// # Errors
-    /// When what the set keeps of objects cannot be read.
+    /// When that record cannot be read.
     pub(super) fn put_older_aside(
         &self,
         (pieces, is_behind): (&OpenedPieces, bool),
@@ -53,7 +54,7 @@ impl Start {
         Ok(())
     }
 
-    /// What another member of its group knows that a region does not.
+    /// Returns what another member of its group knows that a region does not.
     fn behind(
         &self,
         awake: &Awake,
@@ -88,7 +89,7 @@ impl Start {
     }
 }
 
-/// A version of a data region that one with parity knows, and it does not.
+/// Returns a version of a data region that a parity knows and the region does not.
 fn later(region: &Region, parity: &Region) -> Option<(Member, Version)> {
     let own = region.member();
     let Role::Parity { applied, .. } = parity.role() else { return None };
@@ -100,7 +101,7 @@ fn later(region: &Region, parity: &Region) -> Option<(Member, Version)> {
     (latest > region.latest()).then_some((own, latest))
 }
 
-/// A change that one with parity has confirmed, and does not know of.
+/// Returns a change that a parity has confirmed and does not know of.
 fn unknown(region: &Region, data: &Region) -> Option<(Member, Version)> {
     let (of, parity) = (data.member(), region.parity()?);
     let Role::Parity { applied, .. } = region.role() else { return None };
@@ -111,8 +112,8 @@ fn unknown(region: &Region, data: &Region) -> Option<(Member, Version)> {
     unknown.map(|(version, _)| (of, version))
 }
 
-/// An object that was noted and that a tome does not have, though nothing else is in its place.
-/// One that was removed, while the note of that was lost, has its blocks there still.
+/// Returns an object that was recorded and that a tome lacks, though nothing else is in its place.
+/// A removed object whose record is stale still has its blocks there.
 fn lacks(awake: &Awake, pieces: &OpenedPieces) -> Result<Option<String>> {
     let mut used: BTreeSet<(RegionIndex, Offset)> = BTreeSet::new();
     for (_, object) in awake.objects() {

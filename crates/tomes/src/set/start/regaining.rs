@@ -1,8 +1,8 @@
-//! Awake stores that are made again at a start, of disks that were read whole before.
+//! Rebuilds lost metadata stores at a start, from inventories of their disks.
 //!
-//! At a start everybody is at rest and nobody is asked for anything: what all others of a group
-//! know fits together, and a tome that comes back is compared with it once. Not here: what is made
-//! of what ([`crate::regain`]), and who reads the disk ([`super::super::surveying`]).
+//! At a start all tomes are quiescent and get no requests: what all others of a group know is
+//! consistent, and a tome that comes back is compared with it once. Not here: how it is rebuilt
+//! ([`crate::regain`]), and how the disk is read ([`super::super::surveying`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,11 +27,11 @@ use crate::survey::Survey;
 use crate::{Result, TomesError};
 
 impl Start {
-    /// Has lost tomes whose disks were read whole know again what they knew. One that cannot is
-    /// told why, and stays lost.
+    /// Rebuilds lost tomes whose disks have a complete inventory. One that fails is logged, and
+    /// stays lost.
     ///
     /// # Errors
-    /// When what the set keeps cannot be read, or a survey not be removed.
+    /// When the set's state cannot be read, or an inventory not be removed.
     pub(super) fn regain_all(
         &self,
         store: &SetStore,
@@ -44,7 +44,7 @@ impl Start {
         for tome in tomes.into_iter().filter(|t| !out.contains(t) && !retired.contains(t)) {
             let folder = self.folder(tome);
             let Some(Err(why)) = loaded.get(&tome) else {
-                // What its disk had is older than what it did since.
+                // The tome has been in use since, so the inventory is out of date.
                 Survey::remove(&folder)?;
                 continue;
             };
@@ -131,11 +131,11 @@ impl Start {
         Ok((Loaded { opened, awake }, told))
     }
 
-    /// Groups as those who know best have them.
+    /// Returns the latest known version of all groups.
     ///
     /// # Errors
-    /// [`TomesError::Away`] when a seat of the tome is another's, and the set does not know yet:
-    /// it has to be told first which objects went with it.
+    /// [`TomesError::Away`] when a member slot of the tome is another's and the set does not know
+    /// yet: it must first learn which objects went with it.
     fn latest_groups(&self, tome: TomeId, tomes: &BTreeMap<TomeId, &Awake>) -> Result<Vec<Group>> {
         let mut latest: BTreeMap<GroupId, &Group> =
             self.groups.iter().map(|group| (group.id(), group)).collect();
@@ -159,7 +159,7 @@ impl Start {
         Ok(latest.into_values().cloned().collect())
     }
 
-    /// What reads disks whole; what was begun goes on.
+    /// Returns the reader of inventories; those that were begun continue.
     pub(super) fn surveyor(
         &self,
         seats: &BTreeMap<TomeId, Seat>,
@@ -185,7 +185,7 @@ impl Start {
     }
 }
 
-/// Has tomes that miss blocks read their disks whole, so that those are found and made anew.
+/// Scrubs tomes with missing blocks, so that those are found and rebuilt.
 pub(super) fn look_through(regained: &[RegainedTome], seats: &BTreeMap<TomeId, Seat>) {
     for regained in regained.iter().filter(|regained| regained.bad > 0) {
         if let Some(Seat::Live(driver)) = seats.get(&regained.tome) {

@@ -1,7 +1,7 @@
-//! Objects that were removed while their tome was lost: it removes them when it is opened again,
-//! before anybody is told what it has.
+//! Removes objects with tombstones when their lost tome is opened again, before its objects are
+//! listed.
 //!
-//! Not here: tomes in other processes, which are asked when they answer.
+//! Not here: tomes in other processes, which get the requests when they answer.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ use crate::limits::LOAD_PAGE_MAX;
 use crate::piece_store::OpenedPieces;
 
 impl Start {
-    /// Removes of a tome what rows say, and then the rows. One that cannot is told why.
+    /// Removes a tome's objects with tombstones, and then the tombstones. Returns the reason if
+    /// that fails.
     pub(super) fn remove_put_off(
         &self,
         opened: &Opened,
@@ -34,10 +35,10 @@ impl Start {
     }
 }
 
-/// Removes objects of a tome that is opened, as far as they are there.
+/// Removes those of the objects that a tome has.
 ///
 /// # Errors
-/// When that cannot be kept.
+/// When that cannot be committed.
 pub(in crate::set) fn remove_put_off(
     store: &AwakeStore,
     mut awake: Awake,
@@ -53,7 +54,7 @@ pub(in crate::set) fn remove_put_off(
     Ok(awake)
 }
 
-/// Forgets what was to be removed of tomes that have no seat any more.
+/// Deletes tombstones of tomes that have no member slot any more.
 pub(super) fn forget(out: &BTreeSet<TomeId>, pieces: &OpenedPieces) -> Result<()> {
     out.iter().try_for_each(|tome| pieces.removed(*tome, &pieces.removals(*tome)?))
 }

@@ -1,7 +1,7 @@
-//! What a tome that is opened has to know of its groups: seats of its own that it does not know of,
-//! those that others took while it was away, and seats of others that moved.
+//! Updates a tome that is opened about its groups: its own member slots that it does not know of,
+//! those that others took over while it was away, and those of others that moved.
 //!
-//! Not here: seats that moved to a tome that is lost (`super::heard`).
+//! Not here: member slots that moved to a lost tome (`super::heard`).
 
 use fulgurite_tome::awake::{Awake, Object, Row};
 use fulgurite_tome::group::Group;
@@ -11,10 +11,10 @@ use crate::Result;
 use crate::awake_store::AwakeStore;
 use crate::fail_point::FailPoints;
 
-/// What a tome knows, with its seats in groups kept.
+/// Returns the tome's state after committing its member slots.
 ///
 /// # Errors
-/// When they cannot be kept, or two groups have one region.
+/// When they cannot be committed, or two groups have the same region.
 pub(in crate::set) fn seated(
     groups: &[Group],
     store: &AwakeStore,
@@ -30,8 +30,8 @@ pub(in crate::set) fn seated(
     Ok(awake)
 }
 
-/// Rows that make regions free whose seats others took while their tome was away: those have
-/// their objects as well.
+/// Returns rows that free regions whose member slots others took over while the tome was away,
+/// along with the objects.
 fn superseded(groups: &[Group], awake: &Awake) -> Vec<Row> {
     let mut rows = Vec::new();
     for (index, region) in awake.regions() {
@@ -50,13 +50,13 @@ fn superseded(groups: &[Group], awake: &Awake) -> Vec<Row> {
     rows
 }
 
-/// Rows for seats that a tome does not know of yet.
+/// Returns rows for member slots that a tome does not know of yet.
 fn seats(groups: &[Group], awake: &Awake) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for group in groups {
         for seat in group.seats().iter().filter(|seat| seat.tome == awake.id()) {
             match awake.region(seat.index) {
-                // Tomes tell each other of seats that moved.
+                // Tomes tell each other of moved member slots.
                 Some(region) if region.group().id() == group.id() => {}
                 Some(_) => return Err(TomeError::ClaimedTwice { region: *seat }.into()),
                 None => rows.push(Row::Seat { region: seat.index, group: group.clone() }),
@@ -66,8 +66,8 @@ fn seats(groups: &[Group], awake: &Awake) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Rows for groups of which a tome has not heard that a seat of another moved: who was to tell
-/// it may be lost.
+/// Returns rows for groups in which another member slot moved without the tome's knowledge: the
+/// tome that was to send it may be lost.
 fn unheard(groups: &[Group], awake: &Awake) -> Vec<Row> {
     let mut rows = Vec::new();
     for (index, region) in awake.regions() {

@@ -1,4 +1,4 @@
-//! What a month of a choice costs.
+//! Monthly costs of a candidate.
 
 use super::{Candidate, PlanRequest, PricedSite};
 use crate::giza::result::RunResult;
@@ -11,14 +11,14 @@ const fn float(of: u64) -> f64 {
     of as f64
 }
 
-/// Money of a month, by what it is for.
+/// Cost of a month, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Cost {
-    /// Bytes that lie there.
+    /// Stored bytes.
     pub stored: f64,
     /// Requests.
     pub requests: f64,
-    /// Bytes between sites.
+    /// Bytes sent between sites.
     pub sent: f64,
 }
 
@@ -33,8 +33,8 @@ impl PlanRequest {
         &self.site[usize::from(place)]
     }
 
-    /// What a month costs at least: fragments that lie there, each written once, and one change of
-    /// each row. Everything else is what a run counts.
+    /// Returns a lower bound of the monthly cost: the stored fragments, each written once, and one
+    /// change of each row. All else comes from the counts of a run.
     pub(super) fn least_cost(&self, of: &Candidate) -> f64 {
         let fragments = float(self.demand.stored.get()) / f64::from(of.data) / GB;
         let stored: f64 = of.holders.iter().map(|site| fragments * self.at(*site).gb_month).sum();
@@ -43,9 +43,9 @@ impl PlanRequest {
         stored + self.demand.puts / 1e3 * (written + rows)
     }
 
-    /// What a month costs by what a run counted. Each of its writes is read once: what reads ask
-    /// for is told apart from what writes do where the two differ, which is at fragments read; rows
-    /// are read by both, and the rows that a write reads are the one it looks at.
+    /// Returns the monthly cost from the counts of a run, in which each write is read once. Only
+    /// reads fetch fragments. Both read rows: `row_reads` separates the rows queried by reads from
+    /// the row that a write reads first.
     pub(super) fn cost_of(&self, of: &Candidate, run: &RunResult) -> Cost {
         let (puts, gets) = (float(run.puts.max(1)), float(run.gets.max(1)));
         let demand = &self.demand;
@@ -72,7 +72,7 @@ impl PlanRequest {
         cost
     }
 
-    /// Rows read at a site for a write, and for a read: a read asks all that vote.
+    /// Returns the rows read at a site per write and per read: a read queries all voters.
     fn row_reads(&self, place: u8, of: &Candidate, used: &Use, per: (f64, f64)) -> (f64, f64) {
         let (puts, gets) = per;
         let by_reads = if of.voters.contains(&place) { 1.0 } else { 0.0 };

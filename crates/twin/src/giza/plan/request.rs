@@ -1,4 +1,4 @@
-//! What is asked of a plan of sites, and what there is to choose from.
+//! The request for a plan of sites, and the space of candidates.
 
 use fulgurite_geo::{Quorums, Sizes, limits};
 use fulgurite_units::{ByteCount, Duration};
@@ -9,38 +9,38 @@ use crate::giza::lasting::losses_a_year;
 use crate::giza::scenario::{Place, Scenario, Workload};
 use crate::giza::times::{Blob, Coding, Network, Rows, megabytes};
 
-/// Sites to choose from, at most: of so many every choice is looked at.
+/// Maximum number of sites to choose from: the search is exhaustive.
 const SITES_MAX: usize = 12;
-/// Fragments of an object, at most.
+/// Maximum number of fragments of an object.
 const FRAGMENTS_MAX: u8 = 12;
-/// Writes of a run.
+/// Writes per run.
 const WRITES: u32 = 150;
 
-/// What is asked of a plan: a file.
+/// The request for a plan, as read from a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRequest {
-    /// The money prices are in.
+    /// The currency of the prices.
     #[serde(default = "dollars")]
     pub currency: String,
-    /// Sites.
+    /// The sites.
     pub site: Vec<PricedSite>,
-    /// Round trips between them, in milliseconds.
+    /// Round-trip times between them, in milliseconds.
     pub rtt_ms: Vec<Vec<f64>>,
-    /// What is asked for.
+    /// The workload to serve.
     pub demand: Demand,
-    /// What must be had.
+    /// The requirements.
     pub objective: Objective,
-    /// What there is to choose from.
+    /// The space to search.
     #[serde(default)]
     pub space: Space,
-    /// How long anything takes.
+    /// Latencies of networks and stores.
     #[serde(default)]
     pub stores: Stores,
-    /// Every one of so many seeds must meet everything.
+    /// Number of seeds; every one of them must meet all requirements.
     #[serde(default = "three")]
     pub seeds: u32,
-    /// Runs after which the search ends.
+    /// Number of runs after which the search stops.
     #[serde(default = "runs")]
     pub runs_max: u32,
 }
@@ -61,27 +61,27 @@ const fn yes() -> bool {
     true
 }
 
-/// A site, what it costs and how often it is lost.
+/// A site with its prices and its loss rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PricedSite {
     /// Its name.
     pub name: String,
-    /// A GB of 10^9 bytes for a month.
+    /// Price of storing a GB of 10^9 bytes for a month.
     pub gb_month: f64,
-    /// A GB that leaves it for another site.
+    /// Price of a GB sent to another site.
     pub gb_sent: f64,
-    /// A thousand fragments written.
+    /// Price of a thousand fragment writes.
     pub writes_1000: f64,
-    /// A thousand fragments read.
+    /// Price of a thousand fragment reads.
     pub reads_1000: f64,
-    /// A thousand rows changed.
+    /// Price of a thousand row updates.
     pub row_updates_1000: f64,
-    /// A thousand rows read.
+    /// Price of a thousand row reads.
     pub row_reads_1000: f64,
-    /// How often a year it is lost for good.
+    /// How often a year it is permanently lost.
     pub losses_a_year: f64,
-    /// Whether it can have fragments.
+    /// Whether it can hold fragments.
     #[serde(default = "yes")]
     pub data: bool,
     /// Whether its rows can vote.
@@ -89,66 +89,67 @@ pub struct PricedSite {
     pub votes: bool,
 }
 
-/// What is asked for, in a month.
+/// The monthly workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Demand {
-    /// Bytes that lie there.
+    /// Bytes stored.
     pub stored: ByteCount,
-    /// Bytes of an object.
+    /// Size of an object.
     pub object: ByteCount,
     /// Writes a month.
     pub puts: f64,
     /// Reads a month.
     pub gets: f64,
-    /// Names of the sites that ask, in turn.
+    /// Names of the sites that send requests, round robin.
     pub from: Vec<String>,
 }
 
-/// What must be had.
+/// The requirements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
-    /// Within this 99 of 100 writes are acknowledged.
+    /// Latency within which 99 of 100 writes are acknowledged.
     pub put: Duration,
-    /// Within this 99 of 100 reads have their bytes.
+    /// Latency within which 99 of 100 reads have their bytes.
     pub get: Duration,
-    /// Losses of an object a year, at most: of any of them, since all lie at the same sites.
+    /// Maximum number of object losses a year; objects are lost together, since all use the same
+    /// sites.
     pub losses_a_year: f64,
-    /// Days until the fragments of a lost site are made again.
+    /// Days until the fragments of a lost site are rebuilt.
     pub rebuild_days: f64,
-    /// Sites that may be away while writes and reads go on.
+    /// Number of sites that may be unavailable while writes and reads continue.
     pub sites_away: u8,
-    /// Whether writes must end in one round with that many away.
+    /// Whether writes must end in one round with that many sites unavailable.
     #[serde(default)]
     pub fast_then: bool,
 }
 
-/// What there is to choose from.
+/// The space to search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Space {
-    /// Fragments that give an object back.
+    /// Numbers of data fragments.
     pub data: Vec<u8>,
-    /// Fragments beside them.
+    /// Numbers of parity fragments.
     pub parity: Vec<u8>,
-    /// Sites that vote.
+    /// Numbers of voting sites.
     pub voters: Vec<usize>,
-    /// How sizes of quorums are chosen.
+    /// How quorum sizes are chosen.
     pub sizes: Vec<Sizes>,
 }
 
-/// How long anything takes: as in a scenario.
+/// Latencies of networks and stores, as in a scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stores {
-    /// Between sites.
+    /// The network between sites.
     pub network: Network,
     /// Rows.
     pub rows: Rows,
     /// Fragments.
     pub blob: Blob,
-    /// What a node reckons.
+    /// Encoding and decoding on a node.
     pub coding: Coding,
 }
 
@@ -163,23 +164,23 @@ impl Default for Space {
     }
 }
 
-/// One choice.
+/// One candidate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Candidate {
-    /// Fragments that give an object back.
+    /// Number of data fragments.
     pub data: u8,
-    /// Fragments beside them.
+    /// Number of parity fragments.
     pub parity: u8,
-    /// Places of the sites that have them.
+    /// Indices of the sites that hold fragments.
     pub holders: Vec<u8>,
-    /// Places of the sites that vote.
+    /// Indices of the sites that vote.
     pub voters: Vec<u8>,
-    /// How sizes of quorums are chosen.
+    /// How quorum sizes are chosen.
     #[serde(serialize_with = "named")]
     pub sizes: Quorum,
 }
 
-/// Sizes of quorums, in an order.
+/// Quorum sizes, as an ordered type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quorum(u8);
 
@@ -195,25 +196,25 @@ impl Quorum {
         Self(u8::try_from(place.unwrap_or(0)).unwrap_or(0))
     }
 
-    /// What they are called.
+    /// Returns the quorum sizes.
     #[must_use]
     pub fn get(self) -> Sizes {
         Self::ALL[usize::from(self.0)]
     }
 }
 
-/// Candidates that are not enough by arithmetic, each counted where it fails first.
+/// Numbers of candidates excluded without a run, each counted under the first requirement it fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Excluded {
     /// Lost too often.
     pub lost: usize,
-    /// Not there with as many sites away.
+    /// Unavailable with the required number of sites away.
     pub away: usize,
-    /// Late though every time were its median.
+    /// Too slow even if every time were its median.
     pub late: usize,
 }
 
-/// Why a candidate is not worth a run.
+/// Why a candidate is excluded without a run.
 enum Why {
     Lost,
     Away,
@@ -259,7 +260,7 @@ impl PlanRequest {
         }
         let rates: Vec<f64> = self.site.iter().map(|site| site.losses_a_year).collect();
         losses_a_year(&rates, objective.rebuild_days, 1)?;
-        // Sites, round trips and stores are those of every scenario that is run.
+        // Sites, round trips and stores are the same in every scenario that is run.
         let all = (0_u8..).zip(&self.site).map(|(place, _)| place).collect::<Vec<_>>();
         let three = all.iter().copied().take(3).collect();
         let (data, parity) = (u8::try_from(all.len()).unwrap_or(u8::MAX) - 1, 1);
@@ -301,7 +302,7 @@ impl PlanRequest {
         Ok(())
     }
 
-    /// Places of the sites that ask.
+    /// Returns the indices of the sites that send requests.
     pub(super) fn asking(&self) -> Option<Vec<u8>> {
         let place = |name: &String| {
             let place = self.site.iter().position(|site| site.name == *name)?;
@@ -320,7 +321,7 @@ impl PlanRequest {
         self.rtt_ms[usize::from(from)][usize::from(to)]
     }
 
-    /// Everything that is worth a run, and how many are not.
+    /// Returns the candidates that are worth a run, and how many are not.
     pub(super) fn choices(&self) -> (Vec<Candidate>, Excluded) {
         let asking = self.asking().unwrap_or_default();
         let mut nearest = self.places(|site| site.votes);
@@ -370,7 +371,7 @@ impl PlanRequest {
         let left = of.voters.len().saturating_sub(away);
         let needed = quorums.promise().max(quorums.classic()).max(quorums.read());
         let slow = left < needed || (self.objective.fast_then && left < quorums.fast());
-        // A write must leave one to lose beyond the sites that are away, where it can.
+        // A write must leave one fragment to lose beyond the unavailable sites, where it can.
         let fragments = usize::from(of.data) + usize::from(of.parity > 1);
         if slow || of.holders.len().saturating_sub(away) < fragments {
             return Some(Why::Away);
@@ -380,8 +381,8 @@ impl PlanRequest {
         late.then_some(Why::Late)
     }
 
-    /// How long a write and a read take if every time is its median and nothing else is done: of
-    /// the site for which that is longest.
+    /// Returns how long a write and a read take, from the worst requesting site, if every time is
+    /// its median and nothing else is done.
     fn least_s(&self, of: &Candidate, quorums: Quorums) -> (f64, f64) {
         let (mut put, mut get) = (0.0_f64, 0.0_f64);
         let stores = &self.stores;
@@ -409,7 +410,7 @@ impl PlanRequest {
         (put / 1e3, get / 1e3)
     }
 
-    /// What is simulated of a candidate.
+    /// Returns the scenario of a candidate.
     pub(super) fn scenario(&self, of: &Candidate) -> Scenario {
         let asking = self.asking().unwrap_or_default();
         let place = |(index, site): (u8, &PricedSite)| Place {
@@ -434,7 +435,7 @@ impl PlanRequest {
             rows: self.stores.rows,
             blob: self.stores.blob,
             coding: self.stores.coding,
-            // Prices are of what is put there.
+            // Prices are per byte given to the site.
             stored_for_each: 1.0,
             workload,
             ..Scenario::default()
@@ -442,7 +443,7 @@ impl PlanRequest {
     }
 }
 
-/// All sets of some sites, in an order that repeats.
+/// Returns all non-empty subsets, in a fixed order.
 fn subsets(of: &[u8]) -> Vec<Vec<u8>> {
     let all = 1_u32..1 << of.len();
     let picked = |bits: u32| {

@@ -1,4 +1,4 @@
-//! The search of sites, as any system's, and how a choice is judged.
+//! The search over sites, on the common search, and how a candidate is judged.
 
 use serde::Serialize;
 
@@ -12,16 +12,16 @@ use crate::giza::run::Sites;
 use crate::plan_search::{self, Found, Searched};
 use crate::runner::Runner;
 
-/// A choice and what its runs measured. Of several seeds it is the worst that counts.
+/// A candidate and the results of its runs: the worst over all seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
-    /// What was tried.
+    /// The candidate.
     pub candidate: Candidate,
-    /// Whether it is enough.
+    /// Whether it meets all requirements.
     pub is_enough: bool,
-    /// Money of a month.
+    /// Monthly cost.
     pub cost: f64,
-    /// Of it, for what.
+    /// The cost by purpose.
     pub of: Cost,
     /// 99th percentile of writes, in seconds.
     pub put_s: f64,
@@ -33,15 +33,15 @@ pub struct Trial {
     pub get_median_s: f64,
     /// Losses a year.
     pub losses_a_year: f64,
-    /// Sites that may be away while a write ends in one round.
+    /// Number of sites that may be unavailable while a write ends in one round.
     pub fast_with_away: u8,
-    /// Sites that may be away while writes and reads go on.
+    /// Number of sites that may be unavailable while writes and reads continue.
     pub goes_with_away: u8,
-    /// What is stored for each byte.
+    /// Bytes stored for each user byte.
     pub stored: f64,
-    /// Bytes that cross between sites for each byte written.
+    /// Bytes sent between sites for each byte written.
     pub put_crossed: f64,
-    /// The same of reads.
+    /// Bytes sent between sites for each byte read.
     pub get_crossed: f64,
     /// Writes and reads that failed.
     pub failed: u64,
@@ -79,7 +79,8 @@ impl Searched for Search<'_> {
         (trial.cost, trial.is_enough)
     }
 
-    /// More or other sites are not known to be slower or quicker.
+    /// No candidate rules out another: it is not known whether more or other sites are slower or
+    /// faster.
     fn rules_out(_: &Trial, _: &Candidate) -> bool {
         false
     }
@@ -128,7 +129,8 @@ fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Tr
     }
 }
 
-/// Sites that may be away while a write ends in one round, and while all goes on.
+/// Returns how many sites may be unavailable while a write ends in one round, and while writes and
+/// reads continue.
 fn away(of: &Candidate) -> (u8, u8) {
     let Ok(quorums) = fulgurite_geo::Quorums::new(of.voters.len(), of.sizes.get()) else {
         return (0, 0);
@@ -140,7 +142,7 @@ fn away(of: &Candidate) -> (u8, u8) {
     (u8::try_from(fast).unwrap_or(0), u8::try_from(goes).unwrap_or(0))
 }
 
-/// Searches.
+/// Searches for the cheapest candidate.
 pub(super) fn search(
     request: &PlanRequest,
     runner: &dyn Runner,

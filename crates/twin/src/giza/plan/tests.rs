@@ -1,4 +1,4 @@
-//! Plans of small spaces against a search of everything, and files that make no sense.
+//! Plans of small spaces against an exhaustive search, and invalid files.
 
 use fulgurite_geo::Sizes;
 use fulgurite_units::settings;

@@ -1,4 +1,5 @@
-//! What is drawn of a run of a glass library: what waits, how old it is and what each machine does.
+//! The pictures of a run of a glass library: the queue, the age of its requests, and the work of
+//! each machine.
 
 use super::{Course, DriveCourse, ShuttleCourse};
 use crate::columns::Curve;
@@ -22,7 +23,7 @@ impl reported::Course for Course {
 }
 
 impl Course {
-    /// What there is to draw.
+    /// Returns the pictures of some runs.
     pub(crate) fn pictures<'a>(scenario: &Scenario, courses: &'a [Self]) -> Vec<Picture<'a>> {
         let mut all: Vec<Picture<'a>> = waiting(courses).map(Picture::Curve).into();
         let most = |course: &Self| course.unverified.max.iter().copied().fold(0.0, f64::max);
@@ -88,7 +89,7 @@ fn new_platters(scenario: &Scenario, courses: &[Course]) -> [CurvePicture; 2] {
     ]
 }
 
-/// A curve that has one value in each column.
+/// Returns a curve with one value per column.
 fn line(values: &[f64]) -> Curve {
     Curve { mean: values.to_vec(), min: values.to_vec(), max: values.to_vec() }
 }

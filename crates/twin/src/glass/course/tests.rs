@@ -1,5 +1,4 @@
-//! A run that is recorded is the same run, and what was recorded agrees with what the engine adds
-//! up by itself.
+//! A recorded run is the same run, and the recording agrees with the engine's own sums.
 
 use fulgurite_library::Policy;
 use fulgurite_units::Duration;
@@ -16,7 +15,7 @@ fn recorded(scenario: &Scenario, seed: u64) -> (RunResult, Course) {
     (result, recorder.finish())
 }
 
-/// Everything is measured, so that what the engine adds up is the whole run.
+/// Measures everything, so that the engine's sums cover the whole run.
 fn measured_whole(policy: &str) -> Scenario {
     let mut scenario = scenario(Policy::named(policy).unwrap());
     scenario.measure_from = Duration::ZERO;
@@ -45,7 +44,7 @@ fn what_was_recorded_agrees_with_what_the_engine_adds_up() {
         assert!((most(&course.requests.max) - queue_max).abs() < 0.5, "{name}");
         assert!((most(&course.oldest_unverified_s) - result.unverified_age_max).abs() < 1e-6);
         assert!(result.completion.max <= most(&course.oldest_request_s) + 1.0, "{name}");
-        // Of the drives' time the engine leaves out what is not over at the end.
+        // The engine omits drive time of commands that are not finished at the end.
         let last = course.end_s - course.column_s * columns_before_last(&course);
         let seconds = |shares: &[f64]| {
             let (end, whole) = shares.split_last().unwrap();

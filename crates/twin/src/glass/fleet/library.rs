@@ -1,4 +1,4 @@
-//! One library of a fleet: its parts in, the end of each part out.
+//! One library of a fleet: takes its parts, and returns the end of each part.
 
 use std::cell::Cell;
 
@@ -13,24 +13,23 @@ use crate::glass::result::RunResult;
 use crate::glass::{Glass, Seen};
 use crate::{Error, Scenario, TraceRead};
 
-/// What one library did.
+/// The result of one library.
 #[derive(Debug)]
 pub(super) struct LibraryRun {
     pub(super) result: RunResult,
-    /// Measured reads that were of this library alone.
+    /// Measured reads served by this library alone.
     pub(super) completion: Histogram,
     pub(super) reads: u64,
     pub(super) bytes: u64,
     pub(super) failed: u64,
-    /// When its part of each joint ended; `None` if it could not be had.
+    /// When its part of each joint ended; `None` if it was unavailable.
     pub(super) ends: Vec<(u32, Option<Instant>)>,
     /// When it was stopped, if it was.
     pub(super) stopped_at: Option<Instant>,
 }
 
-/// Runs one library. Every part fits into a shard, so that it is one request. With `late_max`
-/// late reads of the fleet, more are too many. What is under way when it is stopped counts as if
-/// it ended then.
+/// Runs one library. Every part fits into a shard, so it is one request. The run stops when more
+/// than `late_max` reads of the fleet are late. Parts in progress then count as ending at the stop.
 pub(super) fn run(
     each: &Scenario,
     share: &Share,
@@ -67,15 +66,15 @@ pub(super) fn run(
     Ok(LibraryRun { result, completion, reads, bytes, failed, ends, stopped_at })
 }
 
-/// Follows each part from its request to its end.
+/// Tracks each part from its request to its end.
 struct Watch<'a> {
     share: &'a Share,
     stopper: Stopper<'a>,
-    /// Measured reads arrive from the first on, and before the second.
+    /// Measured reads arrive from the first time on, and before the second.
     window: [Instant; 2],
-    /// The part that arrives, until it was asked for.
+    /// The arriving part, until it has been requested.
     arriving: &'a Cell<Option<u32>>,
-    /// The part of each request number; numbers are used again.
+    /// The part of each request number; numbers are reused.
     parts: Vec<Option<u32>>,
     completion: Histogram,
     reads: u64,
@@ -94,7 +93,7 @@ impl Watch<'_> {
         self.part_ended(number, end);
     }
 
-    /// What is under way when the library is stopped takes at least until then.
+    /// Ends the parts in progress when the library is stopped: they take at least until then.
     fn end_pending(&mut self) {
         let Some(stopped_at) = self.stopper.stopped_at else { return };
         for number in self.stopper.pending().collect::<Vec<u32>>() {
@@ -144,7 +143,7 @@ impl Watch<'_> {
         if request >= self.parts.len() {
             self.parts.resize(request + 1, None);
         }
-        // What the engine asks for by itself, after a rejection, is nobody's part.
+        // Requests that the engine makes itself after a rejection belong to no part.
         self.parts[request] = self.arriving.take();
     }
 

@@ -1,4 +1,4 @@
-//! Which part of a read goes to which library.
+//! Splits reads among libraries.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(super) struct Part {
     pub(super) size: ByteCount,
 }
 
-/// A read of more than one part.
+/// A read of several parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joint {
     pub(super) arrived: Instant,
@@ -26,13 +26,13 @@ pub(super) struct Joint {
     pub(super) failed: bool,
 }
 
-/// What one library has to do.
+/// The work of one library.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
     pub(super) parts: Vec<Part>,
-    /// Parts that are not the whole of a read: their number, and that of the joint.
+    /// Parts that are not a whole read: their number, and that of their joint.
     pub(super) joints: Vec<(u32, u32)>,
-    /// Platters that can be had.
+    /// Available platters.
     pub(super) platters: u32,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Splitter {
     placement: PlacementSampler,
     unavailable: Vec<bool>,
     recovery: RandomStream,
-    /// Library and size of each part of the read at hand.
+    /// Library and size of each part of the current read.
     targets: Vec<(u32, ByteCount)>,
     pub(super) shares: Vec<Share>,
     pub(super) joints: Vec<Joint>,
@@ -92,7 +92,7 @@ impl Splitter {
         })
     }
 
-    /// Makes room for the parts of so many reads.
+    /// Reserves memory for the parts of this many reads.
     pub(super) fn expect(&mut self, reads: u64) {
         let each = usize::try_from(reads / u64::from(self.libraries)).unwrap_or(0);
         for share in &mut self.shares {
@@ -100,7 +100,7 @@ impl Splitter {
         }
     }
 
-    /// Draws where the shards of a read lie. All draws are made whichever libraries are kept.
+    /// Draws the places of the shards of a read. All draws are made, whichever libraries are kept.
     pub(super) fn split(&mut self, read: &TraceRead) {
         let mut targets = std::mem::take(&mut self.targets);
         for size in shard_sizes(read.size, self.shard_size) {
@@ -130,7 +130,7 @@ impl Splitter {
         self.targets = targets;
     }
 
-    /// The first pass keeps all joints; later ones only count.
+    /// Adds a joint. The first pass keeps all joints; later ones only count.
     fn joint(&mut self, read: &TraceRead) -> u32 {
         if self.kept.start == 0 {
             let (arrived, size) = (read.at, read.size);
@@ -140,8 +140,8 @@ impl Splitter {
         self.joint_count - 1
     }
 
-    /// A platter that cannot be had is read from others of its set, which lie in the other
-    /// libraries in turn.
+    /// Recovers an unavailable platter from others of its set, which lie in the other libraries,
+    /// round robin.
     fn recover(&mut self, library: u32, size: ByteCount, targets: &mut Vec<(u32, ByteCount)>) {
         let others = self.libraries - 1;
         let reads = u32::from(self.recovery_reads);

@@ -1,53 +1,54 @@
-//! Runs that end before their last read: as soon as whoever asked knows enough.
+//! Runs that end before their last read, as soon as the result is certain enough.
 //!
 //! ```text
 //!   part arrives ----------- limit and a bit -----------> due: not ended by now? then it is late
 //!                                                              more late than may be: enough
 //! ```
 //!
-//! A library counts for itself: more late reads of it than a fleet may have are too many for the
-//! fleet as well. So what one library does never depends on how far another is.
+//! Each library counts by itself: if it alone has more late reads than a fleet may have, that is
+//! too many for the fleet as well. So the result of one library never depends on the progress of
+//! another.
 
 use fulgurite_units::{Duration, Instant};
 
 use super::split::Share;
 
-/// Up to where a fleet is run.
+/// How far a fleet is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
     /// To the end of the last read.
     #[default]
     Never,
-    /// Or until the 99.9th percentile of the measured reads is certain to be above this, if they
-    /// can be answered at all.
+    /// Until the 99.9th percentile of the measured reads is certain to be above this limit, if they
+    /// can be answered at all; otherwise to the end.
     Above(Duration),
-    /// To where reads are not measured any more. What drives do by then is known; when reads end
-    /// is not.
+    /// To the end of the measured window. The work of the drives is known by then; the ends of
+    /// reads are not.
     WindowEnd,
 }
 
 impl Stop {
-    /// Time after which a read counts as late. The histogram of completion times is off by a
-    /// thousandth: a read is late when its bucket is, too.
+    /// Returns the time after which a read counts as late. The histogram of completion times is off
+    /// by a thousandth: a read is late when its bucket is, too.
     fn late_after(self) -> Option<Duration> {
         let Self::Above(limit) = self else { return None };
         Some(limit + Duration::from_nanos(limit.as_nanos() / 256))
     }
 }
 
-/// Tells when one library has run long enough.
+/// Decides when one library has run long enough.
 #[derive(Debug)]
 pub(super) struct Stopper<'a> {
     share: &'a Share,
     stop: Stop,
-    /// Measured reads arrive from the first on, and before the second.
+    /// Measured reads arrive from the first time on, and before the second.
     window: [Instant; 2],
-    /// Late reads of the whole fleet that are not too many.
+    /// Maximum number of late reads of the whole fleet.
     late_max: u64,
     late: u64,
-    /// Parts that ended; empty if nobody asks.
+    /// Whether each part has ended; empty if runs are never stopped.
     ended: Vec<bool>,
-    /// The oldest part that is not due, the joint of it or of a later one, and the last late one.
+    /// The oldest part that is not due; its joint, or the next one; and the last late joint.
     due: usize,
     due_joint: usize,
     late_joint: Option<u32>,
@@ -71,14 +72,14 @@ impl<'a> Stopper<'a> {
         }
     }
 
-    /// A part ended, or could not be had.
+    /// Notes that a part ended or was unavailable.
     pub(super) fn ended(&mut self, part: u32) {
         if let Some(ended) = self.ended.get_mut(part as usize) {
             *ended = true;
         }
     }
 
-    /// It is later now.
+    /// Advances time.
     pub(super) fn passed(&mut self, now: Instant) {
         if self.stop == Stop::WindowEnd && now >= self.window[1] {
             self.stopped_at = Some(now);
@@ -92,7 +93,8 @@ impl<'a> Stopper<'a> {
         }
     }
 
-    /// The next part is due. The parts of a read follow each other, and it is late once.
+    /// Handles the next due part. The parts of a read follow each other, and it counts as late
+    /// once.
     fn fall_due(&mut self) {
         let (number, at) = (self.due, self.share.parts[self.due].at);
         self.due += 1;
@@ -107,7 +109,7 @@ impl<'a> Stopper<'a> {
         }
     }
 
-    /// Parts that came and did not end before the run did.
+    /// Returns the parts that arrived but did not end before the run did.
     pub(super) fn pending(&self) -> impl Iterator<Item = u32> + use<'_> {
         let until = self.stopped_at.unwrap_or(Instant::ZERO);
         let came = self.share.parts.iter().zip(&self.ended).zip(0u32..);

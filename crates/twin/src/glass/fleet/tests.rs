@@ -1,4 +1,4 @@
-//! Fleets against what must hold of them.
+//! Invariants of fleets.
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Ratio};
@@ -99,13 +99,13 @@ fn passes_over_the_reads_change_nothing() {
         .map(|expected| (fleet.libraries_per_pass(expected), expected));
     assert_eq!((once.0, often.0), (5, 1));
     let results = [once.1, often.1];
-    // Only the estimate differs; reserving that much is only a promise to the allocator.
+    // Only the estimate differs: it merely reserves memory.
     let results =
         results.map(|expected| fleet.run_reads(7, expected, Stop::Never, reads, &Serial).unwrap());
     assert_eq!(results[0], results[1]);
 }
 
-/// A run that may be stopped, and the same run to its end.
+/// Returns a run that may be stopped, and the same run to its end.
 fn stopped(fleet: &Fleet, stop: Stop) -> [FleetResult; 2] {
     let workload = &fleet.each.workload;
     let reads = || workload.reads(fulgurite_units::Seed::new(7).child(b"workload"));

@@ -1,28 +1,28 @@
-//! One way to build: how many libraries, and what is in each.
+//! One candidate: how many libraries, and what is in each.
 
 use fulgurite_library::{LibraryShape, Throughput};
 use serde::Serialize;
 
 use super::PlanRequest;
 
-/// One way to build. All libraries are alike.
+/// A candidate. All libraries are alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Candidate {
-    /// Libraries.
+    /// Number of libraries.
     pub libraries: u32,
-    /// How the controller decides, by name.
+    /// Policy of the controller, by name.
     pub policy: String,
-    /// Read racks of each.
+    /// Read racks per library.
     pub read_racks: u16,
-    /// Drives of a read rack.
+    /// Drives per read rack.
     pub drives_per_read_rack: u16,
-    /// What a drive reads, in MB/s.
+    /// Read throughput of a drive, in MB/s.
     pub throughput: Throughput,
-    /// Storage racks of each.
+    /// Storage racks per library.
     pub storage_racks: u16,
-    /// Panels of each.
+    /// Panels per library.
     pub panels: u16,
-    /// Shuttles of a panel.
+    /// Shuttles per panel.
     pub shuttles_per_panel: u16,
 }
 
@@ -39,12 +39,12 @@ impl Candidate {
         self.panels * self.shuttles_per_panel
     }
 
-    /// The same with another number of shuttles.
+    /// Returns the same candidate with another number of shuttles.
     pub(super) fn with_shuttles(&self, shuttles_per_panel: u16) -> Self {
         Self { shuttles_per_panel, ..self.clone() }
     }
 
-    /// The shape of each library.
+    /// Returns the shape of each library.
     pub(super) fn shape(&self, request: &PlanRequest) -> LibraryShape {
         LibraryShape {
             read_racks: self.read_racks,
@@ -55,7 +55,8 @@ impl Candidate {
         }
     }
 
-    /// Whether this has nothing less than the other: what fails here fails there too.
+    /// Returns whether this has at least as much of everything as the other: what fails here fails
+    /// there too.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.libraries == other.libraries
             && self.policy == other.policy
@@ -65,13 +66,14 @@ impl Candidate {
             && self.shuttles_per_panel >= other.shuttles_per_panel
     }
 
-    /// Whether this has nothing less than the other, in as many libraries or more.
+    /// Returns whether this has at least as much of everything as the other, in as many libraries
+    /// or more.
     pub(super) fn exceeds(&self, other: &Self) -> bool {
         self.libraries >= other.libraries
             && Self { libraries: other.libraries, ..self.clone() }.covers(other)
     }
 
-    /// Shuttles of a panel with one for each drive, or as many as there are here.
+    /// Returns the shuttles per panel with one for each drive, or as many as there are here.
     pub(super) fn one_shuttle_each(&self) -> u16 {
         (self.drives() / self.panels).clamp(1, self.shuttles_per_panel)
     }

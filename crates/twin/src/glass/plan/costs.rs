@@ -1,4 +1,4 @@
-//! What things cost. Nobody sells glass libraries yet: every default is assumed, and says so.
+//! Costs. Nobody sells glass libraries yet: every default is assumed, and marked so.
 
 use fulgurite_library::Throughput;
 use fulgurite_units::settings;
@@ -9,12 +9,12 @@ use crate::Error;
 use crate::glass::energy;
 use crate::glass::fleet::FleetResult;
 
-/// Prices, powers and energies. All defaults are ASSUMED: no public figures exist. Those of powers
-/// and energies are of the table that batteries go by as well.
+/// Prices, powers and energies. All defaults are ASSUMED: no public figures exist. Powers and
+/// energies come from the table that batteries use as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostTable {
-    /// The money prices are in. Assumed.
+    /// The currency of the prices. Assumed.
     pub currency: String,
     /// One library without racks of drives and slots: write rack, controller, rails. Assumed.
     pub library: f64,
@@ -38,17 +38,17 @@ pub struct CostTable {
     pub drive_180: f64,
     /// A read drive of 210 MB/s. Assumed.
     pub drive_210: f64,
-    /// Years over which energy is paid. Assumed.
+    /// Years of energy to pay for. Assumed.
     pub service_years: f64,
-    /// A kilowatt-hour. Assumed.
+    /// Price of a kilowatt-hour. Assumed.
     pub kwh: f64,
-    /// Watts of one library at rest, without drives and shuttles. Assumed.
+    /// Watts of one idle library, without drives and shuttles. Assumed.
     pub library_watts: f64,
-    /// Watts of a drive that does nothing. Assumed.
+    /// Watts of an idle drive. Assumed.
     pub drive_idle_watts: f64,
     /// Watts of a drive that reads or verifies. Assumed.
     pub drive_busy_watts: f64,
-    /// Watts of a shuttle at rest. Assumed.
+    /// Watts of an idle shuttle. Assumed.
     pub shuttle_idle_watts: f64,
     /// Joules of a start and stop of horizontal motion. Assumed.
     pub start_joules: f64,
@@ -90,7 +90,7 @@ impl Default for CostTable {
 }
 
 impl CostTable {
-    /// The default with what a TOML text says instead; keys nobody knows are refused.
+    /// Returns the default, overridden by a TOML text; unknown keys are rejected.
     ///
     /// # Errors
     /// When the text is no such table.
@@ -99,7 +99,7 @@ impl CostTable {
             .map_err(|error| Error::Costs { problem: error.message().to_owned() })
     }
 
-    /// The names of all fields that are as assumed.
+    /// Returns the names of all fields with the assumed default.
     #[must_use]
     pub fn assumed(&self) -> Vec<String> {
         let tables = [self, &Self::default()].map(serde_json::to_value);
@@ -113,7 +113,7 @@ impl CostTable {
         let table = serde_json::to_value(self).unwrap_or_default();
         let fields = table.as_object().into_iter().flatten();
         for (name, value) in fields.filter(|(name, _)| name.as_str() != "currency") {
-            // What is not finite has no number in JSON.
+            // JSON has no number for values that are not finite.
             if value.as_f64().is_none_or(|value| !(0.0..=1e12).contains(&value)) {
                 let problem = format!("{name} must be from 0 to 1e12");
                 return Err(Error::Costs { problem });
@@ -122,7 +122,7 @@ impl CostTable {
         Ok(())
     }
 
-    /// A drive.
+    /// Returns the price of a drive.
     #[must_use]
     pub fn drive(&self, throughput: Throughput) -> f64 {
         match u32::from(throughput) {
@@ -136,7 +136,7 @@ impl CostTable {
         }
     }
 
-    /// What all machines cost.
+    /// Returns the price of all machines.
     #[must_use]
     pub fn capital(&self, of: &Candidate) -> f64 {
         let each = self.library
@@ -147,7 +147,7 @@ impl CostTable {
         each * f64::from(of.libraries)
     }
 
-    /// Kilowatt-hours a day when nothing moves and no drive works.
+    /// Returns the kilowatt-hours per day of idle machines.
     pub(super) fn rest_kwh_per_day(&self, of: &Candidate) -> f64 {
         let watts = self.library_watts
             + f64::from(of.drives()) * self.drive_idle_watts
@@ -155,7 +155,8 @@ impl CostTable {
         watts * f64::from(of.libraries) * 24.0 / 1000.0
     }
 
-    /// Kilowatt-hours a day of a run, whose drives are busy for this share of their time.
+    /// Returns the kilowatt-hours per day of a run whose drives are busy for this share of their
+    /// time.
     pub(super) fn kwh_per_day(&self, of: &Candidate, run: &FleetResult, busy: f64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "counts of a run are below 2^53")]
         let joules = run.starts as f64 * self.start_joules
@@ -168,12 +169,12 @@ impl CostTable {
         self.rest_kwh_per_day(of) + motion + drives * busy * extra * 24.0 / 1000.0
     }
 
-    /// Capital and the energy of all years.
+    /// Returns the sum of capital and the energy of all years.
     pub(super) fn total(&self, capital: f64, kwh_per_day: f64) -> f64 {
         capital + kwh_per_day * self.kwh * 365.25 * self.service_years
     }
 
-    /// What a candidate costs at least.
+    /// Returns a lower bound of a candidate's cost.
     pub(super) fn least(&self, of: &Candidate) -> f64 {
         self.total(self.capital(of), self.rest_kwh_per_day(of))
     }

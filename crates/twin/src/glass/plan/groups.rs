@@ -1,10 +1,10 @@
-//! Groups: candidates that differ only in shuttles, each as the one with the most of them.
+//! Groups: candidates that differ only in shuttles, each represented by the one with the most.
 
 use super::{Candidate, PlanRequest};
 
-/// Everything in the space that fits together, with the lower bound of its cost, in the order of
-/// what it costs with a shuttle for each drive. What is found first is then about as cheap as the
-/// plan, and nothing dearer is looked at that the lower bound alone would not rule out.
+/// Returns all feasible groups with the lower bound of their cost, in the order of their cost with
+/// one shuttle per drive. The first group that meets the requirements is then about as cheap as the
+/// plan, so the lower bound rules out most of the more expensive ones.
 pub(super) fn groups(request: &PlanRequest, set_racks: u16) -> Vec<(f64, Candidate)> {
     let least = |group: &Candidate, shuttles| request.costs.least(&group.with_shuttles(shuttles));
     let likely = |group: &Candidate| least(group, group.one_shuttle_each());
@@ -17,7 +17,7 @@ pub(super) fn groups(request: &PlanRequest, set_racks: u16) -> Vec<(f64, Candida
     groups
 }
 
-/// Whether the drives could verify what comes in if they did nothing else.
+/// Returns whether the drives could verify the ingest if they did nothing else.
 pub(super) fn can_verify(request: &PlanRequest, of: &Candidate) -> bool {
     let drives = f64::from(of.drives()) * f64::from(of.libraries);
     #[expect(clippy::cast_precision_loss, reason = "210 MB/s at most")]
@@ -50,7 +50,7 @@ fn combinations(request: &PlanRequest, set_racks: u16) -> Vec<Candidate> {
     all
 }
 
-/// Racks for the set and for all platters; `None` if they are too many.
+/// Returns the racks needed for a set and for all platters; `None` if they are too many.
 fn storage_racks(request: &PlanRequest, libraries: u32, set_racks: u16) -> Option<u16> {
     let shape = &request.library;
     let homes = shape.slots_per_shelf - shape.spare_slots_per_shelf;
@@ -60,7 +60,7 @@ fn storage_racks(request: &PlanRequest, libraries: u32, set_racks: u16) -> Optio
     (racks <= request.space.storage_racks_max).then_some(racks)
 }
 
-/// The library's own rules decide how many shuttles there can be (two for each drive, and room).
+/// Gives a group as many shuttles as the library's own rules allow (two per drive, and room).
 fn with_most_shuttles(request: &PlanRequest, group: Candidate) -> Option<Candidate> {
     let most = (1..=group.shuttles_per_panel).rev();
     most.map(|shuttles| group.with_shuttles(shuttles))

@@ -1,4 +1,4 @@
-//! What a search knows so far: its trials, and what follows from them for other candidates.
+//! The knowledge of a search so far: its trials, and their consequences for other candidates.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::trial::{Miss, Trial, judge};
 use super::{Candidate, PlanRequest};
 use crate::glass::fleet::FleetResult;
 
-/// What a search knows.
+/// The knowledge of a search.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
     request: &'a PlanRequest,
-    /// In the order in which they were over.
+    /// Trials in the order in which they finished.
     pub(super) tried: Vec<Trial>,
-    /// Candidates whose first seeds passed, and were not asked for the others so far.
+    /// Candidates whose first seeds passed and whose other seeds have not been run yet.
     begun: BTreeMap<Candidate, Vec<FleetResult>>,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Known<'a> {
         Self { request, tried: Vec::new(), begun: BTreeMap::new() }
     }
 
-    /// Adds runs of a candidate; its trial, if that is over.
+    /// Adds runs of a candidate; returns its trial if it is finished.
     pub(super) fn learn(
         &mut self,
         candidate: &Candidate,
@@ -38,15 +38,16 @@ impl<'a> Known<'a> {
         self.tried.last()
     }
 
-    /// Whether a candidate is enough.
+    /// Returns whether a candidate meets the requirements, if that is known.
     pub(super) fn enough(&self, candidate: &Candidate) -> Option<bool> {
         let own = self.tried.iter().find(|trial| trial.candidate == *candidate);
         let too_slow = || self.is_too_slow(candidate).then_some(false);
         own.map(Trial::is_enough).or_else(too_slow)
     }
 
-    /// Whether the reads of a candidate take too long. That they do follows from anything that has
-    /// no less, that they do not from anything that has no more.
+    /// Returns whether the reads of a candidate are too slow, if that is known. They are if a
+    /// candidate with at least as much of everything is too slow, and are not if one with no more
+    /// is fast enough.
     pub(super) fn too_slow(&self, candidate: &Candidate) -> Option<bool> {
         if self.is_too_slow(candidate) {
             return Some(true);
@@ -61,14 +62,14 @@ impl<'a> Known<'a> {
         slow.any(|trial| trial.candidate.covers(candidate))
     }
 
-    /// Seeds that a candidate passed already.
+    /// Returns how many seeds a candidate has passed.
     pub(super) fn seeds_passed(&self, candidate: &Candidate) -> u32 {
         let count = self.begun.get(candidate).map_or(0, Vec::len);
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Whether verification is what the last one like this missed, and that alone. A guess: it
-    /// says what to look at first, and no more.
+    /// Returns whether the last similar candidate missed verification and nothing else. This is a
+    /// guess: it only decides what to examine first.
     pub(super) fn may_verify_too_little(&self, candidate: &Candidate) -> bool {
         let last = self.tried.iter().rev().find(|trial| {
             let of = &trial.candidate;
@@ -79,19 +80,20 @@ impl<'a> Known<'a> {
         last.is_some_and(|trial| trial.misses == [Miss::Verification])
     }
 
-    /// The fewest shuttles with which something that has no more is enough.
+    /// Returns the fewest shuttles with which a candidate with no more of anything meets the
+    /// requirements.
     pub(super) fn fewest_of_smaller(&self, group: &Candidate, most: u16) -> Option<u16> {
         let enough = self.tried.iter().filter(|trial| trial.is_enough());
         let smaller = enough.map(|trial| &trial.candidate).filter(|of| group.covers(of));
         smaller.map(|of| of.shuttles_per_panel).filter(|&count| count <= most).min()
     }
 
-    /// What a group must be cheaper than to change the result.
+    /// Returns the cost that a group must beat to change the result.
     pub(super) fn bound(&self) -> f64 {
         self.two_cheapest()[1].map_or(f64::INFINITY, |trial| trial.cost)
     }
 
-    /// The cheapest trial that is enough, and the cheapest of another group.
+    /// Returns the cheapest trial that meets the requirements, and the cheapest of another group.
     pub(super) fn two_cheapest(&self) -> [Option<&Trial>; 2] {
         let enough = || self.tried.iter().filter(|trial| trial.is_enough());
         let best = enough().min_by(|a, b| a.cost.total_cmp(&b.cost));

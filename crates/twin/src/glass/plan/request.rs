@@ -1,4 +1,4 @@
-//! What is asked of a plan.
+//! The request for a plan.
 
 use fulgurite_layout::{BlastModel, SetShape, minimum_storage_racks};
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
@@ -10,19 +10,19 @@ use crate::{Error, Trace, TraceRead, Workload};
 /// The reads of all libraries together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
-    /// Generated; its rates are multiplied by `scale`. Its window is measured.
+    /// A generated workload; its rates are multiplied by `scale`. Its window is measured.
     Workload {
         /// The reads.
         workload: Box<Workload>,
-        /// A factor of its rates.
+        /// Factor for its rates.
         scale: f64,
     },
-    /// Recorded; each read comes `scale` times, on average: as often as the whole part says, and
-    /// once more by chance. All of it is measured.
+    /// A recorded trace, measured as a whole. Each read is repeated `scale` times on average: as
+    /// often as its integer part, and once more with the probability of its fraction.
     Trace {
         /// The reads.
         trace: Trace,
-        /// Times each comes.
+        /// Mean repetitions of each read.
         scale: f64,
     },
 }
@@ -30,63 +30,63 @@ pub enum Demand {
 /// Platters and their sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glass {
-    /// User bytes of a platter; 2 TB, assumed.
+    /// User bytes per platter; 2 TB, assumed.
     pub platter_size: ByteCount,
-    /// User bytes of a track; 20 MB, assumed.
+    /// User bytes per track; 20 MB, assumed.
     pub track_size: ByteCount,
-    /// Files above this are split over platters; 1 GB.
+    /// Larger files are split over platters; 1 GB.
     pub shard_size: ByteCount,
     /// Information and redundancy platters of a set; 16+3 (Silica, Table 1).
     pub set: SetShape,
 }
 
-/// Where is searched.
+/// The space to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Libraries, at least and at most.
+    /// Minimum and maximum number of libraries.
     pub libraries: [u32; 2],
-    /// Read racks of a library.
+    /// Read racks per library.
     pub read_racks: Vec<u16>,
-    /// Drives of a read rack; a multiple of the panels.
+    /// Drives per read rack; a multiple of the panels.
     pub drives_per_read_rack: Vec<u16>,
     /// Throughputs of drives.
     pub throughputs: Vec<Throughput>,
-    /// Shuttles of a panel, at most; two for each drive in any case.
+    /// Maximum shuttles per panel; two per drive in any case.
     pub shuttles_per_panel_max: u16,
-    /// Storage racks of a library, at most.
+    /// Maximum storage racks per library.
     pub storage_racks_max: u16,
     /// Policies by name.
     pub policies: Vec<String>,
 }
 
-/// What is asked of a plan.
+/// The request for a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanRequest {
-    /// User bytes that come in each day.
+    /// User bytes ingested per day.
     pub ingest_per_day: ByteCount,
-    /// User bytes that are there already.
+    /// User bytes already stored.
     pub stored: ByteCount,
-    /// Days of ingest there must be slots for.
+    /// Days of ingest to provide slots for.
     pub growth_days: u32,
     /// The reads.
     pub demand: Demand,
-    /// Within this, 999 of 1,000 reads are done.
+    /// Time within which 999 of 1,000 reads must complete.
     pub objective: Duration,
-    /// Platters that cannot be had.
+    /// Share of platters that are unavailable.
     pub unavailable: Ratio,
-    /// Every one of so many seeds must meet the objective.
+    /// Number of seeds; every one of them must meet the objective.
     pub seeds: u32,
     /// Platters and sets.
     pub glass: Glass,
-    /// What all libraries have in common; racks, drives and shuttles are searched for.
+    /// The common shape of all libraries; racks, drives and shuttles are searched for.
     pub library: LibraryShape,
-    /// What the machines need.
+    /// Times of the machines.
     pub mechanics: MechanicsParameters,
-    /// What things cost.
+    /// The cost table.
     pub costs: CostTable,
-    /// Where is searched.
+    /// The space to search.
     pub space: Space,
-    /// Runs after which the search ends.
+    /// Number of runs after which the search stops.
     pub runs_max: u32,
 }
 
@@ -116,8 +116,8 @@ impl Default for Space {
 }
 
 impl PlanRequest {
-    /// The paper's objective of 15 h with a tenth of the platters unavailable, a year of growth,
-    /// three seeds.
+    /// Creates a request with the paper's objective of 15 h with a tenth of the platters
+    /// unavailable, a year of growth and three seeds.
     #[must_use]
     pub fn new(ingest_per_day: ByteCount, demand: Demand) -> Self {
         Self {
@@ -167,7 +167,7 @@ impl PlanRequest {
         Ok(())
     }
 
-    /// Storage racks that a set needs in one library.
+    /// Returns the storage racks that a set needs in one library.
     pub(super) fn set_racks(&self) -> Result<u16, Error> {
         let model = BlastModel {
             panels: self.library.panels,
@@ -177,7 +177,7 @@ impl PlanRequest {
         Ok(minimum_storage_racks(self.glass.set, &model)?.racks)
     }
 
-    /// Platters with redundancy at the end of the growth.
+    /// Returns the platters at the end of the growth, including redundancy.
     pub(super) fn platters(&self) -> u64 {
         let set = self.glass.set;
         let growth = u128::from(self.ingest_per_day.get()) * u128::from(self.growth_days);
@@ -187,7 +187,7 @@ impl PlanRequest {
         u64::try_from(sets * u128::from(set.platters())).unwrap_or(u64::MAX)
     }
 
-    /// Bytes a day that have to be verified.
+    /// Returns the bytes to verify per day.
     pub(super) fn verify_per_day(&self) -> f64 {
         let set = self.glass.set;
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
@@ -197,7 +197,7 @@ impl PlanRequest {
 }
 
 impl Demand {
-    /// The workload whose placement counts.
+    /// Returns the workload that determines the placement.
     pub(super) fn workload(&self) -> Workload {
         match self {
             Self::Workload { workload, scale } => {
@@ -210,7 +210,7 @@ impl Demand {
         }
     }
 
-    /// What is measured.
+    /// Returns the measured window.
     pub(super) fn window(&self) -> [Duration; 2] {
         match self {
             Self::Workload { workload, .. } => {
@@ -226,7 +226,7 @@ impl Demand {
         }
     }
 
-    /// How many reads, about.
+    /// Estimates the number of reads.
     pub(super) fn expected(&self) -> u64 {
         let reads = match self {
             Self::Workload { workload, scale } => workload.envelope.reads_mean() * scale,
@@ -242,7 +242,7 @@ impl Demand {
         reads
     }
 
-    /// The reads.
+    /// Returns the reads.
     pub(super) fn reads(
         &self,
         seed: u64,

@@ -1,20 +1,21 @@
-//! The search: groups of candidates that differ only in shuttles, those likely cheap first.
+//! The search: groups of candidates that differ only in shuttles, the likely cheap ones first.
 //!
 //! ```text
-//!   open groups --next_question, of what is known--> questions --runs, at the same time--> Known
+//!   open groups --next_question, from known facts--> questions --runs, made in parallel--> Known
 //!        ^                                                                                   |
 //!        '----- a group without a question is closed: nothing of it can change the plan <----'
 //! ```
 //!
-//! A group is left out without a run when its lower bound of cost is no better than the runner-up,
-//! when its drives cannot verify what comes in, or when something with no less of anything failed
-//! already, being too slow. To make the last rule bite, the largest candidate of a number of
-//! libraries is tried before any smaller one, and of the same drives the highest throughput, then
-//! the middle one, and so on down. Within a group the least number of shuttles is found by halving.
+//! A group is skipped without a run when its lower bound of cost is no better than the runner-up,
+//! when its drives cannot verify the ingest, or when a candidate with at least as much of
+//! everything was already too slow. To make the last rule effective, the largest candidate for each
+//! number of libraries is tried before smaller ones; among candidates with the same drives the
+//! highest throughput is tried first, then the middle one, and so on down. Within a group, a binary
+//! search finds the least number of shuttles.
 //!
-//! A run ends as soon as a miss is certain, and a candidate whose first seed misses has no others.
-//! That a candidate verifies too little says nothing of others: slower drives leave up to a quarter
-//! more of their time to it, and more shuttles may leave it less.
+//! A run ends as soon as a miss is certain, and a candidate whose first seed misses gets no others.
+//! A candidate that verifies too little rules out no others: slower drives leave up to a quarter
+//! more of their time for verification, and more shuttles may leave less.
 
 use super::groups::{can_verify, groups};
 use super::known::Known;
@@ -23,30 +24,30 @@ use super::{Candidate, Plan, PlanRequest};
 use crate::Error;
 use crate::runner::{Runner, collect};
 
-/// Questions asked at the same time. More of them keep more processors busy, but the answer to one
-/// might have made the next unnecessary. Not the number of processors: that must not change what
-/// is tried.
+/// Questions asked in parallel. More of them keep more processors busy, but the answer to one might
+/// have made the next unnecessary. It does not depend on the number of processors, which must not
+/// change what is tried.
 const QUESTIONS_AT_ONCE: usize = 4;
 
-/// A search under way.
+/// A search in progress.
 pub(super) struct Search<'a> {
     request: &'a PlanRequest,
     runner: &'a dyn Runner,
     tell: &'a mut dyn FnMut(&Trial),
-    /// With the most shuttles of each; the lower bound of cost beside it.
+    /// The groups, each with the most shuttles, and the lower bounds of their cost.
     groups: Vec<(f64, Candidate)>,
-    /// Groups that can change the plan no more.
+    /// Groups that can no longer change the plan.
     closed: Vec<bool>,
     known: Known<'a>,
     set_racks: u16,
     runs: u32,
 }
 
-/// Runs to make.
+/// A question: runs to make.
 #[derive(Debug)]
 struct Question {
     candidate: Candidate,
-    /// The first and the last.
+    /// The first and the last seed.
     seeds: [u32; 2],
     depth: Depth,
 }
@@ -56,7 +57,7 @@ struct Question {
 enum Promise {
     Some,
     None,
-    /// Unknown before this is answered.
+    /// Unknown until this question is answered.
     Unknown(Question),
 }
 
@@ -90,8 +91,8 @@ impl<'a> Search<'a> {
         Ok(self.finish())
     }
 
-    /// The questions of the first open groups; groups that have none are closed. Of those with the
-    /// same drives one is asked at a time, for they mostly answer for each other.
+    /// Returns the questions of the first open groups, and closes groups that have none. Of groups
+    /// with the same drives only one is asked at a time, because they mostly answer for each other.
     fn questions(&mut self) -> Vec<Question> {
         let bound = self.known.bound();
         let mut asking: Vec<usize> = Vec::new();
@@ -116,8 +117,9 @@ impl<'a> Search<'a> {
         questions
     }
 
-    /// What has to be known next to tell the least number of shuttles of a group, as long as it
-    /// may be among the two cheapest; `None` when it is known, or will not change the plan.
+    /// Returns the next question on the way to the least number of shuttles of a group, as long as
+    /// it may be among the two cheapest; `None` when the number is known, or will not change the
+    /// plan.
     fn next_question(&self, group: &Candidate, bound: f64) -> Option<Question> {
         let largest = self.largest_of_libraries(group);
         match self.known.too_slow(largest) {
@@ -132,7 +134,7 @@ impl<'a> Search<'a> {
             match self.promise(ladder[rung], &starts) {
                 Promise::Unknown(question) => return Some(question),
                 Promise::None if rung == 0 => return None,
-                // It may be for want of time to verify: that says less of slower drives.
+                // It may lack time to verify, which says less about slower drives.
                 Promise::None => rung = 0,
                 Promise::Some if rung == 0 => return self.fewer_shuttles(group, &starts),
                 Promise::Some => rung /= 2,
@@ -140,8 +142,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Shuttles to begin the halving with: the fewest with which something smaller is enough, or
-    /// else the most. Two for each drive leave no slot to new platters: one may still do.
+    /// Returns the shuttles to start the binary search with: the fewest with which a smaller
+    /// candidate meets the requirements, or else the most. Two per drive leave no slot for new
+    /// platters; one may still do.
     fn starts(&self, group: &Candidate, bound: f64) -> Option<Vec<u16>> {
         let least = |shuttles| self.request.costs.least(&group.with_shuttles(shuttles));
         let most =
@@ -151,7 +154,7 @@ impl<'a> Search<'a> {
         Some(smaller.into_iter().chain([most, one_each]).collect())
     }
 
-    /// Whether a group passes the first seed with any number of shuttles to begin with.
+    /// Returns whether a group passes the first seed with any of the initial numbers of shuttles.
     fn promise(&self, group: &Candidate, starts: &[u16]) -> Promise {
         for &shuttles in starts {
             let candidate = group.with_shuttles(shuttles);
@@ -165,7 +168,7 @@ impl<'a> Search<'a> {
         Promise::None
     }
 
-    /// The next step of the halving.
+    /// Returns the next step of the binary search.
     fn fewer_shuttles(&self, group: &Candidate, starts: &[u16]) -> Option<Question> {
         let enough = |shuttles| self.known.enough(&group.with_shuttles(shuttles));
         let most = starts.iter().copied().max()?;
@@ -178,8 +181,8 @@ impl<'a> Search<'a> {
         (low < high).then(|| self.question(group, u16::midpoint(low, high)))
     }
 
-    /// Whether a candidate is enough: the first seed alone, for most of what is not enough shows
-    /// at once, and then all others.
+    /// Returns the question whether a candidate meets the requirements: the first seed alone,
+    /// because most misses show at once, and then all others.
     fn question(&self, group: &Candidate, shuttles: u16) -> Question {
         let candidate = group.with_shuttles(shuttles);
         let passed = self.known.seeds_passed(&candidate);
@@ -191,7 +194,7 @@ impl<'a> Search<'a> {
         Question::first(candidate, if doubtful { Depth::Verification } else { Depth::Tail })
     }
 
-    /// Makes all runs of the questions, as many at the same time as the runner likes.
+    /// Makes all runs of the questions, with the parallelism of the runner.
     fn ask(&mut self, questions: &[Question]) -> Result<(), Error> {
         let (request, runner) = (self.request, self.runner);
         let jobs: Vec<(&Question, u32)> = questions
@@ -214,15 +217,15 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The largest candidate with as many libraries.
+    /// Returns the largest candidate with as many libraries.
     fn largest_of_libraries<'s>(&'s self, group: &'s Candidate) -> &'s Candidate {
         let groups = self.groups.iter().map(|(_, other)| other);
         let larger = groups.filter(|other| other.covers(group));
         larger.max_by_key(|other| (other.drives(), other.throughput)).unwrap_or(group)
     }
 
-    /// The group, and those with the same drives of a higher throughput that may be among the two
-    /// cheapest, in order of that.
+    /// Returns the group and those with the same drives of a higher throughput that may be among
+    /// the two cheapest, sorted by throughput.
     fn ladder<'s>(&'s self, group: &'s Candidate, bound: f64) -> Vec<&'s Candidate> {
         let faster = self.groups.iter().filter(|(lower, other)| {
             *lower < bound && other.has_drives_of(group) && other.throughput > group.throughput

@@ -16,7 +16,7 @@ use crate::{Trace, TraceRead};
 
 const TB: u64 = 1_000_000_000_000;
 
-/// An hour of typical reads.
+/// Returns an hour of typical reads.
 fn hour(scale: f64) -> Demand {
     let mut workload = Workload::typical();
     workload.envelope.warm_up = Duration::ZERO;
@@ -25,7 +25,7 @@ fn hour(scale: f64) -> Demand {
     Demand::Workload { workload: Box::new(workload), scale }
 }
 
-/// Small racks and few choices.
+/// Returns a request with small racks and few choices.
 fn request(demand: Demand) -> PlanRequest {
     let mut request = PlanRequest::new(ByteCount::new(5 * TB), demand);
     request.library = LibraryShape { slots_per_shelf: 30, ..LibraryShape::mdu() };
@@ -64,7 +64,7 @@ fn check(request: &PlanRequest) -> Plan {
     plan
 }
 
-/// The plan is what trying everything comes to, every run to its end.
+/// Checks that the plan equals that of an exhaustive search with complete runs.
 fn check_against_all(request: &PlanRequest) -> Plan {
     let found = check(request);
     let (Some(best), Some(other)) = (&found.best, &found.runner_up) else {
@@ -73,7 +73,7 @@ fn check_against_all(request: &PlanRequest) -> Plan {
     let mut runs = 0;
     for (_, group) in super::groups::groups(request, found.set_racks) {
         for shuttles in 1..=group.shuttles_per_panel {
-            // A cheaper one may only be another number of shuttles of the best.
+            // Only another number of shuttles of the best group may be cheaper than the runner-up.
             let candidate = group.with_shuttles(shuttles);
             let of_best = candidate.is_group_of(&best.candidate);
             let bound = if of_best { best.cost } else { other.cost };
@@ -92,7 +92,7 @@ fn check_against_all(request: &PlanRequest) -> Plan {
     found
 }
 
-/// All seeds of a candidate, up to the first that misses, each to its end.
+/// Runs all seeds of a candidate to their end, up to the first that misses.
 fn whole_trial(request: &PlanRequest, candidate: &Candidate) -> Trial {
     let mut runs = Vec::new();
     for seed in 1..=request.seeds {

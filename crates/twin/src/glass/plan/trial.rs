@@ -12,89 +12,90 @@ use crate::glass::result::DriveTime;
 use crate::glass::scenario::{Named, Recovery, Scenario, Writes};
 use crate::runner::Runner;
 
-/// Why a candidate is not enough.
+/// A requirement that a candidate misses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Miss {
     /// Reads take longer than the objective.
     Tail,
-    /// Reads could not be answered at all.
+    /// Some reads could not be answered at all.
     Failed,
     /// Drives verify less than is written.
     Verification,
 }
 
-/// A candidate and what its runs measured. Of several seeds it is the worst that counts.
+/// A candidate and the results of its runs. Tail, median and margins are those of the worst seed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
-    /// What was tried.
+    /// The candidate.
     pub candidate: Candidate,
-    /// Why it is not enough; nothing if it is.
+    /// The requirements it misses; empty if it meets them all.
     pub misses: Vec<Miss>,
     /// Capital and energy over the years of service.
     pub cost: f64,
-    /// Machines alone.
+    /// Cost of the machines alone.
     pub capital: f64,
-    /// Energy of a day.
+    /// Energy per day.
     pub kwh_per_day: f64,
     /// 99.9th percentile of completion, in seconds.
     pub tail_s: f64,
     /// Median of completion, in seconds.
     pub median_s: f64,
-    /// Share of the objective that is left.
+    /// Unused share of the objective.
     pub margin: f64,
-    /// Bytes that can be verified in the measured window over those that must.
+    /// Bytes verified in the measured window, over the bytes that must be.
     pub verify_margin: f64,
-    /// Share of the drives' time that reads, switches and the verification needed take.
+    /// Share of the drives' time taken by reads, switches and the verification needed.
     pub utilization: f64,
     /// Shares of the drives' time when verification takes all that is left.
     pub drive_time: DriveTime,
-    /// Which constraints are held, next to the tail. A plan's drives always have a new platter
-    /// waiting, so over two days nothing can be missing and no platter is too old: held against the
-    /// ingest is what the measured window, the busiest, leaves them time to verify.
+    /// The constraints that are met, next to the tail. A plan's drives always have a new platter
+    /// waiting, so the bounds on platter age and on two days of verification do not apply. Instead
+    /// the verification in the measured window, the busiest, is compared with the ingest.
     pub constraints: Summary,
     /// Reads that could not be answered.
     pub failed: u64,
-    /// Seeds it was run with.
+    /// Number of seeds it was run with.
     pub seeds: u32,
-    /// When a run was given up because a miss was certain, in simulated seconds. The tail is then
-    /// at least so long, and energy and shares are those up to there.
+    /// When a run was stopped because a miss was certain, in simulated seconds. The tail is then a
+    /// lower bound, and energy and shares are those up to there.
     pub given_up_s: Option<f64>,
 }
 
 impl Trial {
-    /// Whether it is enough.
+    /// Returns whether it meets all requirements.
     #[must_use]
     pub const fn is_enough(&self) -> bool {
         self.misses.is_empty()
     }
 
-    /// Whether no candidate with less of anything can be enough: its reads are too slow. One that
-    /// only verifies too little may have too many shuttles, whose customers take the drives.
+    /// Returns whether its reads are so slow that no candidate with less of anything can meet the
+    /// requirements. One that only verifies too little may have too many shuttles, whose customer
+    /// reads occupy the drives.
     #[must_use]
     pub fn rules_out_smaller(&self) -> bool {
         self.misses.iter().any(|miss| matches!(miss, Miss::Tail | Miss::Failed))
     }
 
-    /// Whether its reads were seen to be quick enough, to the last.
+    /// Returns whether its reads were seen to be fast enough in complete runs.
     pub(super) fn is_quick(&self) -> bool {
         !self.rules_out_smaller() && self.given_up_s.is_none()
     }
 }
 
-/// What is asked of a run; it ends when that is certain.
+/// The question that a run must answer; it ends once the answer is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Everything, of what misses as well.
+    /// All measurements, even if it misses.
     Whole,
-    /// Whether reads are quick enough; everything if they are.
+    /// Whether reads are fast enough; all measurements if they are.
     Tail,
-    /// Whether it misses anything. It may verify too little, which is looked at first: that takes
-    /// a run to the end of the window and no further.
+    /// Whether it misses anything. Verification is checked first, because that needs only a run to
+    /// the end of the window.
     Verification,
 }
 
-/// Runs a candidate with one seed, as far as asked.
+/// Runs a candidate with one seed, as far as `depth` requires.
 pub(super) fn examine(
     request: &PlanRequest,
     candidate: &Candidate,
@@ -151,7 +152,7 @@ pub(super) fn simulate(
     fleet.run_reads(seed, demand.expected(), stop, || demand.reads(seed), runner)
 }
 
-/// Bytes verified in the window over those that must be.
+/// Returns the bytes verified in the window over those that must be.
 fn verify_margin(request: &PlanRequest, verified_bytes: u64) -> f64 {
     let [from, until] = request.demand.window().map(|at| at.as_secs_f64());
     let needed = request.verify_per_day() * (until - from) / 86_400.0;
@@ -160,8 +161,8 @@ fn verify_margin(request: &PlanRequest, verified_bytes: u64) -> f64 {
     margin
 }
 
-/// What may not be given up for the tail. A run that was given up within the window cannot tell
-/// how much it would have verified.
+/// Checks what may not be given up for the tail. A run that was stopped within the window cannot
+/// show how much it would have verified.
 fn constraints(request: &PlanRequest, runs: &[FleetResult]) -> Summary {
     let [from, until] = request.demand.window().map(|at| at.as_secs_f64());
     let needed = request.verify_per_day() * (until - from) / 86_400.0;
@@ -179,7 +180,7 @@ fn constraints(request: &PlanRequest, runs: &[FleetResult]) -> Summary {
     Summary::of(&all, Some("a new platter always waits"))
 }
 
-/// Holds the runs of a candidate against what is asked.
+/// Judges the runs of a candidate by the requirements.
 pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetResult]) -> Trial {
     assert!(!runs.is_empty(), "a trial has at least one run");
     let worst = |of: fn(&FleetResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
@@ -188,7 +189,7 @@ pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetR
     let verified = |runs: &mut dyn Iterator<Item = &FleetResult>| {
         runs.map(|run| verify_margin(request, run.verified_bytes)).reduce(f64::min)
     };
-    // A run that was given up within the window might have verified enough in the rest of it.
+    // A run that was stopped within the window might have verified enough in the rest of it.
     let until = request.demand.window()[1].as_secs_f64();
     let saw_window = |run: &&FleetResult| run.stopped.is_none_or(|at| at >= until);
     let certain = verified(&mut runs.iter().filter(saw_window));

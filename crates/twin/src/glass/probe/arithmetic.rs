@@ -1,7 +1,8 @@
-//! Numbers of the paper that follow from others by arithmetic.
+//! Numbers of the paper that follow from others in closed form.
 
-/// The chance that more than `limit` of `trials` happen, each with `chance` and independently. The
-/// terms are added from the largest on; beyond a few dozen they no longer count.
+/// Returns the probability that more than `limit` of `trials` independent events happen, each with
+/// probability `chance`. Terms are summed from the largest on; beyond a few dozen they are
+/// negligible.
 pub(super) fn binomial_tail(trials: u32, limit: u32, chance: f64) -> f64 {
     let first = limit + 1;
     if first > trials {
@@ -21,8 +22,8 @@ pub(super) fn binomial_tail(trials: u32, limit: u32, chance: f64) -> f64 {
     sum
 }
 
-/// Reads per second of a library to which each fold adds as much as the first brought, while all
-/// that is older is deleted and cools down.
+/// Returns the reads per second of a library in which each age-fold adds as much as the first did,
+/// while older data is partly deleted and cools down.
 pub(super) fn growth_rate(start: f64, folds: u32, deletion: f64, cool_down: f64) -> f64 {
     let kept = (1.0 - deletion) * (1.0 - cool_down);
     let mut rate = start;
@@ -38,7 +39,7 @@ mod tests {
 
     #[test]
     fn small_cases_by_hand() {
-        // Three coins: more than one head in 4 of 8.
+        // Three coins: more than one head in 4 of 8 cases.
         assert!((binomial_tail(3, 1, 0.5) - 0.5).abs() < 1e-12);
         // The paper's "hundreds of sectors": 100 + 8 give 3.6e-15 (docs/codes/durability.md).
         let track = binomial_tail(108, 8, 1e-3);

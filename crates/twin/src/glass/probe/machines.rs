@@ -1,4 +1,4 @@
-//! What the machines need, sampled from [`Mechanics`] like the engine does.
+//! Times of the machines, sampled from [`Mechanics`] like in the engine.
 
 use fulgurite_library::{
     Action, Destination, DriveSlot, Mechanics, MechanicsParameters, RailPosition, ShelfIndex,
@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use super::to_float;
 
-/// Samples of an operation.
+/// Samples per operation.
 const SAMPLES: usize = 20_000;
-/// Points of a curve.
+/// Points per curve.
 const CURVE_POINTS: u32 = 60;
 
 /// An operation of section 7.1.
@@ -24,17 +24,17 @@ pub enum MachineOperation {
     Crab,
     /// One shelf down.
     CrabDown,
-    /// Taking a platter.
+    /// Picking a platter.
     Pick,
-    /// Handing it over.
+    /// Placing a platter.
     Place,
     /// Mounting a platter in a drive.
     Mount,
-    /// Releasing it.
+    /// Unmounting a platter.
     Unmount,
-    /// Turning to the other slot of a drive.
+    /// Switching to the other slot of a drive.
     Switch,
-    /// Moving to a track.
+    /// Seeking to a track.
     Seek,
 }
 
@@ -63,20 +63,20 @@ impl MachineOperation {
     }
 }
 
-/// Times of many operations, in s.
+/// Samples the times of an operation, in s.
 pub(super) fn times(operation: MachineOperation, seed: u64) -> Vec<f64> {
     let (mechanics, mut random) = machines(seed);
     let action = operation.action();
     (0..SAMPLES).map(|_| mechanics.duration(&action, &mut random).as_secs_f64()).collect()
 }
 
-/// How much longer a pick takes than a place, on average.
+/// Returns how much longer a pick takes than a place, on average.
 pub(super) fn pick_minus_place(seed: u64) -> f64 {
     let mean = |operation| times(operation, seed).iter().sum::<f64>() / to_float(SAMPLES);
     mean(MachineOperation::Pick) - mean(MachineOperation::Place)
 }
 
-/// A number of crabs up less that of crabs down, of shuttles with draws of their own.
+/// Returns a statistic of crabs up minus that of crabs down, with independent draws.
 pub(super) fn crab_up_minus_down(statistic: super::Statistic, seed: u64) -> f64 {
     let (mechanics, mut random) = machines(seed);
     let [mut up, mut down] = [Vec::new(), Vec::new()];
@@ -90,7 +90,8 @@ pub(super) fn crab_up_minus_down(statistic: super::Statistic, seed: u64) -> f64 
     statistic.of(up) - statistic.of(down)
 }
 
-/// What a motion takes beyond the trapezoid of its speed: computed from the speed alone here.
+/// Returns the time of a motion beyond its trapezoidal speed profile, which is computed from the
+/// speed alone here.
 pub(super) fn fine_tuning(meters: f64, seed: u64) -> f64 {
     let MechanicsParameters { speed, acceleration, .. } = MechanicsParameters::PAPER;
     let ramps = speed * speed / acceleration;
@@ -103,7 +104,7 @@ pub(super) fn fine_tuning(meters: f64, seed: u64) -> f64 {
     mechanics.duration(&go(meters), &mut random).as_secs_f64() - trapezoid
 }
 
-/// The share of operations that take no longer, over time.
+/// Returns the cumulative distribution of an operation's time: pairs of time and share.
 pub(super) fn shares(operation: MachineOperation) -> Vec<(f64, f64)> {
     let mut times = times(operation, 1);
     times.sort_by(f64::total_cmp);
@@ -114,7 +115,7 @@ pub(super) fn shares(operation: MachineOperation) -> Vec<(f64, f64)> {
     (0..=CURVE_POINTS).map(step).collect()
 }
 
-/// The time of a motion, over its length.
+/// Returns the time of a motion as a function of its length.
 pub(super) fn motion(meters: f64) -> Vec<(f64, f64)> {
     let (mechanics, mut random) = machines(1);
     let mut point = |number: u32| {

@@ -1,4 +1,4 @@
-//! The shape of a library and where the platters of a set come to lie in it.
+//! The shape of a library, and the placement of the platters of a set in it.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,23 @@ use fulgurite_units::SlotIndex;
 
 use super::to_float;
 
-/// 1 when the library takes such a shape.
+/// Returns 1 if a library accepts such a shape, else 0.
 pub(super) fn shape_accepted(drives_per_read_rack: u16, shuttles_per_panel: u16) -> f64 {
     let shape = LibraryShape { drives_per_read_rack, shuttles_per_panel, ..LibraryShape::mdu() };
     if shape.validate().is_ok() { 1.0 } else { 0.0 }
 }
 
-/// The smallest number of storage racks that hold a set, no two of its platters in one blast zone.
+/// Returns the least number of storage racks that hold a set with no two of its platters in one
+/// blast zone.
 pub(super) fn storage_racks(information: u16, redundancy: u16) -> Result<f64, String> {
     let set = SetShape::new(information, redundancy);
     let count = minimum_storage_racks(set, &BlastModel::silica());
     count.map(|count| f64::from(count.racks)).map_err(|error| error.to_string())
 }
 
-/// The most platters of a set that one failure makes unavailable, in a library of as few storage
-/// racks as the set needs: those in its blast zone, and those that what failed holds.
+/// Returns the most platters of a set that one failure makes unavailable, in a library with as few
+/// storage racks as the set needs: those in its blast zone, and those that the failed machine
+/// holds.
 pub(super) fn set_platters_lost(
     information: u16,
     redundancy: u16,
@@ -37,7 +39,7 @@ pub(super) fn set_platters_lost(
     Ok(f64::from(held) + to_float(most))
 }
 
-/// The most of these cells that a shape covers, wherever it lies.
+/// Returns the most of these cells that a shape covers, at any position.
 fn platters_in(shape: &ZoneShape, cells: &[Cell]) -> usize {
     let part = |rack: u16, shelf: u16| (i32::from(rack), i32::from(shelf));
     let corners = cells.iter().flat_map(|cell| {
@@ -58,7 +60,7 @@ fn platters_in(shape: &ZoneShape, cells: &[Cell]) -> usize {
     corners.map(covered).max().unwrap_or(0)
 }
 
-/// Places sets one after the other and counts the platters of one set in one zone.
+/// Places sets one after the other. Returns the most platters of one set in one zone.
 pub(super) fn set_platters_in_zone(platters: usize, sets: u16) -> Result<f64, String> {
     let shape = LibraryShape::mdu();
     let slots_per_zone = u32::from(shape.slots_per_shelf);
@@ -98,7 +100,7 @@ mod tests {
     fn a_shape_is_tried_everywhere() {
         let cell = |panel, rack, shelf| Cell { panel, rack, shelf };
         let shape = ZoneShape::new([(0, 0), (1, 1)]).unwrap();
-        // Two cells on the shape's slant, one beside it, one on the other panel.
+        // Two cells on the diagonal of the shape, one beside it, one on the other panel.
         let cells = [cell(0, 3, 4), cell(0, 4, 5), cell(0, 4, 4), cell(1, 2, 3)];
         assert_eq!(platters_in(&shape, &cells), 2);
         assert_eq!(platters_in(&shape, &cells[1..]), 1);

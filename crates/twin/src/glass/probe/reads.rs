@@ -1,4 +1,4 @@
-//! What the generators of reads and writes draw, measured the way the paper does.
+//! Statistics of the generated reads and writes, computed the way the paper does.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::workload::{
     Totals, Workload, peak_over_mean, tail_over_median,
 };
 
-/// Sizes drawn for a statistic of them.
+/// Sizes drawn per statistic.
 const SIZES_DRAWN: usize = 1_000_000;
-/// Reads per second beside which writes are generated: few, for there are 174 writes to each.
+/// Reads per second to compare writes with: few, because there are 174 writes per read.
 const INGEST_READ_RATE: f64 = 0.002;
-/// Days of Figure 2.
+/// Days shown in Figure 2.
 const INGRESS_DAYS: usize = 60;
-/// Seeds of a curve.
+/// Seeds per curve.
 const CURVE_SEEDS: u64 = 7;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Classes of sizes of Figure 1(b): names, and what a read of the class stays at or below.
+/// Size classes of Figure 1(b): name and upper bound in MiB.
 const CLASSES: [(&str, u64); 7] = [
     ("4 MiB", 4),
     ("16 MiB", 16),
@@ -36,29 +36,29 @@ const CLASSES: [(&str, u64); 7] = [
     ("more", 1 << 30),
 ];
 
-/// A number of the sizes of reads.
+/// A statistic of read sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeStatistic {
     /// The mean, in bytes.
     Mean,
-    /// The size that a share of reads stays at or below.
+    /// The size that this share of reads does not exceed.
     Quantile(f64),
-    /// The share of reads of at most this size.
+    /// The share of reads up to this size.
     ReadsUpTo(ByteCount),
-    /// The share of bytes in reads of at most this size.
+    /// The share of bytes in reads up to this size.
     BytesUpTo(ByteCount),
     /// The share of bytes in reads above this size.
     BytesAbove(ByteCount),
     /// The share of reads above this size.
     ReadsAbove(ByteCount),
-    /// The share of the reads, the largest ones, that hold a share of the bytes.
+    /// The share of reads, largest first, that hold this share of the bytes.
     ReadsHolding(f64),
-    /// Powers of ten between the smallest and the largest.
+    /// Powers of ten between the smallest and the largest size.
     Decades,
 }
 
-/// What is counted.
+/// The quantity to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
@@ -66,7 +66,7 @@ pub enum Quantity {
     Count,
     /// Their bytes.
     Bytes,
-    /// Reads for each byte.
+    /// Reads per byte.
     CountPerByte,
 }
 
@@ -80,12 +80,12 @@ impl Quantity {
     }
 }
 
-/// The workload of a base scenario.
+/// Returns the workload of a base scenario.
 pub(super) fn workload(bases: &Bases, name: &str) -> Result<Workload, String> {
     Ok(bases.scenario::<Scenario>(name)?.workload)
 }
 
-/// A number of the sizes of reads.
+/// Computes a statistic of read sizes.
 pub(super) fn sizes(
     workload: &Workload,
     statistic: SizeStatistic,
@@ -104,7 +104,7 @@ pub(super) fn sizes(
     })
 }
 
-/// What the window of one workload has, over what that of another has.
+/// Returns the ratio of a quantity in the windows of two workloads.
 pub(super) fn windows(
     of: &Workload,
     over: &Workload,
@@ -114,8 +114,8 @@ pub(super) fn windows(
     Ok(quantity.over(&window(of, seed)?, &window(over, seed)?))
 }
 
-/// Bytes read from the platter with the most of them, over those of the second, in the window:
-/// platters and shards are those that a run with this seed has.
+/// Returns the bytes read in the window from the most-read platter over those from the second.
+/// Platters and shards are the same as in a run with this seed.
 pub(super) fn hottest_over_second(scenario: &Scenario, seed: u64) -> Result<f64, String> {
     let envelope = &scenario.workload.envelope;
     let (from, until) = (envelope.window_from(), envelope.window_until());
@@ -142,14 +142,14 @@ pub(super) fn hottest_over_second(scenario: &Scenario, seed: u64) -> Result<f64,
     }
 }
 
-/// Reads per second of the window.
+/// Returns the reads per second in the window.
 pub(super) fn rate(workload: &Workload, seed: u64) -> Result<f64, String> {
     let totals = window(workload, seed)?;
     let seconds = workload.envelope.window.as_secs_f64();
     Ok(to_float(usize::try_from(totals.count).unwrap_or(usize::MAX)) / seconds)
 }
 
-/// What is written in half a year, over what is read.
+/// Returns the ratio of writes to reads in half a year.
 pub(super) fn written_over_read(quantity: Quantity, seed: u64) -> Result<f64, String> {
     let mut workload = Workload::six_months(1);
     workload.envelope.window_rate = INGEST_READ_RATE;
@@ -166,7 +166,7 @@ pub(super) fn written_over_read(quantity: Quantity, seed: u64) -> Result<f64, St
     Ok(quantity.over(&writes, &reads))
 }
 
-/// The 99.9th percentile over the median of the bytes read in an hour, over half a year.
+/// Returns the 99.9th percentile over the median of the hourly bytes read, over half a year.
 pub(super) fn hourly_tail(deviation: f64, seed: u64) -> Result<f64, String> {
     let mut workload = Workload::six_months(1);
     let correlation = Ratio::new(0.8).unwrap_or(Ratio::ZERO);
@@ -178,14 +178,14 @@ pub(super) fn hourly_tail(deviation: f64, seed: u64) -> Result<f64, String> {
     tail_over_median(&bins.bytes()).ok_or_else(|| "nothing is read in most hours".to_owned())
 }
 
-/// The largest volume of so many days over their mean.
+/// Returns the largest volume written in a window of `days`, over the mean.
 pub(super) fn ingress_peak(days: usize, seed: u64) -> Result<f64, String> {
     let ingest = Ingest::beside(LIBRARY_RATE, FILE_SIZE_MEAN);
     let factors = ingest.daily_factors(Seed::new(seed)).map_err(|error| error.to_string())?;
     peak_over_mean(&factors, days).ok_or_else(|| format!("there are no {days} days"))
 }
 
-/// [`ingress_peak`] of windows of 1 to 60 days, the median over seeds.
+/// Returns [`ingress_peak`] for windows of 1 to 60 days, the median over seeds.
 pub(super) fn ingress_curve() -> Result<Vec<(f64, String, f64)>, String> {
     let mut points = Vec::new();
     for days in 1..=INGRESS_DAYS {
@@ -196,7 +196,7 @@ pub(super) fn ingress_curve() -> Result<Vec<(f64, String, f64)>, String> {
     Ok(points)
 }
 
-/// Shares of the reads, or of their bytes, in classes of sizes.
+/// Returns the shares of the reads, or of their bytes, by size class.
 pub(super) fn size_classes(
     workload: &Workload,
     quantity: Quantity,

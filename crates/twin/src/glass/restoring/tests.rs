@@ -1,12 +1,12 @@
-//! The archive's driver without files: which reads a visit comes to, and what a platter that gives
-//! nothing leads to.
+//! The archive's driver without files: which reads a visit makes, and how an unreadable platter is
+//! handled.
 
 use fulgurite_restore::TierIndex;
 use fulgurite_units::{ByteCount, TrackIndex};
 
 use super::*;
 
-/// Two platters that cannot be had, each of its own set.
+/// Missing and broken platters, each with its own set.
 #[derive(Default)]
 struct Shelf {
     missing: Vec<u128>,
@@ -51,7 +51,7 @@ impl Desk {
         self.restoring.ask(id, Retrieval::Standard, at, parts.to_vec());
     }
 
-    /// All that is wanted now: reads as request, platter and tracks, restores by number.
+    /// Returns all current outputs: reads as request, platter and tracks, restores by number.
     fn wanted(&mut self) -> Vec<String> {
         let (restoring, shelf) = (&mut self.restoring, &mut self.shelf);
         let all = std::iter::from_fn(|| restoring.next(self.now, shelf, |_| ()));
@@ -74,7 +74,7 @@ impl Desk {
 #[test]
 fn neighbors_are_read_in_one_go_and_what_lies_apart_is_not() {
     let mut desk = Desk::new(Shelf::default());
-    // A track between two pieces is read along, as the archive does it; two are not.
+    // A gap of one track between two pieces is read too, as in the archive; a gap of two is not.
     desk.ask(1, &[part(7, 10, 2), part(7, 0, 3), part(7, 4, 1), part(7, 14, 1), part(8, 0, 1)]);
     assert_eq!(
         desk.wanted(),
@@ -94,17 +94,17 @@ fn neighbors_are_read_in_one_go_and_what_lies_apart_is_not() {
 #[test]
 fn what_a_platter_does_not_give_is_asked_of_all_others_of_its_set_at_once() {
     let mut desk = Desk::new(Shelf { missing: vec![5], broken: vec![6] });
-    // No read is asked of one that is missing.
+    // A missing platter is not read.
     desk.ask(1, &[part(5, 4, 1), part(5, 5, 1)]);
     let asked = ["read 100 of 51: 4+2", "read 101 of 52: 4+2", "read 102 of 53: 4+2"];
     assert_eq!(desk.wanted(), asked);
-    // One that is broken is found out by reading it.
+    // A broken one is only found by reading it.
     desk.ask(2, &[part(6, 4, 1)]);
     assert_eq!(desk.wanted(), ["read 103 of 6: 4+1"]);
     desk.ended(103, true);
     let asked = ["read 104 of 61: 4+1", "read 105 of 62: 4+1", "read 106 of 63: 4+1"];
     assert_eq!(desk.wanted(), asked);
-    // Two of three are enough, and all are waited for.
+    // Two of three are enough, but all are waited for.
     desk.ended(104, true);
     desk.ended(105, true);
     assert!(desk.wanted().is_empty());

@@ -1,10 +1,11 @@
-//! The order of fetches, in a log and in the twin: what of it timing alone explains.
+//! The order of fetches in a log and in the twin, and how much of the difference timing explains.
 //!
-//! A visit has a head, the piece that it began for; other pieces that wait at its platter go along.
-//! Of one retrieval heads are taken in the order in which they are due. So of two pieces that are
-//! heads of visits in both, whose restores are of one retrieval, and which nothing disturbed (no
-//! failure, no second request), the order is the same in both but where one of them was not asked
-//! for yet when the other was fetched. Which pieces go along, and when, is timing's.
+//! A visit has a head, the piece that started it; other pieces waiting for its platter are read in
+//! the same visit. Heads of one retrieval class are taken in the order of their deadlines. Consider
+//! two pieces that are heads in both, whose restores have the same class, and which nothing
+//! disturbed (no failure, no second request). Their order must be the same in both, unless one was
+//! requested only after the other was fetched. Which other pieces join a visit, and when, depends
+//! on timing.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +15,32 @@ use serde::Serialize;
 
 use super::restores::Course;
 
-/// Heads of a retrieval that are compared, each with each, at most.
+/// Maximum number of heads per class that are compared pairwise.
 const HEADS_MAX: usize = 4096;
 
-/// Two orders of fetches beside each other.
+/// Comparison of two orders of fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Order {
-    /// Visits of platters in the log,
+    /// Visits to platters in the log.
     pub visits_served: u64,
-    /// and in the twin.
+    /// Visits to platters in the twin.
     pub visits_twin: u64,
-    /// Pieces that visits began for in both.
+    /// Pieces that started a visit in both.
     pub heads: u64,
-    /// Pairs of them, of one retrieval and not disturbed.
+    /// Pairs of these of one class, undisturbed.
     pub pairs: u64,
-    /// Of these, pairs in another order, one of which was not asked for when the other was fetched.
+    /// Pairs in a different order in which one was requested only after the other was fetched.
     pub by_timing: u64,
-    /// And pairs in another order that this does not explain: a bug of a driver.
+    /// Pairs in a different order that this does not explain: a bug of a driver.
     pub unexplained: u64,
 }
 
-/// A piece that a visit began for, and when, and when its restore was asked for.
+/// A piece that started a visit, with the times of the fetch and of its restore's request.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     asked: Instant,
     fetched: Instant,
-    /// Among all visits.
+    /// Index among all visits.
     number: usize,
 }
 
@@ -54,7 +55,7 @@ fn heads(course: &Course) -> BTreeMap<PieceId, (Retrieval, Head)> {
     heads
 }
 
-/// Holds the order of fetches in the twin against that of the log.
+/// Compares the order of fetches in the twin with that of the log.
 pub(super) fn compare(served: &Course, twin: &Course) -> Order {
     let (in_log, in_twin) = (heads(served), heads(twin));
     let mut lanes: BTreeMap<Retrieval, Vec<[Head; 2]>> = BTreeMap::new();

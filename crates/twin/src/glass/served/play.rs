@@ -1,5 +1,5 @@
-//! The asks of a log and the twin's machines around one library, event by event; with the
-//! controller of restores before it, if the log of the restores is there as well.
+//! Replays the external events of a log to one library with the twin's machines, event by event;
+//! with the restore controller in front if there is a log of the restores as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,34 +15,34 @@ use crate::glass::busy::{Busy, Shares};
 use crate::glass::restoring::{self, Restoring, Wanted};
 use crate::glass::{Machines, Next, Work};
 
-/// Times the length of the log after which what has no end yet is taken to have none.
+/// Multiple of the log's length after which unfinished requests count as never finishing.
 const LENGTHS_MAX: u64 = 10;
 
-/// When a request was asked of the twin, when it ended, and how.
+/// When a request was sent in the twin, when it ended, and how.
 pub(super) type Ended = Option<(Instant, Instant, End)>;
 
-/// Requests of restores are numbered from here on: no log has as many asks.
+/// First number of the requests of restores: no log has as many events.
 const RESTORE_READS: u64 = 1 << 40;
 
-/// What became of everything.
+/// The outcome of a replay.
 #[derive(Debug)]
 pub(super) struct Played {
-    /// Of each ask.
+    /// The outcome of each external event.
     pub(super) ends: Vec<Ended>,
-    /// Of restores, if those were asked for and not their reads.
+    /// The outcome of restores, if those were replayed instead of their reads.
     pub(super) restores: Option<PlayedRestores>,
 }
 
-/// What became of restores.
+/// The outcome of restores.
 #[derive(Debug)]
 pub(super) struct PlayedRestores {
     pub(super) course: Course,
-    /// How long each read of the library had until it was due, and how long it took.
+    /// For each read of the library, the time until its deadline, and how long it took.
     pub(super) reads: Vec<(Duration, Duration)>,
     pub(super) busy: Shares,
 }
 
-/// Plays all asks; what became of each.
+/// Replays all external events and returns their outcomes.
 pub(super) fn play(served: &Served, mechanics: Mechanics, seed: &Seed) -> Result<Played, Error> {
     let library = Library::with_policy(&served.shape, served.policy.clone())?;
     let drives = usize::from(served.shape.drives_per_panel() * served.shape.panels);
@@ -65,7 +65,7 @@ pub(super) fn play(served: &Served, mechanics: Mechanics, seed: &Seed) -> Result
         now: Instant::ZERO,
     };
     for (number, ask) in served.asks.iter().enumerate() {
-        // What restores come to is worked out anew.
+        // The reads of restores are derived again from the restores.
         if play.clients.is_some() && matches!(ask.event, Event::Read { .. } | Event::Cancel { .. })
         {
             continue;
@@ -86,16 +86,16 @@ pub(super) fn play(served: &Served, mechanics: Mechanics, seed: &Seed) -> Result
     Ok(Played { ends: play.ended, restores })
 }
 
-/// Those who ask for restores.
+/// The clients that request restores.
 struct Clients<'a> {
     log: &'a Restores,
     restoring: Restoring,
     shelf: Shelf,
-    /// What was told so far.
+    /// Number of inputs passed to the controller so far.
     told: usize,
     timer: Option<Instant>,
     course: Course,
-    /// When each read began, and how long it had.
+    /// For each read, when it began, and the time until its deadline.
     begun: BTreeMap<RequestId, (Instant, Duration)>,
     reads: Vec<(Duration, Duration)>,
     busy: Busy,
@@ -136,7 +136,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// The next read of the library that restores come to.
+    /// Returns the next read that restores need from the library.
     fn next_read(&mut self, now: Instant) -> Option<Event> {
         loop {
             let course = &mut self.course;
@@ -168,16 +168,16 @@ struct Play<'a> {
     library: Library,
     machines: Machines,
     agenda: Agenda<Next>,
-    /// Asks that are still to come, by their time.
+    /// External events still to come, by time.
     due: BTreeSet<(Instant, usize)>,
-    /// Orders to store that come behind each verification.
+    /// The store requests that follow each verification.
     followers: Vec<Vec<usize>>,
-    /// Those that come at once behind one that just ended.
+    /// Those that follow the request that just ended without delay.
     at_once: Vec<usize>,
     begun: Vec<Option<Instant>>,
     ended: Vec<Ended>,
     clients: Option<Clients<'a>>,
-    /// Requests under way.
+    /// Requests in progress.
     open: usize,
     out: Outbox<Output>,
     timer: Option<Instant>,
@@ -223,7 +223,7 @@ impl Play<'_> {
         self.step(event);
     }
 
-    /// An ask begins: what the library is told.
+    /// Starts an external event; returns it for the library.
     fn begin(&mut self, number: usize) -> Event {
         let event = self.served.asks[number].event;
         if let Event::Broke { machine } = event {
@@ -270,7 +270,7 @@ impl Play<'_> {
                     self.settle();
                 }
             }
-            // These are a scenario's; here they come out of the log, as asks.
+            // These belong to scenarios; here they come from the log, as external events.
             Next::Break(_) | Next::Repair(_) | Next::Swap(_) | Next::Look | Next::Write(_) => {}
         }
     }
@@ -285,8 +285,8 @@ impl Play<'_> {
         self.settle();
     }
 
-    /// Has the library do what follows at once, and read what restores come to by now; sets the
-    /// timers.
+    /// Steps the library with the events that follow at once and the reads that restores need by
+    /// now. Sets the timers.
     fn settle(&mut self) {
         while let Some(event) = self.next_event() {
             self.step_once(event);

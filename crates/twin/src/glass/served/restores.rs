@@ -1,18 +1,18 @@
-//! The log of a served archive's restores, beside that of its library.
+//! The log of a served archive's restores, next to that of its library.
 //!
 //! ```text
 //! restore log: Asked, Room, Forgotten, and when --> Restoring --> Library + the twin's machines
-//!              Fetch, Committed, and when  <------- beside ------> the same in the twin
-//! library log: the slot of each platter; which platters were asked for in the place of which
+//!              Fetch, Committed, and when  <------- versus ------> the same in the twin
+//! library log: the slot of each platter; which platters were read instead of which
 //! ```
 //!
-//! The two begin at different moments, and say platters, not sets. So the shift between their
-//! clocks is the middle one of all from a platter's first fetch to its first read. A run of reads
-//! of the same tracks of different platters, which no fetch explains, is a set that was asked for
-//! at once; for the platter whose reading of these tracks ended last before it, or that was to be
-//! fetched just then and never read. A platter is taken to be of no use where half of its reads or
-//! more ended so. What the logs cannot say is how many of a set were enough: all are waited for, as
-//! the archive does, and then it is there.
+//! The two logs begin at different moments, and name platters, not sets. The shift between their
+//! clocks is the median, over all platters, of the time from first fetch to first read. A run of
+//! reads of the same tracks of different platters, which no fetch explains, is a degraded read from
+//! a set. It replaces the platter whose read of these tracks ended last before it, or one that was
+//! to be fetched just then and was never read. A platter counts as unusable if at least half of its
+//! reads ended so. The logs do not tell how many of a set were enough: the twin waits for all, as
+//! the archive does, and then has the data.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io::BufRead;
@@ -27,10 +27,10 @@ use fulgurite_units::{ByteCount, Duration, Instant, PlatterId, SlotIndex, TrackI
 use super::{Ask, End};
 use crate::glass::restoring::{Part, Places};
 
-/// From a decision to the library's hearing of it, at most, on a busy machine.
+/// Maximum delay from a decision to its arrival at the library, on a busy machine.
 const LATENCY_MAX: Duration = Duration::from_secs(1);
 
-/// What the archive's controller of restores was told and decided, on the library's clock.
+/// Inputs and decisions of the archive's restore controller, on the library's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Restores {
     pub(super) drives: usize,
@@ -41,7 +41,7 @@ pub(super) struct Restores {
     pub(super) shelf: Shelf,
 }
 
-/// Something that came from without.
+/// An external input of the restore controller.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Told {
     Asked { restore: RestoreId, retrieval: Retrieval, at: UnixTime, parts: Vec<Part> },
@@ -49,20 +49,20 @@ pub(super) enum Told {
     Forgotten(RestoreId),
 }
 
-/// What became of restores, in the log or in the twin.
+/// The outcome of restores, in the log or in the twin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Course {
-    /// When each was asked for first, and how.
+    /// When each was first requested, and its retrieval class.
     pub(super) asked: BTreeMap<RestoreId, (Instant, Retrieval)>,
     pub(super) done: BTreeMap<RestoreId, Instant>,
-    /// Those of which something failed, or that were asked for again or forgotten.
+    /// Restores with a failure, a repeated request or a cancellation.
     pub(super) disturbed: BTreeSet<RestoreId>,
-    /// Visits to platters: when, where and for what.
+    /// Visits to platters: time, place and pieces.
     pub(super) visits: Vec<(Instant, Place, Vec<PieceId>)>,
 }
 
 impl Course {
-    /// The controller is told something.
+    /// Notes an event of the controller.
     pub(super) fn event(&mut self, now: Instant, event: &restore::Event) {
         match *event {
             restore::Event::Asked { restore, retrieval, .. } => {
@@ -85,7 +85,7 @@ impl Course {
         }
     }
 
-    /// It decides.
+    /// Notes a command of the controller.
     pub(super) fn command(&mut self, now: Instant, command: &Command) {
         if let Command::Fetch { place: Some(place), pieces, .. } = command {
             self.visits.push((now, *place, pieces.clone()));
@@ -100,16 +100,16 @@ impl Course {
     }
 }
 
-/// Where platters are, and which of them give nothing.
+/// The slots of platters, and the unusable platters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Shelf {
     slots: BTreeMap<Place, SlotIndex>,
-    /// The others of the set of each platter that is of no use.
+    /// For each unusable platter, the others of its set.
     sets: BTreeMap<Place, Vec<Place>>,
 }
 
 impl Shelf {
-    /// Where a platter is that is there.
+    /// Returns the slot of an available platter.
     pub(super) fn slot(&self, place: Place) -> SlotIndex {
         self.slots.get(&place).copied().unwrap_or(SlotIndex::new(0))
     }
@@ -136,10 +136,10 @@ impl Places for Shelf {
 }
 
 impl Restores {
-    /// Reads the log of the restores that asked a library for this.
+    /// Reads the log of the restores whose reads a library served.
     ///
     /// # Errors
-    /// Names the first line that is not sound, or does not say where a piece begins.
+    /// Names the first invalid line, or one that does not say where a piece begins.
     pub(super) fn read(
         source: impl BufRead,
         asks: &[Ask],
@@ -170,7 +170,7 @@ impl Restores {
         Ok(Self { drives, told, course, origin, shelf })
     }
 
-    /// A time of the calendar on the library's clock.
+    /// Converts a Unix time to the library's clock.
     pub(super) fn instant(&self, at: UnixTime) -> Instant {
         let nanos = unix_ns(at) - self.origin;
         Instant::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX >> 1))
@@ -187,7 +187,7 @@ fn told_of(
         }
         restore::Event::Room { bytes } => Some(Told::Room(bytes)),
         restore::Event::Forgotten { restore } => Some(Told::Forgotten(restore)),
-        // These follow from what the library does, which is simulated.
+        // These follow from the library's behavior, which is simulated.
         restore::Event::Came { .. }
         | restore::Event::Failed { .. }
         | restore::Event::Committed { .. }
@@ -196,11 +196,11 @@ fn told_of(
     })
 }
 
-/// Pieces with the tracks that hold them, as far as user bytes say it: tracks of redundancy that
-/// lie between are left out.
+/// Returns pieces with the tracks that hold them, computed from user bytes: redundancy tracks in
+/// between are ignored.
 fn parts(line: u64, pieces: &[Piece], track_size: ByteCount) -> Result<Vec<Part>, LogError> {
     let part = |&piece: &Piece| {
-        // What lies in another tier is at hand, as far as a library is concerned.
+        // For a library, data in another tier is already staged.
         let first = TierIndex::default();
         let place = piece.place.filter(|_| piece.tier == first);
         let piece = Piece { tier: first, place, ..piece };
@@ -220,12 +220,12 @@ fn parts(line: u64, pieces: &[Piece], track_size: ByteCount) -> Result<Vec<Part>
     pieces.iter().map(part).collect()
 }
 
-/// The place that a platter is to restores, as an archive names it.
+/// Returns the place of a platter, named as in an archive.
 pub(super) fn place_of(platter: PlatterId) -> Place {
     Place::new(u128::from_le_bytes(platter.to_bytes()))
 }
 
-/// The other way round.
+/// Returns the platter of a place.
 pub(super) fn platter_of(place: Place) -> PlatterId {
     PlatterId::from_bytes(place.get().to_le_bytes())
 }
@@ -239,7 +239,7 @@ fn shifted(at: Instant, shift: i128) -> Instant {
     Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX >> 1))
 }
 
-/// A read that a library was asked for.
+/// A read requested from a library.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     at: Instant,
@@ -268,7 +268,7 @@ fn reads(asks: &[Ask]) -> Vec<Read> {
     asks.iter().filter_map(read).collect()
 }
 
-/// What the library's clock says more than that of restores.
+/// Returns how far the library's clock is ahead of that of the restores.
 fn shift(course: &Course, asks: &[Ask]) -> i128 {
     let (mut fetched, mut read) = (BTreeMap::new(), BTreeMap::new());
     for (at, place, _) in &course.visits {
@@ -286,7 +286,7 @@ fn shift(course: &Course, asks: &[Ask]) -> i128 {
     shifts.get(shifts.len() / 2).copied().unwrap_or(0)
 }
 
-/// Where each platter was read.
+/// Returns the slot where each platter was read or stored.
 fn slots(asks: &[Ask]) -> BTreeMap<Place, SlotIndex> {
     let mut slots = BTreeMap::new();
     for ask in asks {
@@ -297,7 +297,7 @@ fn slots(asks: &[Ask]) -> BTreeMap<Place, SlotIndex> {
     slots
 }
 
-/// The platters that are of no use, each with the others of its set.
+/// Returns the unusable platters, each with the others of its set.
 fn sets(asks: &[Ask], course: &Course) -> BTreeMap<Place, Vec<Place>> {
     let reads = reads(asks);
     let is_read: BTreeSet<Place> = reads.iter().map(|read| read.place).collect();
@@ -313,7 +313,7 @@ fn sets(asks: &[Ask], course: &Course) -> BTreeMap<Place, Vec<Place>> {
         let others: Vec<Place> = reads[begin..end].iter().map(|read| read.place).collect();
         let foreign = (begin..end).filter(|number| !is_explained[*number]).count();
         let different: BTreeSet<&Place> = others.iter().collect();
-        // One of a set may be fetched for itself at the same moment.
+        // One platter of a set may be fetched for its own data at the same moment.
         if foreign >= 2 && different.len() == others.len() {
             while unread.next_if(|(at, _)| *at + LATENCY_MAX < first.at).is_some() {}
             let goes_on = before.as_ref().filter(|(_, set)| *set == others).map(|(of, _)| *of);
@@ -339,8 +339,8 @@ fn sets(asks: &[Ask], course: &Course) -> BTreeMap<Place, Vec<Place>> {
     lost.collect()
 }
 
-/// Of the platters of which the same tracks were read, the one whose reading ended last before
-/// others of its set were asked for.
+/// Returns the platter whose read of the same tracks ended last before the others of its set were
+/// requested.
 fn read_last(before: &[Read], first: &Read, others: &[Place]) -> Option<Place> {
     let ended = |read: &&Read| read.ended.is_some_and(|(at, _)| at <= first.at);
     let same = before.iter().filter(ended).filter(|read| read.tracks == first.tracks);
@@ -348,15 +348,14 @@ fn read_last(before: &[Read], first: &Read, others: &[Place]) -> Option<Place> {
     of.max_by_key(|read| read.ended.map(|(at, _)| at)).map(|read| read.place)
 }
 
-/// Whether each read is one that a visit came to: both are in the order in which they were asked
-/// for.
+/// Returns for each read whether a visit explains it: both are in the order of their requests.
 fn explained(reads: &[Read], visits: impl Iterator<Item = (Instant, Place)>) -> Vec<bool> {
     let mut visits = visits.peekable();
     let mut current: Option<(Place, u32)> = None;
     let explains = reads.iter().map(|read| {
         let first = read.tracks.first.get();
         let goes_on = current.is_some_and(|(place, end)| place == read.place && first >= end);
-        // What was to be fetched long ago was not read: its objects were gone.
+        // A fetch from long ago was never read: its objects had been deleted.
         while visits.next_if(|(at, _)| *at + LATENCY_MAX < read.at).is_some() {}
         if !goes_on && visits.next_if(|(_, place)| *place == read.place).is_none() {
             return false;
@@ -367,7 +366,7 @@ fn explained(reads: &[Read], visits: impl Iterator<Item = (Instant, Place)>) -> 
     explains.collect()
 }
 
-/// Whether a read of the log came to its end as wished.
+/// Returns whether a read of the log succeeded.
 pub(super) const fn was_read(end: End) -> bool {
     matches!(end, End::Finished(Outcome::Read))
 }

@@ -1,4 +1,5 @@
-//! The log of a twin, played by the twin: with the same seed nothing differs, with another little.
+//! The log of a twin, replayed by the twin: with the same seed nothing differs, with another
+//! little.
 
 use std::io::BufReader;
 
@@ -17,7 +18,7 @@ use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const TRACK: ByteCount = ByteCount::new(20_000_000);
 
-/// Both logs of a run; that of restores holds nothing where reads are none.
+/// Both logs of a run; that of restores is empty where reads are no restores.
 struct Logging(LogWriter<Vec<u8>>, restore_log::LogWriter<Vec<u8>>);
 
 impl Observer<Glass> for Logging {
@@ -32,7 +33,7 @@ impl Observer<Glass> for Logging {
     }
 }
 
-/// Reads for some hours, new platters, and machines that break.
+/// Returns reads for some hours, new platters, and machines that break.
 fn scenario(policy: Policy) -> Scenario {
     let hours = |hours: u64| Duration::from_secs(hours * 3600);
     let workload = Workload {
@@ -51,7 +52,7 @@ fn scenario(policy: Policy) -> Scenario {
         at: Duration::from_secs(at),
         repaired_at: Some(Duration::from_secs(repaired)),
     };
-    // Reads keep all drives busy: with a day for it nothing would be verified.
+    // Reads keep all drives busy: with a bound of a day, nothing would be verified.
     let policy = Policy { verify_within: Duration::from_secs(1800), ..policy };
     Scenario {
         system: Named::Glass,
@@ -81,7 +82,7 @@ fn scenario(policy: Policy) -> Scenario {
     }
 }
 
-/// The logs of a run: its library's, and its restores'.
+/// Returns the logs of a run: its library's, and its restores'.
 fn logs(scenario: &Scenario, seed: u64) -> [Vec<u8>; 2] {
     let library = Library::with_policy(&scenario.library, scenario.policy.clone()).unwrap();
     let restores = fulgurite_restore::Restores::new(4);
@@ -128,7 +129,7 @@ fn machines_of_another_speed_show() {
     assert!(slower.reads.twin.p50 > 1.4 * slower.reads.served.p50, "{slower:?}");
 }
 
-/// Restores of all retrievals, and verification.
+/// Returns restores of all classes, and verification.
 fn restores() -> Scenario {
     let batch = |at, count, retrieval| Batch {
         at: Duration::from_secs(at),
@@ -152,7 +153,7 @@ fn restores() -> Scenario {
 #[test]
 fn restores_are_served_as_the_logs_say_by_the_same_machines() {
     let [log, restores] = logs(&restores(), 5);
-    // Both controllers decide the same again.
+    // Both controllers make the same decisions in a replay.
     let played = fulgurite_library::log::replay(&log[..]).unwrap();
     assert_eq!((played.divergence, played.events > 10_000), (None, true));
     let played = restore_log::replay(&restores[..]).unwrap();
@@ -188,13 +189,13 @@ fn another_order_of_fetches_that_timing_does_not_explain_is_found() {
     let [log, restores] = logs(&restores(), 5);
     let served = Served::read(BufReader::new(&log[..])).unwrap();
     let mut served = served.with_restores(&restores[..], TRACK).unwrap();
-    // As if the archive had fetched what is due last first.
+    // As if the archive had fetched the latest deadlines first.
     served.restores.as_mut().unwrap().course.visits.reverse();
     let order = served.run(mechanics(), 5).unwrap().restores.unwrap().order;
     assert!(order.unexplained > order.pairs / 4, "{order:?}");
 }
 
-/// Which platters are not there, and which stand in for them, is found in the logs.
+/// The logs show which platters are unavailable, and which are read instead.
 #[test]
 fn what_a_set_gives_in_the_place_of_a_platter_is_found_in_the_logs() {
     let scenario = Scenario {
@@ -208,6 +209,6 @@ fn what_a_set_gives_in_the_place_of_a_platter_is_found_in_the_logs() {
     let twin = served.run(mechanics(), 5).unwrap().restores.unwrap();
     assert!(twin.platters_of_no_use > 0, "{twin:?}");
     assert_eq!(twin.order.unexplained, 0, "{twin:?}");
-    // Of two platters of a set that are asked for at one moment one may not be found.
+    // If two platters of a set are requested at the same moment, one may be missed.
     assert!(20 * twin.unended_twin < twin.all.served.count, "{twin:?}");
 }

@@ -13,7 +13,7 @@ use crate::engine::histogram::Histogram;
 use crate::workload::{Placement, PlacementSampler};
 use crate::{Error, TraceRead};
 
-/// What ends at a time.
+/// Completion events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Event {
     /// A robot has brought the cartridge of this drive.
@@ -28,16 +28,16 @@ enum Event {
     Returned(u16),
 }
 
-/// What the hash of a run is made of.
+/// Inputs of the hash of a run.
 #[derive(Hash)]
 enum Mark {
-    /// A read came.
+    /// A read arrived.
     Asked { cartridge: u32, offset: u64 },
     /// Something ended.
     Ended(Event),
 }
 
-/// A move that a robot is to make for a drive.
+/// A robot move requested for a drive.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     drive: u16,
@@ -54,7 +54,7 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Cartridge {
     queue: VecDeque<Waiting>,
-    /// On its way to a drive, in it, or on its way back.
+    /// Whether it is on its way to a drive, in it, or on its way back.
     out: bool,
 }
 
@@ -69,7 +69,7 @@ struct Drive {
     robot_from: u64,
 }
 
-/// Nanoseconds of all drives together.
+/// Nanoseconds spent, summed over all drives.
 #[derive(Debug, Default)]
 struct Spent {
     read: u64,
@@ -86,7 +86,7 @@ struct Engine<'a> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     scheduled: u64,
     cartridges: Vec<Cartridge>,
-    /// Cartridges in their slots with reads, by the number of the oldest.
+    /// Cartridges in their slots with waiting reads, keyed by the number of the oldest.
     waiting: BTreeSet<(u64, u32)>,
     waiting_count: usize,
     drives: Vec<Drive>,
@@ -127,7 +127,7 @@ pub(super) fn run(
     Ok(engine.finish(count))
 }
 
-/// Where a read lies: anywhere in its cartridge, as long as it ends there too.
+/// Draws the offset of a read: anywhere in its cartridge, as long as it ends there too.
 fn offset(
     library: &TapeLibrary,
     read: &TraceRead,
@@ -181,7 +181,8 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Lets the next event happen, if there is one before `until`. Arrivals go first.
+    /// Processes the next event, if there is one before `until`. Arrivals at the same time go
+    /// first.
     fn step(&mut self, until: u64) -> bool {
         let Some(&Reverse((at, _, event))) = self.events.peek() else { return false };
         if at >= until {
@@ -218,7 +219,8 @@ impl<'a> Engine<'a> {
         true
     }
 
-    /// Gives the cartridge whose read waits longest to a free drive, as long as there are both.
+    /// Assigns the cartridge with the oldest waiting read to a free drive, as long as there are
+    /// both.
     fn dispatch(&mut self) {
         while !self.waiting.is_empty() {
             let Some(drive) = self.drives_free.pop_first() else { return };
@@ -263,7 +265,8 @@ impl<'a> Engine<'a> {
         self.dispatch();
     }
 
-    /// Takes what waits for the cartridge of this drive, oldest first.
+    /// Takes the reads waiting for the cartridge of this drive, oldest first, up to the batch
+    /// limit.
     fn take_batch(&mut self, drive: u16) {
         let drive = &mut self.drives[usize::from(drive)];
         let queue = &mut self.cartridges[drive.cartridge as usize].queue;
@@ -349,7 +352,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The next read of the batch of a drive.
+/// Chooses the next read from the batch of a drive.
 fn choose(library: &TapeLibrary, drive: &mut Drive) -> Option<Waiting> {
     if library.order != BatchOrder::Nearest {
         return drive.batch.pop_front();

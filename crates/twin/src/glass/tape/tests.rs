@@ -1,4 +1,4 @@
-//! The tape library against sums worked out by hand, and its accounts.
+//! The tape library against sums worked out by hand, and its time accounting.
 
 use fulgurite_units::settings;
 
@@ -13,7 +13,7 @@ fn read(at_seconds: u64, size: u64) -> TraceRead {
     TraceRead { at, size: ByteCount::new(size), key: 0 }
 }
 
-/// `value` is `expected`, but for rounding to nanoseconds.
+/// Asserts that `value` is `expected`, except for rounding to nanoseconds.
 fn check(what: &str, value: f64, expected: f64) {
     assert!((value - expected).abs() < 1e-5, "{what}: {value}, expected {expected}");
 }
@@ -22,7 +22,7 @@ fn run(library: &TapeLibrary, reads: &[TraceRead]) -> TapeResult {
     library.run(reads.iter().copied(), ALL, Placement::Uniform, Seed::new(1)).unwrap()
 }
 
-/// One cartridge that one read fills, so that its offset is zero.
+/// Returns a library with one cartridge, and a read that fills it, so that its offset is zero.
 fn full() -> (TapeLibrary, u64) {
     let library = TapeLibrary::lto8(1, 1, 1);
     let size = library.cartridge_capacity.get();

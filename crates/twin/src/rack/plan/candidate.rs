@@ -1,4 +1,4 @@
-//! One way to build: how many racks, and what each has.
+//! One candidate: how many racks, and what each has.
 
 use fulgurite_units::ByteCount;
 use serde::Serialize;
@@ -6,36 +6,36 @@ use serde::Serialize;
 use crate::rack::scenario::Configuration;
 use crate::rack::shape::{DISKS, DISKS_OF_GROUP};
 
-/// Classes of the paper's rack, of each of which one group turns.
+/// Active groups of the paper's rack: one of each of its four classes.
 const AWAKE_GROUPS: u32 = 4;
 
-/// For how many disks a rack's domains have power and air.
+/// How many disks a rack's power and cooling domains can supply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provision {
-    /// Two of the 16 of a tray and one of the 12 of a column: 96 turn at most.
+    /// Two of the 16 of a tray and one of the 12 of a column: at most 96 spin.
     Sleeping,
-    /// All: none ever sleeps.
+    /// All: every disk spins all the time.
     All,
 }
 
-/// One way to build. All racks are alike.
+/// A candidate. All racks are alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Candidate {
-    /// Racks.
+    /// Number of racks.
     pub racks: u32,
-    /// Bytes of each disk.
+    /// Size of each disk.
     pub disk: ByteCount,
-    /// What the domains of each are good for.
+    /// Power and cooling of each rack.
     pub provision: Provision,
-    /// Servers of each.
+    /// Servers per rack.
     pub servers: u32,
-    /// Network of each server, in Gbit/s.
+    /// Network bandwidth per server, in Gbit/s.
     pub nic_gbps: u32,
 }
 
 impl Provision {
-    /// Disks that may turn or spin up at the same time.
+    /// Returns how many disks may spin or spin up at the same time.
     #[must_use]
     pub const fn awake(self) -> u32 {
         match self {
@@ -44,7 +44,7 @@ impl Provision {
         }
     }
 
-    /// How the twin names it.
+    /// Returns the name that the twin uses.
     pub(super) const fn configuration(self) -> Configuration {
         match self {
             Self::Sleeping => Configuration::Pelican,
@@ -54,14 +54,14 @@ impl Provision {
 }
 
 impl Candidate {
-    /// Disks of all racks.
+    /// Returns the disks of all racks.
     #[must_use]
     pub const fn disks(&self) -> u32 {
         self.racks * DISKS
     }
 
-    /// Whether this has nothing less than the other that makes reads quicker. How large disks are
-    /// does not.
+    /// Returns whether this has at least as much as the other of everything that makes reads
+    /// faster. The size of disks does not.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.racks >= other.racks
             && self.provision >= other.provision

@@ -8,16 +8,16 @@ use crate::rack::result::RunResult;
 
 const DAYS_A_YEAR: f64 = 365.25;
 
-/// What may not be given up, of a request and a candidate.
+/// What a candidate for a request may not give up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constraints {
-    /// The most that the disks of a rack may draw, in watts.
+    /// Maximum power of a rack's disks, in watts.
     power_w: Option<f64>,
-    /// Spin-ups of a disk in a day, on average.
+    /// Maximum mean spin-ups per disk and day.
     spin_ups_a_day: Option<f64>,
-    /// Bytes that come in, of a rack and a second.
+    /// Ingest per rack, in bytes per second.
     ingest: f64,
-    /// What the network of a rack carries, in bytes a second.
+    /// Network bandwidth of a rack, in bytes per second.
     network: f64,
 }
 
@@ -25,18 +25,18 @@ pub struct Constraints {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Constraint {
-    /// No read is refused.
+    /// No read is rejected.
     RefuseNone,
     /// No rack draws more than the bound.
     Power,
-    /// No more spin-ups of a disk than its budget.
+    /// The mean spin-ups per disk do not exceed the budget.
     SpinUps,
-    /// The network has as much left as comes in.
+    /// The network has enough bandwidth left for the ingest.
     TakeIn,
 }
 
 impl Constraints {
-    /// Those of a request, for a candidate.
+    /// Returns the constraints of a request, for a candidate.
     #[must_use]
     pub fn of(request: &PlanRequest, candidate: &Candidate) -> Self {
         let gbps = f64::from(candidate.servers) * f64::from(candidate.nic_gbps);
@@ -50,7 +50,7 @@ impl Constraints {
         }
     }
 
-    /// Which of them a run holds, and by how much it misses the others.
+    /// Returns which constraints a run meets, and by how much it misses the others.
     #[must_use]
     pub fn findings(&self, run: &RunResult) -> [Finding<Constraint>; 4] {
         #[expect(clippy::cast_precision_loss, reason = "reads of a run are below 2^53")]
@@ -66,7 +66,7 @@ impl Constraints {
         ]
     }
 
-    /// The same over the runs of several seeds.
+    /// Summarizes the findings over the runs of several seeds.
     #[must_use]
     pub fn summary(&self, runs: &[RunResult]) -> Summary {
         let all: Vec<_> = runs.iter().map(|run| self.findings(run)).collect();

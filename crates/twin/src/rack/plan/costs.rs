@@ -1,4 +1,4 @@
-//! What racks cost. The paper gives no prices: every default is assumed, and says so.
+//! Costs of racks. The paper gives no prices: every default is assumed, and marked so.
 
 use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
@@ -9,32 +9,32 @@ use crate::rack::result::RunResult;
 use crate::rack::scenario::Disks;
 use crate::rack::shape::DISKS;
 
-/// Prices and powers. All defaults are ASSUMED; what disks draw is the paper's (section 4.8).
+/// Prices and powers. All defaults are ASSUMED; the power of disks is the paper's (section 4.8).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostTable {
-    /// The money prices are in. Assumed.
+    /// The currency of the prices. Assumed.
     pub currency: String,
     /// A rack without disks, servers, power and cooling: frame, chassis, trays, backplanes, HBAs.
     /// Assumed.
     pub rack: f64,
     /// A disk, whatever its size. Assumed.
     pub disk: f64,
-    /// A terabyte of a disk. Assumed.
+    /// A terabyte of a disk's size. Assumed.
     pub disk_terabyte: f64,
     /// A server. Assumed.
     pub server: f64,
-    /// 10 Gbit/s of network of a server, its share of switches included. Assumed.
+    /// 10 Gbit/s of network for a server, including its share of switches. Assumed.
     pub network_10gbps: f64,
-    /// A watt that domains supply and cool, and the building behind them. Assumed.
+    /// A watt of power and cooling, including the building's share. Assumed.
     pub supplied_watt: f64,
     /// Watts of a server. Assumed.
     pub server_watts: f64,
-    /// Energy of a building for each unit of its machines. Assumed.
+    /// Energy of the building per unit of energy of its machines. Assumed.
     pub building: f64,
-    /// Years over which energy is paid. Assumed.
+    /// Years of energy to pay for. Assumed.
     pub service_years: f64,
-    /// A kilowatt-hour. Assumed.
+    /// Price of a kilowatt-hour. Assumed.
     pub kwh: f64,
 }
 
@@ -57,7 +57,7 @@ impl Default for CostTable {
 }
 
 impl CostTable {
-    /// The default with what a TOML text says instead; keys nobody knows are refused.
+    /// Returns the default, overridden by a TOML text; unknown keys are rejected.
     ///
     /// # Errors
     /// When the text is no such table.
@@ -66,7 +66,7 @@ impl CostTable {
             .map_err(|error| Error::Costs { problem: error.message().to_owned() })
     }
 
-    /// The names of all fields that are as assumed.
+    /// Returns the names of all fields with the assumed default.
     #[must_use]
     pub fn assumed(&self) -> Vec<String> {
         let tables = [self, &Self::default()].map(serde_json::to_value);
@@ -80,7 +80,7 @@ impl CostTable {
         let table = serde_json::to_value(self).unwrap_or_default();
         let fields = table.as_object().into_iter().flatten();
         for (name, value) in fields.filter(|(name, _)| name.as_str() != "currency") {
-            // What is not finite has no number in JSON.
+            // JSON has no number for values that are not finite.
             if value.as_f64().is_none_or(|value| !(0.0..=1e12).contains(&value)) {
                 let problem = format!("{name} must be from 0 to 1e12");
                 return Err(Error::Costs { problem });
@@ -89,7 +89,7 @@ impl CostTable {
         Ok(())
     }
 
-    /// The most that the machines of a rack may draw, in watts: what its domains have to supply.
+    /// Returns the maximum power of a rack's machines, in watts, which its domains must supply.
     #[must_use]
     pub fn supplied_w(&self, of: &Candidate, disks: &Disks) -> f64 {
         let awake = f64::from(of.provision.awake());
@@ -98,7 +98,7 @@ impl CostTable {
             + f64::from(of.servers) * self.server_watts
     }
 
-    /// What all machines cost.
+    /// Returns the price of all machines.
     #[must_use]
     pub fn capital(&self, of: &Candidate, disks: &Disks) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a disk is below 2^53 bytes")]
@@ -111,23 +111,23 @@ impl CostTable {
         each * f64::from(of.racks)
     }
 
-    /// Kilowatt-hours a day, when the disks of each rack draw so many watts.
+    /// Returns the kilowatt-hours per day if the disks of each rack draw this many watts.
     fn kwh_per_day(&self, of: &Candidate, disks_w: f64) -> f64 {
         let watts = disks_w + f64::from(of.servers) * self.server_watts;
         watts * self.building * f64::from(of.racks) * 24.0 / 1000.0
     }
 
-    /// The same of a run.
+    /// Returns the kilowatt-hours per day of a run.
     pub(super) fn kwh_of_run(&self, of: &Candidate, run: &RunResult) -> f64 {
         self.kwh_per_day(of, run.power)
     }
 
-    /// Capital and the energy of all years.
+    /// Returns the sum of capital and the energy of all years.
     pub(super) fn total(&self, capital: f64, kwh_per_day: f64) -> f64 {
         capital + kwh_per_day * self.kwh * 365.25 * self.service_years
     }
 
-    /// What a candidate costs at least: all of its disks in standby.
+    /// Returns a lower bound of a candidate's cost: all of its disks in standby.
     pub(super) fn least(&self, request: &PlanRequest, of: &Candidate) -> f64 {
         let rest = self.kwh_per_day(of, f64::from(DISKS) * request.disks.standby_w);
         self.total(self.capital(of, &request.disks), rest)

@@ -1,4 +1,4 @@
-//! What is asked of a plan of racks.
+//! The request for a plan of racks.
 
 use fulgurite_units::{ByteCount, Duration};
 
@@ -8,57 +8,57 @@ use crate::rack::scenario::{Disks, Network, Scenario};
 use crate::rack::shape::{DISKS, STACKS_OF_BLOB};
 use crate::rack::workload::{Sizes, Workload, float};
 
-/// Used of a rack whose first write is refused, with blobs of 0.2 to 9 GB on disks of mixed sizes
-/// (section 4.9).
+/// Utilization of a rack whose first write is refused, with blobs of 0.2 to 9 GB on disks of mixed
+/// sizes (section 4.9).
 const FULL: f64 = 0.99386;
 
-/// Where is searched.
+/// The space to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Racks, at most.
+    /// Maximum number of racks.
     pub racks_max: u32,
-    /// Bytes of disks.
+    /// Sizes of disks.
     pub disks: Vec<ByteCount>,
-    /// What domains are good for.
+    /// Kinds of power and cooling.
     pub provisions: Vec<Provision>,
-    /// Servers of a rack.
+    /// Servers per rack.
     pub servers: Vec<u32>,
-    /// Network of a server, in Gbit/s.
+    /// Network bandwidth per server, in Gbit/s.
     pub nic_gbps: Vec<u32>,
 }
 
-/// What is asked of a plan.
+/// The request for a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanRequest {
-    /// User bytes that come in each day.
+    /// User bytes ingested per day.
     pub ingest_per_day: ByteCount,
-    /// User bytes that are there already.
+    /// User bytes already stored.
     pub stored: ByteCount,
-    /// Days of ingest there must be room for.
+    /// Days of ingest to provide room for.
     pub growth_days: u32,
-    /// Reads a second of all racks together, at random.
+    /// Random reads per second of all racks together.
     pub rate: f64,
-    /// Bytes of a blob that is read.
+    /// Size of a blob that is read.
     pub blob: ByteCount,
-    /// Within this, 99 of 100 reads have their first byte.
+    /// Time within which 99 of 100 reads must have their first byte.
     pub objective: Duration,
-    /// The most that the disks of a rack may draw, in watts; any, if there is none.
+    /// Maximum power of a rack's disks, in watts; no limit if omitted.
     pub power_w_max: Option<f64>,
-    /// The most spin-ups of a disk in a day, on average; any, if there is none.
+    /// Maximum mean spin-ups per disk and day; no limit if omitted.
     pub spin_ups_a_day_max: Option<f64>,
-    /// Every one of so many seeds must meet everything.
+    /// Number of seeds; every one of them must meet all requirements.
     pub seeds: u32,
-    /// How long reads come before any is measured, and how long they come then.
+    /// Time of reads before the measured window.
     pub warm_up: Duration,
-    /// See `warm_up`.
+    /// Length of the measured window.
     pub window: Duration,
-    /// What the disks are: all but their size.
+    /// The disks, except for their size.
     pub disks: Disks,
-    /// What things cost.
+    /// The cost table.
     pub costs: CostTable,
-    /// Where is searched.
+    /// The space to search.
     pub space: Space,
-    /// Runs after which the search ends.
+    /// Number of runs after which the search stops.
     pub runs_max: u32,
 }
 
@@ -76,8 +76,8 @@ impl Default for Space {
 }
 
 impl PlanRequest {
-    /// A year of growth, blobs of 1 GB, the first byte within five minutes, three seeds, and the
-    /// paper's two hours of warm-up and a day of window.
+    /// Creates a request with a year of growth, blobs of 1 GB, the first byte within five minutes,
+    /// three seeds, and the paper's two hours of warm-up and one-day window.
     #[must_use]
     pub fn new(ingest_per_day: ByteCount, rate: f64) -> Self {
         let Scenario { warm_up, window, disks, .. } = Scenario::pelican(Workload::poisson(1.0));
@@ -124,7 +124,7 @@ impl PlanRequest {
         }
         let standby = f64::from(DISKS) * self.disks.standby_w;
         if let Some(bound) = self.power_w_max.filter(|bound| *bound < standby) {
-            // No rack could hold it, and each would be tried.
+            // No rack could meet it, and each would be tried.
             let expected = "at least what its disks draw in standby";
             return refuse(
                 "power",
@@ -148,19 +148,20 @@ impl PlanRequest {
         Ok(())
     }
 
-    /// User bytes that there are at the stated age.
+    /// Returns the user bytes at the given age.
     #[must_use]
     pub fn user_bytes(&self) -> f64 {
         float(self.stored) + float(self.ingest_per_day) * f64::from(self.growth_days)
     }
 
-    /// The same with redundancy, and with what stays empty of a rack that is full.
+    /// Returns the raw bytes: user bytes with redundancy, and the space that stays empty in a full
+    /// rack.
     #[must_use]
     pub fn raw_bytes(&self) -> f64 {
         self.user_bytes() * f64::from(STACKS_OF_BLOB) / f64::from(self.disks.stacks) / FULL
     }
 
-    /// Everything in the space that has room.
+    /// Returns all candidates in the space with enough room.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let Space { racks_max, disks, provisions, servers, nic_gbps } = &self.space;
         let mut all = Vec::new();
@@ -183,7 +184,7 @@ impl PlanRequest {
         all
     }
 
-    /// What is simulated of a candidate: one of its racks with its share of the reads.
+    /// Returns the scenario of a candidate: one of its racks with its share of the reads.
     pub(super) fn scenario(&self, of: &Candidate) -> Scenario {
         let share = self.rate / f64::from(of.racks);
         Scenario {

@@ -1,4 +1,4 @@
-//! The search of racks, as any system's.
+//! The search over racks, on the common search.
 
 use super::trial::{Trial, judge};
 use super::{Candidate, Plan, PlanRequest};
@@ -47,7 +47,7 @@ impl Searched for PlanRequest {
     }
 }
 
-/// Searches.
+/// Searches for the cheapest candidates.
 pub(super) fn search(
     request: &PlanRequest,
     runner: &dyn Runner,

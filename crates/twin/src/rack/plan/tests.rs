@@ -1,4 +1,4 @@
-//! Plans of small spaces against a search of everything, by a serial runner.
+//! Plans of small spaces against an exhaustive search, with a serial runner.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use crate::runner::Serial;
 
 const TB: u64 = 1_000_000_000_000;
 
-/// Short windows and few choices.
+/// Returns a request with short windows and few choices.
 fn request(rate: f64) -> PlanRequest {
     let mut request = PlanRequest::new(ByteCount::new(20 * TB), rate);
     request.warm_up = Duration::from_secs(900);
@@ -36,7 +36,7 @@ fn check(request: &PlanRequest) -> Plan {
     plan
 }
 
-/// The plan is what trying everything comes to.
+/// Checks that the plan equals that of an exhaustive search.
 fn check_against_all(request: &PlanRequest) -> Plan {
     let found = check(request);
     let all = request.candidates();
@@ -57,7 +57,7 @@ fn the_plan_is_the_cheapest_of_all() {
     let found = check_against_all(&request(0.5));
     let best = found.best.unwrap();
     assert_eq!(best.candidate.provision, Provision::Sleeping, "{best:?}");
-    // 20 TB a day for a year with redundancy, and what stays empty.
+    // 20 TB a day for a year, with redundancy and the space that stays empty.
     let raw = 20e12 * 365.0 * 18.0 / 15.0 / 0.99386;
     assert!((found.raw_bytes / raw - 1.0).abs() < 1e-9);
 }
@@ -69,7 +69,7 @@ fn a_tail_of_seconds_needs_disks_that_never_sleep() {
     let best = check_against_all(&request).best.unwrap();
     assert_eq!(best.candidate.provision, Provision::All);
     assert!(best.power_w_max > 10_000.0, "and what they draw is not hidden");
-    // A bound of power leaves nothing.
+    // A power limit that leaves no candidate.
     request.power_w_max = Some(4_000.0);
     let plan = check(&request);
     assert!(plan.best.is_none() && plan.runner_up.is_none());
@@ -93,7 +93,7 @@ fn reads_that_one_rack_refuses_need_more_of_them() {
     let mut request = request(8.0);
     request.space.provisions = vec![Provision::Sleeping];
     request.objective = Duration::from_secs(1_000);
-    // Their queues are full after a while.
+    // Their queues fill up after a while.
     request.warm_up = Duration::from_secs(3_600);
     let plan = check_against_all(&request);
     let best = plan.best.as_ref().unwrap();
@@ -105,7 +105,7 @@ fn reads_that_one_rack_refuses_need_more_of_them() {
 #[test]
 fn what_comes_in_has_to_pass_the_network() {
     let mut request = request(0.1);
-    // 100 TB a day are 9.3 Gbit/s; with the reads above one port of 10.
+    // 100 TB a day are 9.3 Gbit/s; with the reads, above one port of 10 Gbit/s.
     request.ingest_per_day = ByteCount::new(107 * TB);
     request.growth_days = 30;
     request.space.racks_max = 1;
@@ -129,7 +129,7 @@ fn prices_say_that_they_are_assumed_and_what_is_no_plan_is_refused() {
     refused(|of| of.rate = 0.0, "rate");
     refused(|of| of.seeds = 0, "seeds");
     refused(|of| of.power_w_max = Some(f64::NAN), "power");
-    // As much as all of its disks draw when they sleep.
+    // As much as all of its disks draw in standby.
     refused(|of| of.power_w_max = Some(1_797.0), "power is 1797 W of a rack that draws 1797 W");
     refused(|of| of.space.racks_max = 0, "racks");
     refused(|of| of.space.servers = vec![3], "network.servers");

@@ -6,49 +6,50 @@ use super::{Candidate, Constraints, PlanRequest};
 use crate::constraints::Summary;
 use crate::rack::result::RunResult;
 
-/// A candidate and what its runs measured. Of several seeds it is the worst that counts.
+/// A candidate and the results of its runs: the worst over all seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
-    /// What was tried.
+    /// The candidate.
     pub candidate: Candidate,
     /// Whether first bytes take longer than the objective.
     pub is_late: bool,
-    /// Which constraints are held, next to the tail.
+    /// The constraints that are met, next to the tail.
     pub constraints: Summary,
     /// Capital and energy over the years of service.
     pub cost: f64,
-    /// Machines alone.
+    /// Cost of the machines alone.
     pub capital: f64,
-    /// Energy of a day.
+    /// Energy per day.
     pub kwh_per_day: f64,
-    /// The most that the domains of a rack have to supply, servers included, in watts.
+    /// Maximum power that the domains of a rack must supply, servers included, in watts.
     pub supplied_w: f64,
-    /// The most that the disks of a rack drew, in watts.
+    /// Maximum power that the disks of a rack drew, in watts.
     pub power_w_max: f64,
     /// 99th percentile to the first byte, in seconds.
     pub tail_s: f64,
     /// Mean to the first byte, in seconds.
     pub mean_s: f64,
-    /// Share of the objective that is left.
+    /// Unused share of the objective.
     pub margin: f64,
-    /// Share of reads that were refused.
+    /// Share of reads that were rejected.
     pub refused: f64,
-    /// Spin-ups of a disk in a day, on average.
+    /// Mean spin-ups per disk and day.
     pub spin_ups_a_day: f64,
-    /// Share of the room that is used at the stated age.
+    /// Share of the capacity in use at the given age.
     pub used: f64,
-    /// Seeds it was run with.
+    /// Number of seeds it was run with.
     pub seeds: u32,
 }
 
 impl Trial {
-    /// Whether it is enough.
+    /// Returns whether it meets all requirements.
     #[must_use]
     pub const fn is_enough(&self) -> bool {
         !self.is_late && self.constraints.is_held()
     }
 
-    /// Whether nothing that has no more of anything can be enough: it is late, or refuses reads.
+    /// Returns whether no candidate with less of anything can meet the requirements: it is late, or
+    /// rejects reads.
     #[must_use]
     pub fn rules_out_smaller(&self) -> bool {
         self.is_late || self.refused > 0.0

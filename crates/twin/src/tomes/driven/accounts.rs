@@ -1,67 +1,67 @@
-//! What is counted of a set that its tomes decide, beside what is of every set.
+//! Counters of a set run by the tomes' own code, in addition to those of every set.
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::histogram::{Histogram, Quantiles};
 
-/// What a run measured of it. Times in seconds.
+/// Measurements of such a run. Times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DrivenResult {
     /// From the beginning of a session until all of it is acknowledged.
     pub session: Quantiles,
-    /// Puts that were refused and came again.
+    /// Puts that were refused and retried.
     pub refused: u64,
-    /// From a request to read until its last byte.
+    /// From a read request until its last byte.
     pub read: Quantiles,
-    /// The same of those whose own disk turned.
+    /// The same time for reads whose own disk was spinning.
     pub read_awake: Quantiles,
-    /// Of those that others of their groups gave.
+    /// The same time for degraded reads from the group.
     pub read_group: Quantiles,
-    /// Of those that had to wake their disk.
+    /// The same time for reads that had to spin up their disk.
     pub read_woke: Quantiles,
-    /// The share of reads that woke no disk.
+    /// Share of reads that spun up no disk.
     pub without_wake: f64,
-    /// Of those that asked a group, the share that had to be asked of their own tome after all.
+    /// Share of degraded reads that fell back to their own tome.
     pub fell_back: f64,
-    /// Disks that were woken, for each read.
+    /// Spin-ups per read.
     pub wakes_a_read: f64,
-    /// Bytes that disks read.
+    /// Bytes read from disks.
     pub bytes_read: f64,
-    /// Bytes that disks wrote.
+    /// Bytes written to disks.
     pub bytes_written: f64,
-    /// Bytes that went over the network from tomes.
+    /// Bytes that tomes sent over the network.
     pub bytes_sent: f64,
-    /// From the request for what was written together until its last byte.
+    /// From the request for all objects of an episode until the last byte.
     pub job: Quantiles,
-    /// Tomes that have it, for each job.
+    /// Tomes that hold them, per job.
     pub tomes_a_job: f64,
-    /// Of them those whose disks did not turn.
+    /// Of these, tomes whose disks were not spinning.
     pub asleep_a_job: f64,
     /// Data blocks of the fullest tome over the mean.
     pub fullest: f64,
-    /// Blocks that went bad.
+    /// Bad blocks that occurred.
     pub bad: u64,
-    /// From then until somebody read them.
+    /// From then until a read discovered them.
     pub discovered: Quantiles,
-    /// From then on until they were whole again.
+    /// From then until they were repaired.
     pub repaired: Quantiles,
-    /// Segments that were beyond their parity.
+    /// Segments with more bad blocks than their parity can correct.
     pub segments_lost: u64,
     /// Members that were asked for blocks of others.
     pub asked: u64,
-    /// Disks woken for each block that was repaired.
+    /// Spin-ups per repaired block.
     pub wakes_a_block: f64,
-    /// The least share of its blocks that a tome has read in its passes of the full scrub.
+    /// Minimum share of its blocks that a tome has read in its passes of the full scrub.
     pub scrubbed_min: f64,
-    /// Disks that were woken, but for the first time.
+    /// Spin-ups, including the first.
     pub wakes: u64,
-    /// The share of a tome's time in which its disk turns.
+    /// Share of a tome's time in which its disk spins.
     pub duty: f64,
-    /// Looks at what always holds.
+    /// Number of invariant checks.
     pub checks: u64,
 }
 
-/// What is counted while a run goes on.
+/// Counters of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) session: Histogram,

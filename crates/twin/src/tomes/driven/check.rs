@@ -1,9 +1,9 @@
-//! What always holds in a set of tomes, looked at from without: by what tomes committed and not by
-//! what they answer.
+//! Invariants of a set of tomes, checked from outside: by what tomes committed, not by what they
+//! answer.
 //!
-//! Tokens are looked at in each step that turns a disk ([`super::drive`]), and that what is told to
-//! be protected is, in each answer that says so. The rest takes a look at all, and is done each so
-//! many steps.
+//! Tokens are checked in each step that spins up a disk ([`super::drive`]). Protection is checked
+//! in each answer that reports it. The rest requires a scan of everything, and is checked
+//! periodically.
 
 use fulgurite_tome::awake::{Region, Role};
 use fulgurite_tome::consistency::{Descent, Report};
@@ -14,7 +14,7 @@ use super::drive::Driven;
 use super::fill::name_of;
 
 impl Driven {
-    /// Looks at every tome and every group.
+    /// Checks every tome and every group.
     pub(crate) fn check(&mut self) {
         self.counts.checks += 1;
         for node in &self.nodes {
@@ -28,7 +28,7 @@ impl Driven {
         }
     }
 
-    /// Signatures of a group belong together, but for what is on a list.
+    /// Checks that the signatures of a group match, except for in-flight deltas.
     fn check_group(&self, group: &Group) {
         let members: Vec<Option<&Region>> = group.seats().iter().map(|s| self.seat(*s)).collect();
         let is_settled = |region: &&Region| {
@@ -39,7 +39,7 @@ impl Driven {
             .into_iter()
             .map(|region| region.filter(is_settled).map(Region::report))
             .collect();
-        // A seat is lost, or moves.
+        // A member slot is lost, or is moving.
         let Some(reports) = reports else { return };
         match Descent::new(group.split(), self.layout, &reports) {
             Ok(descent) => {
@@ -54,7 +54,7 @@ impl Driven {
         self.nodes[seat.tome.get() as usize].tome.as_ref()?.awake().region(seat.index)
     }
 
-    /// What its tome says is protected is folded by every parity that is there.
+    /// Checks that every available parity has applied an object that its tome reports as protected.
     pub(crate) fn check_protected(&mut self, object: usize) {
         self.counts.checks += 1;
         let at = self.objects[object].tome;

@@ -1,7 +1,8 @@
-//! Clients that write: sessions of objects to one tome, and episodes of who writes now and then.
+//! Clients that write: sessions of objects to one tome, and episodes of writers who write now and
+//! then.
 //!
-//! A client has two objects under way, so that the tome has the next one when it is done with one.
-//! What is refused for want of room is put again later. Not here: reading.
+//! A client has two objects in progress, so that the tome has the next one when it is done with
+//! one. What is refused for lack of space is retried later. Not here: reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +17,11 @@ use super::settings::Choosing;
 use crate::engine::{Observer, Stage};
 use crate::tomes::run::{Seen, Tomes};
 
-/// Objects of a session that are under way at a time.
+/// Objects of a session in progress at a time.
 const UNDER_WAY: u32 = 2;
-/// What was refused is put again after so long, until the run ends.
+/// Backoff before a refused object is retried, until the run ends.
 const AGAIN: Duration = Duration::from_secs(20);
-/// A client that finds no tome looks again after so long, until the run ends.
+/// Backoff before a client that found no tome retries, until the run ends.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
 /// Objects that one client writes to one tome.
@@ -33,15 +34,15 @@ struct Session {
     put: u32,
     acknowledged: u32,
     protected: u32,
-    /// Whether its client begins another one then.
+    /// Whether its client starts another one afterwards.
     goes_on: bool,
 }
 
-/// All sessions, and what is known of who wrote last.
+/// All sessions, and who wrote last.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     all: Vec<Session>,
-    /// Blocks that are still to be written.
+    /// Blocks still to be written.
     unwritten: u64,
     pub(crate) kins: Kins,
     /// Objects of each episode.
@@ -49,7 +50,7 @@ pub(crate) struct Sessions {
 }
 
 impl Driven {
-    /// How much room each tome has.
+    /// Counts the free space of each tome.
     pub(crate) fn count_room(&mut self) {
         let mut free = vec![0; self.nodes.len()];
         let blocks = u64::from(self.layout.region_data_blocks());
@@ -87,7 +88,7 @@ impl Driven {
         self.plan(Instant::ZERO + jobs.reading, Happening::Job, stage);
     }
 
-    /// A client that would write begins a session.
+    /// Starts a session of a client.
     pub(crate) fn begin_session<O: Observer<Tomes>>(&mut self, stage: &mut Stage<'_, Tomes, O>) {
         let Some(ingest) = self.scenario.ingest else { return };
         let (block, object) = (self.scenario.driven.block.get(), self.scenario.driven.object);
@@ -104,7 +105,7 @@ impl Driven {
         self.open(tome, objects, true, stage);
     }
 
-    /// Somebody writes an object of an episode.
+    /// Writes an object of an episode.
     pub(crate) fn write_of<O: Observer<Tomes>>(
         &mut self,
         writer: u32,
@@ -123,7 +124,7 @@ impl Driven {
         self.open(tome, 1, false, stage);
     }
 
-    /// A tome for so many blocks, which are taken of its room.
+    /// Chooses a tome for `blocks` blocks, and subtracts them from its free space.
     fn choose(&mut self, blocks: u64, kin: Option<Kin>, now: Instant) -> Option<usize> {
         let all = self.free.iter().zip(&self.nodes).enumerate();
         let candidates: Vec<Candidate> = all
@@ -191,7 +192,7 @@ impl Driven {
         self.put(session, self.objects.len() - 1, stage);
     }
 
-    /// An object is on its way to its tome.
+    /// Sends an object to its tome.
     pub(crate) fn put<O: Observer<Tomes>>(
         &mut self,
         session: usize,
@@ -214,7 +215,7 @@ impl Driven {
         request
     }
 
-    /// A client has an answer.
+    /// Handles an answer to a client.
     pub(crate) fn answered<O: Observer<Tomes>>(
         &mut self,
         request: RequestId,
@@ -276,7 +277,7 @@ impl Driven {
         }
     }
 
-    /// What is known at the end alone.
+    /// Computes the figures that are known only at the end.
     pub(crate) fn count_end(&mut self, at: Instant) {
         let blocks = u64::from(self.layout.region_data_blocks());
         let all = self.layout.blocks();

@@ -1,4 +1,4 @@
-//! Drives the tomes of a set: hands them what happens and carries out what they decide.
+//! Drives the tomes of a set: passes events to them and executes their commands.
 //!
 //! Not here: what clients do ([`super::clients`], [`super::reads`]) and what fails
 //! ([`super::faults`]).
@@ -26,15 +26,15 @@ use crate::tomes::run::{Arrival, Next, Planned, Seen, Tomes};
 use crate::tomes::{RunResult, Scenario};
 use crate::workload::{Draws, Exponentials};
 
-/// A timer of a tome or the keeper goes off no sooner than so long after it was set.
+/// Minimum delay of a timer of a tome or of the token manager.
 const TIMER_MIN: Duration = Duration::from_millis(100);
-/// Tomes for each token, by the keeper's own count.
+/// Tomes per token, as the token manager counts.
 const TOMES_OF_TOKEN: u32 = fulgurite_tome::limits::AWAKE_SHARE;
 
-/// Something that will happen.
+/// A pending event.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// A tome is told something.
+    /// An event of a tome.
     Tome {
         tome: usize,
         event: Event,
@@ -47,32 +47,32 @@ pub(crate) enum Happening {
         tome: usize,
     },
     KeeperTimer,
-    /// A client has an answer.
+    /// An answer reaches a client.
     Answered {
         request: RequestId,
         answer: Answer,
     },
-    /// A client begins to write.
+    /// A client starts a session.
     Session,
-    /// It puts an object that was refused again.
+    /// A client retries an object that was refused.
     Again {
         session: usize,
         object: usize,
     },
-    /// Somebody writes an object of an episode.
+    /// A writer writes an object of an episode.
     Episode {
         writer: u32,
         episode: usize,
     },
     /// An object is read.
     Read,
-    /// An episode is read.
+    /// All objects of an episode are read.
     Job,
     /// Blocks go bad.
     Spoil,
 }
 
-/// What a request of a client was for.
+/// The purpose of a client's request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asked {
     Put {
@@ -85,11 +85,12 @@ pub(crate) enum Asked {
     Hold {
         read: usize,
     },
-    /// Members are woken for a repair; what they tell is told again in their turn.
+    /// Members are spun up for a repair; their answers are ignored, and they report again in their
+    /// turn.
     Wake,
 }
 
-/// Streams of random numbers.
+/// Random streams.
 #[derive(Debug)]
 pub(crate) struct Random {
     pub(crate) gaps: Exponentials,
@@ -100,7 +101,7 @@ pub(crate) struct Random {
     pub(crate) bad_gaps: Exponentials,
 }
 
-/// A set of tomes, each with its machine, and the keeper of their tokens.
+/// A set of tomes, each with its machine, and the token manager.
 #[derive(Debug)]
 pub(crate) struct Driven {
     pub(crate) scenario: Scenario,
@@ -111,7 +112,7 @@ pub(crate) struct Driven {
     keeper: Keeper,
     keeper_timer: Option<Instant>,
     fence: Fence,
-    /// Whose disk turns under each token.
+    /// The tome whose disk spins under each token.
     turning: BTreeMap<TokenId, usize>,
     happenings: Vec<Option<Happening>>,
     unused: Vec<u32>,
@@ -119,19 +120,19 @@ pub(crate) struct Driven {
     pub(crate) counts: Counts,
     pub(crate) contents: Seed,
     pub(crate) objects: Vec<Kept>,
-    /// Data blocks of each tome that no object has.
+    /// Free data blocks of each tome.
     pub(crate) free: Vec<u64>,
     pub(crate) requests: BTreeMap<RequestId, Asked>,
     pub(crate) sessions: Sessions,
     pub(crate) readings: Readings,
     pub(crate) random: Random,
-    /// Bad blocks, since when, and since when somebody knows.
+    /// Bad blocks, with the times of their occurrence and discovery.
     pub(crate) bad: BTreeMap<(usize, RegionIndex, Offset), super::faults::Bad>,
-    /// Where a region that is made anew has its blocks.
+    /// Physical blocks of regions being rebuilt.
     pub(crate) built: BTreeMap<(usize, RegionIndex, Offset), Spot>,
-    /// Seats that move, and since when.
+    /// Member slots that are moving, and since when.
     pub(crate) moving: Vec<(Move, Instant)>,
-    /// Spots of the last read of each tome.
+    /// Physical blocks of the last read of each tome.
     pub(crate) reading: Vec<Vec<Spot>>,
     steps: u64,
     pub(crate) is_over: bool,
@@ -249,7 +250,7 @@ impl Driven {
         }
     }
 
-    /// Something will happen.
+    /// Schedules an event.
     pub(crate) fn plan<O: Observer<Tomes>>(
         &mut self,
         at: Instant,
@@ -269,7 +270,7 @@ impl Driven {
         stage.put(at, Planned(Next::Driven(index)));
     }
 
-    /// A tome is told something, and what it decides is done.
+    /// Passes an event to a tome and executes its commands.
     pub(crate) fn step<O: Observer<Tomes>>(
         &mut self,
         tome: usize,
@@ -379,7 +380,7 @@ impl Driven {
         self.answer_read(tome, spots, Event::Read { job, blocks }, stage);
     }
 
-    /// Reads blocks into one object, each compared as it comes.
+    /// Reads blocks into one object, verifying each.
     fn gather<O: Observer<Tomes>>(
         &mut self,
         tome: usize,
@@ -400,7 +401,7 @@ impl Driven {
         self.answer_read(tome, spots, Event::Gathered { job, whole }, stage);
     }
 
-    /// What a disk is asked for is there when it was read.
+    /// Schedules the end of a disk read.
     fn answer_read<O: Observer<Tomes>>(
         &mut self,
         tome: usize,
@@ -456,7 +457,7 @@ impl Driven {
         }
     }
 
-    /// A tome is gone; nothing turns for it.
+    /// Removes a lost tome. Returns whether its disk was spinning.
     pub(crate) fn stop(&mut self, tome: usize, now: Instant) -> bool {
         let node = &mut self.nodes[tome];
         (node.tome, node.is_up) = (None, false);
@@ -478,12 +479,12 @@ impl Driven {
     }
 }
 
-/// The number of a tome.
+/// Returns the id of a tome.
 pub(crate) fn id(tome: usize) -> TomeId {
     TomeId::new(u32::try_from(tome).unwrap_or(u32::MAX))
 }
 
-/// A number of what a command does, for the hash.
+/// Returns a number that depends on a command, for the hash.
 fn weight(command: &Command) -> u64 {
     if let Command::Read { spots, .. } = command {
         return spots.iter().map(|spot| u64::from(spot.get())).sum::<u64>() + 1;

@@ -1,4 +1,5 @@
-//! What fails in a set: tomes that are lost and whose seats are made anew, and blocks that go bad.
+//! Failures in a set: tomes that are lost and whose member slots are rebuilt, and blocks that go
+//! bad.
 
 use fulgurite_tome::awake::Row;
 use fulgurite_tome::{Alarm, Event, Offset, RegionIndex, Spot, Tome};
@@ -9,7 +10,7 @@ use super::settings::Repair;
 use crate::engine::{Observer, Stage};
 use crate::tomes::run::{Seen, Tomes};
 
-/// Segments that are drawn until one has been written and is whole.
+/// Maximum draws until a segment is found that was written and is whole.
 const DRAWS_MAX: u32 = 64;
 
 /// A bad block.
@@ -21,7 +22,7 @@ pub(crate) struct Bad {
 }
 
 impl Driven {
-    /// A tome is lost: what only it had is gone, and its seats are made anew elsewhere.
+    /// Loses a tome: what only it had is gone, and its member slots are rebuilt elsewhere.
     pub(crate) fn lose<O: Observer<Tomes>>(
         &mut self,
         tome: usize,
@@ -48,7 +49,7 @@ impl Driven {
         }
     }
 
-    /// What a tome says that somebody should know.
+    /// Handles an alarm of a tome.
     pub(crate) fn alarm<O: Observer<Tomes>>(
         &mut self,
         tome: usize,
@@ -85,7 +86,7 @@ impl Driven {
         let moved = self.groups.moved(planned);
         assert!(moved.is_ok(), "a seat that was planned is taken");
         self.counts.built_regions += 1;
-        // The last of a tome's regions: nothing else is half made.
+        // The last of a tome's regions: no other is partly rebuilt.
         if self.moving.is_empty() {
             let places = u64::from(self.layout.region_blocks()) * self.counts.built_regions;
             let counts = &self.counts;
@@ -98,7 +99,7 @@ impl Driven {
         }
     }
 
-    /// All other members of a group are woken for a segment at once.
+    /// Spins up all other members of a group for a segment at once.
     fn ask_at_once<O: Observer<Tomes>>(
         &mut self,
         tome: usize,
@@ -131,7 +132,7 @@ impl Driven {
         }
     }
 
-    /// Blocks of one segment go bad, of any tome.
+    /// Makes blocks of one random segment go bad.
     pub(crate) fn spoil<O: Observer<Tomes>>(&mut self, stage: &mut Stage<'_, Tomes, O>) {
         self.plan_spoil(stage);
         let total = self.layout.segment().total();
@@ -169,7 +170,7 @@ impl Driven {
         }
     }
 
-    /// Some of these may be bad, which somebody knows when they were read.
+    /// Notes the discovery of bad blocks among these, which were read.
     pub(crate) fn found_bad(&mut self, tome: usize, spots: &[Spot], at: Instant) {
         if self.bad.is_empty() {
             return;
@@ -182,8 +183,8 @@ impl Driven {
         }
     }
 
-    /// What a tome committed: blocks that were bad are whole, and those of a region that is made
-    /// anew were written once more.
+    /// Handles a commit of a tome: counts bad blocks that are repaired, and writes to regions being
+    /// rebuilt.
     pub(crate) fn committed(&mut self, tome: usize, rows: &[Row], now: Instant) {
         let is_building = rows.iter().any(|row| matches!(row, Row::Building { .. }));
         for row in rows {

@@ -1,8 +1,8 @@
-//! A set as it is at the beginning: its groups, and objects that were put before, protected, their
-//! disks still.
+//! The initial state of a set: its groups, and objects stored earlier and protected, with all disks
+//! spun down.
 //!
-//! Rows are made as a tome makes them and applied to its awake store; what they say is what the
-//! disks have. Nothing is timed: it was before the run.
+//! Rows are made as a tome makes them and applied to its metadata store; the disks have what the
+//! rows say. This takes no simulated time: it happened before the run.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ use crate::tomes::Scenario;
 /// An object of the set.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// The tome that has it.
+    /// The tome that holds it.
     pub(crate) tome: usize,
     pub(crate) blocks: u32,
-    /// Whether every parity of its group has it.
+    /// Whether every parity of its group covers it.
     pub(crate) is_protected: bool,
-    /// Whether it can be read: it was acknowledged and its tome is there.
+    /// Whether it can be read: it was acknowledged and its tome is not lost.
     pub(crate) is_there: bool,
 }
 
@@ -39,19 +39,19 @@ pub(crate) struct Filled {
     pub(crate) objects: Vec<Kept>,
 }
 
-/// The bytes of an object: other ones for each number.
+/// Returns the bytes of an object, different for each number.
 pub(crate) fn bytes_of(seed: &Seed, number: usize, blocks: u32) -> Vec<u8> {
     let mut bytes = vec![0; blocks as usize * CORE_BLOCK];
     seed.child(&number.to_le_bytes()).stream().fill(&mut bytes);
     bytes
 }
 
-/// The name of an object.
+/// Returns the name of an object.
 pub(crate) fn name_of(number: usize) -> String {
     number.to_string()
 }
 
-/// Makes the set of a scenario.
+/// Builds the set of a scenario.
 pub(crate) fn fill(scenario: &Scenario, seed: &Seed) -> Result<Filled, Error> {
     let of = &scenario.driven;
     let layout = of.layout(scenario.segment)?;
@@ -62,7 +62,7 @@ pub(crate) fn fill(scenario: &Scenario, seed: &Seed) -> Result<Filled, Error> {
     };
     let mut filled = made(scenario, of, layout, seed).map_err(refuse)?;
     if !of.full_scrub {
-        // So it is due at the end of a year's pass.
+        // So that it is due at the end of a year's pass.
         let next = filled.layout.blocks() - 1;
         let almost = Row::Scrubbed(Scrubbed { next, spent: Duration::ZERO, passes: 0 });
         filled.awake.iter_mut().for_each(|awake| apply(awake, &almost));
@@ -131,7 +131,7 @@ struct Filler {
     code: SegmentCode,
     group_code: SegmentCode,
     next_spot: Vec<u32>,
-    /// Segments of a region that are filled.
+    /// Segments to fill per region.
     per_region: u32,
     object: u32,
     seed: Seed,
@@ -167,7 +167,7 @@ impl Filler {
         Ok(())
     }
 
-    /// Objects of a region, one behind the other, and the parity of its segments.
+    /// Fills a region with consecutive objects and the parity of its segments.
     fn data_region(
         &self,
         tome: TomeId,

@@ -1,14 +1,13 @@
-//! The machine of a tome: when its disk, its board and its network are done with what the tome
-//! decided.
+//! The machine of a tome: when its disk, its board and its network finish what the tome decided.
 //!
 //! ```text
-//!   board   one command after the other: reads, writes, what parity takes to compute
-//!   wire    what has bytes leaves one message after the other
+//!   board   one command after the other: reads, writes, parity computation
+//!   wire    messages with blocks leave one after the other
 //! ```
 //!
-//! The rates are the scenario's, of table 5 of Pergamum (FAST 2008): a block is read or written at
-//! `target`; what `ingest`, `segment` and `fold` take beyond that is the board's. Not here: what
-//! the commands do.
+//! The rates are the scenario's, from table 5 of Pergamum (FAST 2008): a block is read or written
+//! at `target`; the time that `ingest`, `segment` and `fold` take beyond that is the board's. Not
+//! here: what the commands do.
 
 use fulgurite_tome::awake::Row;
 use fulgurite_tome::message::{Held, Message};
@@ -22,19 +21,19 @@ use crate::tomes::scenario::bytes;
 /// A tome and its machine.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// None when it is lost.
+    /// `None` if it is lost.
     pub(crate) tome: Option<Tome>,
     pub(crate) disk: Vec<Option<Vec<u8>>>,
-    /// The token under which the disk turns.
+    /// The token under which the disk spins.
     pub(crate) turning: Option<TokenId>,
-    /// Whether it turns and was not told to stop.
+    /// Whether it is up and has no command to spin down.
     pub(crate) is_up: bool,
-    /// When the board is done with all it was told.
+    /// When the board is done with all its commands.
     pub(crate) board: Instant,
     wire: Instant,
-    /// Where the disk's head is.
+    /// Position of the disk's head.
     head: u32,
-    /// When it is told that time passed.
+    /// When its timer fires.
     pub(crate) timer: Option<Instant>,
 }
 
@@ -52,13 +51,13 @@ impl Node {
         }
     }
 
-    /// Has the board do something; when that is done.
+    /// Occupies the board; returns when it is done.
     pub(crate) fn works(&mut self, now: Instant, lasts: Duration) -> Instant {
         self.board = self.board.max(now) + lasts;
         self.board
     }
 
-    /// Sends so many blocks, when the board is done; when they are there.
+    /// Sends blocks once the board is done; returns when they arrive.
     pub(crate) fn sends(&mut self, now: Instant, blocks: u64, times: &Times) -> Instant {
         let from = self.board.max(now);
         if blocks == 0 {
@@ -68,7 +67,7 @@ impl Node {
         self.wire + times.latency
     }
 
-    /// How often the disk's head moves to these.
+    /// Counts the seeks to these blocks, and moves the head.
     pub(crate) fn seeks(&mut self, spots: &[Spot]) -> u64 {
         let mut count = 0;
         for spot in spots {
@@ -79,7 +78,7 @@ impl Node {
     }
 }
 
-/// How long things take, in seconds a block.
+/// Times of operations, in seconds per block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) latency: Duration,
@@ -114,12 +113,12 @@ impl Times {
         Duration::from_secs_f64(blocks as f64 * each_s)
     }
 
-    /// So many blocks are read or written, with so many seeks.
+    /// Returns the time to read or write blocks with this many seeks.
     pub(crate) fn disk(&self, blocks: u64, seeks: u64) -> Duration {
         self.of(blocks, self.disk_s) + self.of(seeks, self.seek_s)
     }
 
-    /// What a board computes before this is done.
+    /// Returns the computing time of the board before a command.
     pub(crate) fn computing(&self, command: &Command) -> Duration {
         if let Command::Commit(rows) = command {
             return self.rows(rows);
@@ -143,7 +142,7 @@ impl Times {
     }
 }
 
-/// Blocks that a message has in it.
+/// Returns the number of blocks in a message.
 pub(crate) fn blocks_told(message: &Message) -> u64 {
     if let Message::Holdings { held: Some(held), .. } = message {
         return blocks_held(held);
@@ -151,7 +150,7 @@ pub(crate) fn blocks_told(message: &Message) -> u64 {
     u64::from(matches!(message, Message::Delta { .. }))
 }
 
-/// Blocks that an answer has in it.
+/// Returns the number of blocks in an answer.
 pub(crate) fn blocks_answered(answer: &Answer) -> u64 {
     if let Answer::Held { held, .. } = answer {
         return blocks_held(held);

@@ -1,17 +1,17 @@
-//! A set of tomes that is decided by the tomes themselves: each is the state machine that also
-//! serves live, and here are only its disk, its board, its network and its clients.
+//! A set of tomes that make their own decisions: each is the state machine that also serves live,
+//! and only its disk, its board, its network and its clients are simulated.
 //!
 //! ```text
 //!   clients --> Event --> Tome --> commands --> machine: disk, board, wire (times)
 //!      ^                    ^                      |
 //!      '---- answers -------'---- Event, agenda <--'
-//!                     keeper of tokens, fence
+//!                     token manager, fencing
 //! ```
 //!
-//! A block of the core is 256 bytes here, its smallest, and stands for one of the size that the
-//! scenario says: signatures, parities and digests are those of the 256 bytes and are computed and
-//! compared by the core, times and bytes are those of the large one. Tomes are lost and do not come
-//! back; crashes, lost messages and doubled ones are in the tests of the core.
+//! A block of the core is 256 bytes here, its minimum, and stands for one of the size in the
+//! scenario. Signatures, parities and digests are those of the 256 bytes, computed and compared by
+//! the core; times and bytes are those of the large block. Lost tomes do not come back; crashes,
+//! and lost or duplicated messages, are in the tests of the core.
 
 mod accounts;
 mod check;

@@ -1,5 +1,5 @@
-//! Clients that read: an object of its own tome, or of the others of its group while that sleeps;
-//! and what was written together, all at once.
+//! Clients that read: an object from its own tome, or as a degraded read from the others of its
+//! group while that tome is spun down; and all objects of an episode at once.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::settings::Reading;
 use crate::engine::{Observer, Stage};
 use crate::tomes::run::Tomes;
 
-/// What its tome cannot give yet is asked for again after so long, until the run ends.
+/// Backoff before a read that the tome cannot serve yet is retried, until the run ends.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// How an object is read.
@@ -26,31 +26,31 @@ enum How {
     Woke,
 }
 
-/// An object that is read.
+/// A read of an object.
 #[derive(Debug)]
 struct Read {
     object: usize,
     since: Instant,
     how: How,
     job: Option<usize>,
-    /// Members that have not told yet.
+    /// Members that have not answered yet.
     waits: usize,
     told: Vec<(Member, Vec<Held>)>,
 }
 
-/// An episode that is read.
+/// A read of an episode.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     since: Instant,
     left: usize,
 }
 
-/// All that is read.
+/// All reads.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
     reads: Vec<Read>,
     jobs: Vec<Job>,
-    /// Episodes that are read, and are to be.
+    /// The next episode to read.
     next_episode: usize,
 }
 
@@ -63,7 +63,7 @@ impl Driven {
         }
     }
 
-    /// A client reads an object, any that is there.
+    /// Reads a random object, if it is available.
     pub(crate) fn next_read<O: Observer<Tomes>>(&mut self, stage: &mut Stage<'_, Tomes, O>) {
         self.begin_reads(stage);
         if self.objects.is_empty() {
@@ -76,7 +76,7 @@ impl Driven {
         }
     }
 
-    /// What was written together is read, all at once.
+    /// Reads all objects of the next episode at once.
     pub(crate) fn next_job<O: Observer<Tomes>>(&mut self, stage: &mut Stage<'_, Tomes, O>) {
         let Some(jobs) = self.scenario.driven.jobs else { return };
         let number = self.readings.next_episode;
@@ -136,7 +136,7 @@ impl Driven {
         }
     }
 
-    /// As many others of an object's group as give it, if so many turn.
+    /// Returns as many others of an object's group as a degraded read needs, if that many are up.
     fn around(&self, object: usize) -> Option<(Group, Vec<usize>)> {
         let own = self.objects[object].tome;
         let awake = self.nodes[own].tome.as_ref()?.awake();
@@ -166,7 +166,7 @@ impl Driven {
         self.plan(at, Happening::Tome { tome, event }, stage);
     }
 
-    /// An object came, or did not.
+    /// Handles the answer to a read from an object's own tome.
     pub(crate) fn of_get<O: Observer<Tomes>>(
         &mut self,
         read: usize,
@@ -177,7 +177,8 @@ impl Driven {
             self.done(read, &bytes, stage.now());
             return;
         }
-        // More of its segment is bad than its parity brings back, until the group has.
+        // Its segment has more bad blocks than its parity can correct, until the group has repaired
+        // them.
         let waits = matches!(answer, Answer::Refused(TomeError::SegmentLost { .. }));
         assert!(waits, "object {}: {answer:?}", self.readings.reads[read].object);
         self.counts.refused += 1;
@@ -190,7 +191,7 @@ impl Driven {
         self.plan(stage.now() + AGAIN, Happening::Tome { tome, event }, stage);
     }
 
-    /// A member told what it has, or did not.
+    /// Handles a member's answer to a degraded read.
     pub(crate) fn of_hold<O: Observer<Tomes>>(
         &mut self,
         read: usize,
@@ -217,7 +218,7 @@ impl Driven {
         self.get(read, stage);
     }
 
-    /// The object out of what members told, if that makes it.
+    /// Recovers an object from the answers of members, if possible.
     fn out_of_group(&self, read: usize) -> Option<Vec<u8>> {
         let of = &self.readings.reads[read];
         let object = &self.objects[of.object];

@@ -1,4 +1,4 @@
-//! What a scenario says of a set that real tomes decide, beside what it says of every set.
+//! Settings of a set run by real tomes, in addition to those of every set.
 
 use fulgurite_tome::{Layout, Parts, Split};
 use fulgurite_units::{ByteCount, Duration};
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::super::layout::Code;
 use crate::Error;
 
-/// Bytes of a block as the core has it.
+/// Bytes per block in the core.
 pub(crate) const CORE_BLOCK: usize = 256;
-/// Tomes, at most: each has all of its awake store in memory.
+/// Maximum number of tomes: each has its whole metadata store in memory.
 const TOMES_MAX: u32 = 1_000;
-/// Blocks of all tomes, at most.
+/// Maximum number of blocks of all tomes.
 const BLOCKS_MAX: u64 = 4_000_000;
 
-/// Who decides in a set of tomes.
+/// What makes the decisions in a set of tomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decides {
-    /// The model of this crate, in steps of tomes: a thousand of them over years.
+    /// The model of this crate, at the granularity of tomes: a thousand of them over years.
     #[default]
     Aggregate,
-    /// The tomes themselves, in steps of blocks: some hundred of them over days, or quiet ones over
-    /// a year.
+    /// The tomes themselves, at the granularity of blocks: some hundred of them over days, or idle
+    /// ones over a year.
     Driven,
 }
 
@@ -30,10 +30,11 @@ pub enum Decides {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
-    /// Of its own tome, which is woken.
+    /// From its own tome, which is spun up.
     #[default]
     Own,
-    /// Of the others of its group while its own sleeps and enough of them turn.
+    /// From the others of its group while its own tome is spun down and enough of them are up (a
+    /// degraded read).
     Group,
 }
 
@@ -41,86 +42,88 @@ pub enum Reading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choosing {
-    /// The one with the most room of those that turn, or of all.
+    /// The one with the most free space among those that are spinning, or among all.
     #[default]
     Room,
-    /// Any that has room, drawn.
+    /// A random one with enough space.
     Random,
-    /// The one that took the last of the same kin, by the rule of the core.
+    /// The one that took the last object of the same affinity group, by the rule of the core.
     Kin,
 }
 
-/// How a group is asked for what is beyond a segment.
+/// How a group is asked to repair what a segment cannot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repair {
     /// As many members as are needed, one after the other, in their own turns.
     #[default]
     InTurns,
-    /// All members at once (Pergamum (FAST 2008), section 4.3.2), beside what the tome asks itself.
+    /// All members at once (Pergamum (FAST 2008), section 4.3.2), in addition to the tome's own
+    /// requests.
     AtOnce,
 }
 
-/// Objects that are written together by somebody, and read together later.
+/// Objects that are written together by a writer, and read together later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jobs {
-    /// Who writes.
+    /// Number of writers.
     pub writers: u32,
-    /// How often each does.
+    /// Episodes per writer.
     pub episodes: u32,
-    /// Objects of an episode.
+    /// Objects per episode.
     pub objects: u32,
-    /// From one of them to the next.
+    /// Time between two objects of an episode.
     pub gap: Duration,
-    /// Episodes begin at random until then.
+    /// Time until which episodes begin, at random.
     pub writing: Duration,
-    /// The first is read then.
+    /// When the first episode is read.
     pub reading: Duration,
-    /// From one that is read to the next.
+    /// Time between two reads of episodes.
     pub every: Duration,
 }
 
-/// A set that its tomes decide.
+/// A set run by its tomes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DrivenSet {
-    /// Bytes that a block stands for.
+    /// Bytes that a block represents.
     pub block: ByteCount,
-    /// Regions of a tome, and how many of them are in no group.
+    /// Regions per tome.
     pub regions: u32,
-    /// See `regions`.
+    /// Regions per tome that are in no group.
     pub free_regions: u32,
-    /// Segments of a region.
+    /// Segments per region.
     pub segments: u32,
-    /// Data blocks of an object.
+    /// Data blocks per object.
     pub object: u32,
-    /// The share of each data region's segments that objects fill at the beginning.
+    /// Share of each data region's segments that objects fill at the beginning.
     pub stored: f64,
-    /// What a disk takes to another place.
+    /// Seek time of a disk.
     pub seek: Duration,
-    /// From turning to still.
+    /// Spin-down time of a disk.
     pub spin_down: Duration,
-    /// What a message takes beside its bytes.
+    /// Network latency of a message, without its bytes.
     pub latency: Duration,
-    /// Objects that are read in an hour, of all.
+    /// Object reads per hour, over the whole set.
     pub reads_per_hour: f64,
-    /// How.
+    /// How objects are read.
     pub reading: Reading,
     /// How tomes are chosen.
     pub choosing: Choosing,
-    /// How a group is asked.
+    /// How a group is asked to repair.
     pub repair: Repair,
-    /// Times an hour that blocks of one segment of the set go bad.
+    /// How often an hour blocks of one segment of the set go bad.
     pub bad_per_hour: f64,
-    /// How many then.
+    /// Number of blocks that go bad each time.
     pub bad_blocks: u32,
-    /// Whether the full scrub goes on; else a pass of it is nearly done all the time.
+    /// Whether the full scrub runs; if not, a pass starts nearly complete, so that the remainder is
+    /// due only at the end of its year.
     pub full_scrub: bool,
-    /// What is written together and read together.
+    /// Objects written together and read together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Jobs>,
-    /// Tomes and their groups are looked at whole after each so many events.
+    /// Number of events between full checks of tomes and groups.
     pub checked_each: u64,
 }
 
@@ -150,14 +153,14 @@ impl Default for DrivenSet {
 }
 
 impl DrivenSet {
-    /// How the disks are divided.
+    /// Returns the layout of the disks.
     pub(crate) fn layout(&self, segment: Code) -> Result<Layout, Error> {
         let parts = Parts {
             block: ByteCount::new(CORE_BLOCK as u64),
             segment: split("segment", segment)?,
             segments: self.segments,
             regions: self.regions,
-            // What is under way has its old blocks beside its new ones.
+            // Blocks being changed exist in their old and new versions.
             spares: 64 * (segment.parity + 2) + self.segments * segment.members(),
         };
         let refuse = |error: fulgurite_tome::TomeError| Error::Parameter {
@@ -208,7 +211,7 @@ impl DrivenSet {
     }
 }
 
-/// A code as the core has it.
+/// Converts a code to that of the core.
 pub(crate) fn split(field: &'static str, code: Code) -> Result<Split, Error> {
     Split::new(code.data, code.parity).map_err(|error| Error::Parameter {
         field,

@@ -1,4 +1,4 @@
-//! A set that its tomes decide: what is asserted in it while it runs is not asserted here again.
+//! A set run by its tomes. Invariants asserted during a run are not asserted here again.
 
 use fulgurite_units::{ByteCount, Duration};
 
@@ -8,7 +8,7 @@ use crate::tomes::{Code, First, Ingest, RunResult, Scenario, Tomes};
 
 const HOUR: u64 = 3_600;
 
-/// Twenty tomes and a token for each ten, of small segments; everything is looked at often.
+/// Returns twenty tomes with small segments and a token per ten tomes, checked often.
 fn set(driven: DrivenSet, hours: u64) -> Scenario {
     Scenario {
         tomes: 20,

@@ -1,4 +1,4 @@
-//! MD5s alone and side by side, against the crate's and the values of RFC 1321.
+//! MD5s alone and in parallel, compared with the crate's and the values of RFC 1321.
 
 use fulgurite_units::{RandomStream, Seed};
 use md5::Digest as _;
@@ -50,7 +50,8 @@ fn every_length_around_blocks_is_that_of_the_crate_however_it_is_cut() {
 fn bodies_side_by_side_are_digested_as_alone() {
     let mut random = Seed::new(2).stream();
     for round in 0..300 {
-        // More than there are lanes, too; some end early, some begin within a block.
+        // Some rounds have more bodies than lanes; some bodies end early, some begin within a
+        // block.
         let bodies: Vec<Vec<u8>> = (0..random.below(2 * LANES as u64 + 2))
             .map(|body| noise(100 * round + body, below(&mut random, 1500)))
             .collect();

@@ -1,4 +1,4 @@
-//! Names of orphans say what they are, and nothing else is taken for one.
+//! Names of orphans state what they are, and no other file is taken for one.
 
 use std::ffi::OsStr;
 
@@ -37,7 +37,7 @@ fn ciphertext_counts_as_its_body_once_the_upload_ended() {
         .finish(&crate::bodies::log::SealedEntry { form, written, sealed: vec![7; 100] })
         .unwrap();
     writer.keep();
-    // Its ciphertext and its entry, which may lie in different segments.
+    // Counts both its ciphertext and its entry, which may lie in different segments.
     assert_eq!(orphan.content().unwrap(), (2, vec![body, body]));
 }
 

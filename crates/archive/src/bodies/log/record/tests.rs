@@ -1,4 +1,4 @@
-//! Headers are these bytes, come back from them, and one flipped bit makes them none.
+//! Headers encode to these bytes and decode from them, and any flipped bit makes them invalid.
 
 use expect_test::expect;
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ fn a_header_at_another_place_or_out_of_bounds_is_none() {
     assert_eq!(RecordHeader::parse(&bytes, 0x1040), None);
     let long = RecordHeader { bytes: ENTRY_RECORD_BYTES_MAX as u64 + 1, ..entry_header() };
     assert_eq!(RecordHeader::parse(&long.encode(), 0x1000), None);
-    // What an encoder refuses, bytes from elsewhere can still say.
+    // The encoder rejects this, but foreign bytes can still claim it.
     let mut beyond = RecordHeader {
         kind: RecordKind::Data { body_offset: 0, commits: 0 },
         bytes: SEGMENT_BYTES - 0x1000 - HEADER_BYTES,
@@ -133,7 +133,7 @@ proptest! {
     fn any_bytes_parse_to_something_or_nothing(bytes in prop::collection::vec(any::<u8>(), 64)) {
         let mut unit = [0; HEADER_LEN];
         unit.copy_from_slice(&bytes);
-        // With magic, version and CRC right, so that the fields are reached.
+        // Valid magic, version and CRC let the parser reach the fields.
         unit[..4].copy_from_slice(RECORD_MAGIC);
         unit[4] = VERSION;
         unit[5] = 1 + unit[5] % 2;

@@ -1,4 +1,4 @@
-//! A scan finds every whole record, whatever lies between them.
+//! A scan finds every intact record, whatever lies between them.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -10,7 +10,7 @@ use crate::bodies::log::record::{EntryForm, align};
 
 const NUMBER: u32 = 5;
 
-/// What is put between two records.
+/// What is between two records.
 #[derive(Clone, Debug)]
 enum Between {
     Nothing,
@@ -26,7 +26,7 @@ fn between() -> impl Strategy<Value = Between> {
     ]
 }
 
-/// A segment that is written record by record.
+/// A segment that the test writes record by record.
 struct Segment {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -67,7 +67,7 @@ impl Segment {
     }
 
     fn data(&mut self, body: u8, bytes: usize) -> RecordHeader {
-        // Bytes that look like the beginning of a header, at every place where one could begin.
+        // Bytes that look like the start of a header, wherever one could begin.
         let content: Vec<u8> = b"FGLR".iter().copied().cycle().take(bytes).collect();
         self.add(body, RecordKind::Data { body_offset: 0, commits: 0 }, &content)
     }
@@ -97,7 +97,7 @@ impl Segment {
         SegmentScan::open(&self.path, LogKind::Staging, NUMBER).unwrap()
     }
 
-    /// Every record as (body, is it torn, its entry).
+    /// Returns every record as (body, is it torn, its entry).
     fn records(&self) -> Vec<(u8, bool, Option<Vec<u8>>)> {
         let mut scan = self.scan();
         let mut found = Vec::new();
@@ -184,7 +184,7 @@ proptest! {
                 segment.data(body, *bytes)
             };
             if *is_damaged {
-                // A header that is gone takes its record with it and no other.
+                // A damaged header loses its own record and no other.
                 segment.file.write_all_at(b"torn", header.offset + 20).unwrap();
             } else {
                 expected.push((body, false, is_entry.then(|| vec![body; bytes % 700])));

@@ -1,4 +1,4 @@
-//! 64 checks to two vectors, side by side: their chains of minima are independent.
+//! Two vectors for 64 checks, interleaved: their dependency chains of minima are independent.
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that the plan has checked")]
 
@@ -14,10 +14,10 @@ use super::{
     harden_any, load_any,
 };
 
-/// Checks of one vector.
+/// Checks per vector.
 const HALF: usize = CHUNK / 2;
 
-// SAFETY of each call: the table is handed out on processors that have the level alone.
+// SAFETY of each call: the table is only used on processors that support the level.
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx2",
     group_max: 1,
@@ -53,28 +53,28 @@ fn compare(soft: &[i8], word: &[u8]) -> [usize; 2] {
 #[target_feature(enable = "avx2")]
 fn signs(values: &[i8; CHUNK]) -> u64 {
     let (low, high) = values.split_at(HALF);
-    // SAFETY: each half has the bytes of a vector.
+    // SAFETY: each half has the size of a vector.
     let mask = |half: &[i8]| _mm256_movemask_epi8(unsafe { get(half.as_ptr()) }).cast_unsigned();
     u64::from(mask(low)) | u64::from(mask(high)) << 32
 }
 
-/// Reads a vector.
+/// Loads a vector.
 ///
 /// # Safety
 /// 32 values must be readable.
 #[target_feature(enable = "avx2")]
 unsafe fn get(from: *const i8) -> __m256i {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { _mm256_loadu_si256(from.cast()) }
 }
 
-/// Writes a vector.
+/// Stores a vector.
 ///
 /// # Safety
 /// 32 values must be writable.
 #[target_feature(enable = "avx2")]
 unsafe fn put(to: *mut i8, vector: __m256i) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { _mm256_storeu_si256(to.cast(), vector) }
 }
 
@@ -85,7 +85,7 @@ fn parity(layer: Layer<'_>) -> bool {
         let mut parity = [_mm256_setzero_si256(); 2];
         for &source in sources {
             for (half, parity) in parity.iter_mut().enumerate() {
-                // SAFETY: each source leaves a chunk of the sums behind it.
+                // SAFETY: at least a chunk of the sums follows each source.
                 let sum = unsafe { get(sums.add(source as usize + half * HALF)) };
                 *parity = _mm256_xor_si256(*parity, sum);
             }
@@ -120,7 +120,8 @@ fn pass<const FIRST: bool>(layer: Layer<'_>) {
     }
 }
 
-/// Reads a chunk of checks and finds their minima. Sums less the old messages take their places.
+/// Reads a chunk of checks and finds their minima. Replaces the old messages by sums minus
+/// messages.
 #[target_feature(enable = "avx2")]
 fn gather<const FIRST: bool>(
     sums: &[i8],
@@ -132,7 +133,7 @@ fn gather<const FIRST: bool>(
     let (mut second, mut parity) = (smallest, [_mm256_setzero_si256(); 2]);
     for (&source, message) in sources.iter().zip(messages) {
         for half in 0..2 {
-            // SAFETY: each source leaves a chunk of the sums behind it; the message is a chunk.
+            // SAFETY: at least a chunk of the sums follows each source; the message is a chunk.
             let rest = unsafe {
                 let sum = get(sums.as_ptr().add(source as usize + half * HALF));
                 let place = message.as_mut_ptr().add(half * HALF);
@@ -149,11 +150,11 @@ fn gather<const FIRST: bool>(
     }
     let offset = _mm256_set1_epi8(OFFSET.cast_signed());
     for half in 0..2 {
-        // The instruction multiplies by -1, 0 or 1; the one keeps a zero from being one.
+        // The instruction multiplies by the sign, -1, 0 or 1; setting the lowest bit avoids 0.
         let parity = _mm256_or_si256(parity[half], _mm256_set1_epi8(1));
         let message =
             |magnitude: __m256i| _mm256_sign_epi8(_mm256_subs_epu8(magnitude, offset), parity);
-        // SAFETY: each array of a check has the bytes of two vectors.
+        // SAFETY: each array of a check has the size of two vectors.
         unsafe {
             put(check.smallest.as_mut_ptr().add(half * HALF), smallest[half]);
             put(check.first.as_mut_ptr().add(half * HALF), message(smallest[half]));
@@ -162,7 +163,7 @@ fn gather<const FIRST: bool>(
     }
 }
 
-/// Writes a chunk's new messages and sums; the first chunk's again behind the column's end.
+/// Writes a chunk's new messages and sums; repeats the first chunk after the column's end.
 #[target_feature(enable = "avx2")]
 fn scatter<const REPEAT: bool>(
     sums: &mut [i8],
@@ -173,14 +174,14 @@ fn scatter<const REPEAT: bool>(
 ) {
     let one = _mm256_set1_epi8(1);
     let lanes = [0, HALF].map(|half| {
-        // SAFETY: each array of a check has the bytes of two vectors.
+        // SAFETY: each array of a check has the size of two vectors.
         unsafe {
             let first = get(check.first.as_ptr().add(half));
             let change = _mm256_xor_si256(first, get(check.second.as_ptr().add(half)));
             (first, change, get(check.smallest.as_ptr().add(half)))
         }
     });
-    // SAFETY: each target leaves a column and a chunk of the sums behind it, and the offset is
+    // SAFETY: at least a column and a chunk of the sums follow each target, and the offset is
     // within the column.
     let (here, again) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
     for (&target, message) in targets.iter().zip(messages) {

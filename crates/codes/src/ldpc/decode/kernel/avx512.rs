@@ -1,5 +1,5 @@
-//! 64 checks to a vector. Arithmetic that saturates is not needed, so additions go to any port
-//! that takes 512 bits.
+//! One vector for 64 checks. No saturating arithmetic is needed, so additions can use any port that
+//! handles 512 bits.
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that the plan has checked")]
 
@@ -16,10 +16,10 @@ use super::{
     harden_any,
 };
 
-/// Chunks side by side, at most: what is known of eight does not fit the registers.
+/// Maximum number of chunks processed together: the state of eight does not fit the registers.
 const GROUP_MAX: usize = 4;
 
-// SAFETY of each call: the table is handed out on processors that have the level alone.
+// SAFETY of each call: the table is only used on processors that support the level.
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx512",
     group_max: GROUP_MAX,
@@ -37,8 +37,8 @@ pub(super) static KERNEL: Kernel = Kernel {
     compare: |soft, word| unsafe { compare(soft, word) },
 };
 
-/// As [`super::load_any`]: where a chunk runs over the column's end, the rest comes from its front,
-/// by masks in place of branches that could not be foretold.
+/// Like [`super::load_any`]. Where a chunk runs over the column's end, the rest comes from the
+/// column's start, selected by masks instead of unpredictable branches.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 fn load(plan: &Plan, state: &mut State, soft: &[i8]) {
     let z = plan.words * CHUNK;
@@ -52,8 +52,9 @@ fn load(plan: &Plan, state: &mut State, soft: &[i8]) {
             let start = (index * CHUNK + shift) & (z - 1);
             let here = u64::MAX >> (CHUNK - (z - start).min(CHUNK));
             let values = soft.as_ptr().wrapping_add(start);
-            // SAFETY: the masks take z - start values from the start on, at most, and the others
-            // from the column's front on, which z values before the end of the vector begins.
+            // SAFETY: the masks select at most z - start values from `start` on; the others come
+            // from the column's start, which is z values before the position that the vector would
+            // reach.
             let values = unsafe {
                 let ahead = _mm512_maskz_loadu_epi8(here, values);
                 _mm512_mask_loadu_epi8(ahead, !here, values.wrapping_sub(z))
@@ -102,7 +103,7 @@ fn parity_by<const N: usize>(layer: Layer<'_>) -> bool {
         let mut parity = [_mm512_setzero_si512(); N];
         for sources in edges {
             for (parity, &source) in parity.iter_mut().zip(sources) {
-                // SAFETY: each source leaves a chunk of the sums behind it.
+                // SAFETY: at least a chunk of the sums follows each source.
                 let sum = unsafe { _mm512_loadu_si512(sums.add(source as usize).cast()) };
                 *parity = _mm512_xor_si512(*parity, sum);
             }
@@ -120,7 +121,7 @@ fn iterate<const FIRST: bool>(plan: &Plan, state: &mut State) {
     }
 }
 
-/// Updates a layer by groups of chunks, whose chains of minima are independent.
+/// Updates a layer by groups of chunks, whose dependency chains of minima are independent.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn pass<const FIRST: bool, const N: usize>(layer: Layer<'_>) {
     let Layer { sources, targets, sums, messages, checks, .. } = layer;
@@ -142,7 +143,8 @@ fn pass<const FIRST: bool, const N: usize>(layer: Layer<'_>) {
     }
 }
 
-/// Reads `N` chunks of checks and finds their minima. Sums less the old messages take their places.
+/// Reads `N` chunks of checks and finds their minima. Replaces the old messages by sums minus
+/// messages.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn gather<const FIRST: bool, const N: usize>(
     sums: &[i8],
@@ -155,7 +157,7 @@ fn gather<const FIRST: bool, const N: usize>(
     let (mut second, mut parity) = (smallest, [zero; N]);
     for (sources, messages) in sources.iter().zip(messages) {
         for j in 0..N {
-            // SAFETY: each source leaves a chunk of the sums behind it.
+            // SAFETY: at least a chunk of the sums follows each source.
             let sum = unsafe { _mm512_loadu_si512(sums.as_ptr().add(sources[j] as usize).cast()) };
             let rest = if FIRST { sum } else { _mm512_sub_epi8(sum, load_lanes(&messages[j])) };
             store_lanes(&mut messages[j], rest);
@@ -179,7 +181,7 @@ fn gather<const FIRST: bool, const N: usize>(
     }
 }
 
-/// Writes new messages and sums of `N` chunks; the first chunk again behind the column's end.
+/// Writes new messages and sums of `N` chunks; repeats the first chunk after the column's end.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn scatter<const REPEAT: bool, const N: usize>(
     sums: &mut [i8],
@@ -193,8 +195,8 @@ fn scatter<const REPEAT: bool, const N: usize>(
     for (lanes, check) in lanes.iter_mut().zip(checks) {
         *lanes = (load_lanes(&check.first), load_lanes(&check.second), load_lanes(&check.smallest));
     }
-    // SAFETY: each target leaves a column and a chunk of the sums behind it, and the offset is
-    // that of N chunks within the column.
+    // SAFETY: at least a column and a chunk of the sums follow each target, and the offset is that
+    // of N chunks within the column.
     let (here, again) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
     for (&target, messages) in targets.iter().zip(messages) {
         let target = target as usize;
@@ -220,12 +222,12 @@ fn scatter<const REPEAT: bool, const N: usize>(
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn load_lanes(lanes: &[i8; CHUNK]) -> __m512i {
-    // SAFETY: the array has the bytes of a vector.
+    // SAFETY: the array has the size of a vector.
     unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn store_lanes(lanes: &mut [i8; CHUNK], vector: __m512i) {
-    // SAFETY: the array has the bytes of a vector.
+    // SAFETY: the array has the size of a vector.
     unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), vector) }
 }

@@ -1,6 +1,6 @@
-//! 8 pixels to a vector, two of them at once with four channels, which is what 16 registers hold:
-//! bytes are made words, even and odd channels apart, and their products are
-//! added in pairs. (Products of bytes in pairs saturate, so they are not for this.)
+//! 8 pixels per vector, two vectors at a time with four channels, which is what 16 registers hold:
+//! bytes are widened to 16-bit words, even and odd channels separately, and their products are
+//! added in pairs. (Byte products added in pairs saturate, so those instructions do not work here.)
 
 #![expect(unsafe_code, reason = "vector loads at places that are checked before")]
 
@@ -25,8 +25,8 @@ pub(super) static KERNEL: Kernel = Kernel {
         let pair = |a: i8, b: i8| i32::from(a) & 0xffff | i32::from(b) << 16;
         [pair(a, c), pair(b, d)]
     },
-    // SAFETY: the table is handed out on processors that have the instructions alone, and runs
-    // what was found to be sound.
+    // SAFETY: this kernel is selected only on processors that have the instructions, and runs only
+    // convolutions that were found to be sound.
     run: |convolution| unsafe { run(convolution) },
 };
 
@@ -37,7 +37,7 @@ unsafe fn run(convolution: Convolution<'_>) {
             let from = row * convolution.input_row + column * GROUP;
             let count = (convolution.columns - column).min(LANES) * GROUP;
             for group in 0..convolution.bias.len() / GROUP {
-                // SAFETY: the 16 pixels from a column on are within the input at each tap.
+                // SAFETY: the 16 pixels starting at a column are within the input at each tap.
                 let bytes = unsafe { strip(&convolution, from, group) };
                 let at = convolution.output_at
                     + group * convolution.output_plane
@@ -84,7 +84,7 @@ unsafe fn strip(convolution: &Convolution<'_>, from: usize, group: usize) -> [u8
     let mut out = [0; 2 * VECTOR];
     for (vector, out) in out.as_chunks_mut::<VECTOR>().0.iter_mut().enumerate() {
         let mut bytes = _mm256_setzero_si256();
-        // The last channel first: each moves those before it up.
+        // Last channel first: each step shifts the earlier ones up.
         for channel in (0..BLOCK).rev() {
             let byte = quantized(sums[channel][vector], scale[channel], zero);
             bytes = _mm256_or_si256(_mm256_slli_epi32::<8>(bytes), byte);
@@ -95,7 +95,7 @@ unsafe fn strip(convolution: &Convolution<'_>, from: usize, group: usize) -> [u8
     out
 }
 
-/// One channel of 8 pixels as numbers from 0 to 255.
+/// Quantizes one channel of 8 pixels to 0 to 255.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn quantized(sums: __m256i, scale: f32, zero: __m256) -> __m256i {

@@ -1,5 +1,5 @@
-//! 16 pixels to a vector and four products to a lane (VNNI): 4 channels of 96 pixels at once, so
-//! that a load of pixels serves 4 products of vectors, and one of weights 6.
+//! 16 pixels per vector and four products per lane (VNNI): 4 channels of 96 pixels at a time, so
+//! that a load of pixels serves 4 vector products, and a load of weights 6.
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that are checked before")]
 
@@ -13,15 +13,15 @@ use std::arch::x86_64::{
 use super::super::map::{GROUP, LANES};
 use super::{BLOCK, Convolution, Kernel};
 
-/// Vectors of a row that are made at once.
+/// Vectors of a row that are computed at a time.
 const VECTORS: usize = 6;
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx512-vnni",
     words: 1,
     pack: |weights| [i32::from_le_bytes(weights.map(i8::cast_unsigned)), 0],
-    // SAFETY: the table is handed out on processors that have the instructions alone, and runs
-    // what was found to be sound.
+    // SAFETY: this kernel is selected only on processors that have the instructions, and runs only
+    // convolutions that were found to be sound.
     run: |convolution| unsafe { run(convolution) },
 };
 
@@ -90,7 +90,7 @@ unsafe fn strip<const COUNT: usize>(convolution: &mut Convolution<'_>, at: Place
         + at.column * GROUP;
     for vector in 0..COUNT {
         let mut bytes = _mm512_setzero_si512();
-        // The last channel first: each moves those before it up.
+        // Last channel first: each step shifts the earlier ones up.
         for (sums, scale) in sums.iter().zip(scale).rev() {
             let byte = quantized(sums[vector], *scale, zero);
             bytes = _mm512_or_si512(_mm512_slli_epi32::<8>(bytes), byte);
@@ -103,7 +103,7 @@ unsafe fn strip<const COUNT: usize>(convolution: &mut Convolution<'_>, at: Place
     }
 }
 
-/// One channel of 16 pixels as numbers from 0 to 255.
+/// Quantizes one channel of 16 pixels to 0 to 255.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn quantized(sums: __m512i, scale: f32, zero: __m512) -> __m512i {

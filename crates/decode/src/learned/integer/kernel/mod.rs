@@ -1,7 +1,7 @@
-//! Sums of products of a convolution, made 8 bits again: where the time goes.
+//! Convolution kernels, requantized to 8 bits: this is where the time goes.
 //!
-//! Exact in integers; scaled and rounded to even in single precision, product and sum apart. So
-//! every level makes the same bytes.
+//! Sums are exact integers; they are scaled and rounded to even in single precision, without fused
+//! multiply-add. So every instruction set gives the same bytes.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -13,16 +13,16 @@ use fulgurite_codes::Isa;
 
 use super::map::{GROUP, LANES};
 
-/// Output channels that are made at once: a group, so that none is made for nothing.
+/// Output channels that are computed at a time: a group, so that no work is wasted.
 pub(super) const BLOCK: usize = GROUP;
 
-/// A convolution of one map to another, in places of memory.
+/// A convolution of one map to another, with memory offsets.
 #[derive(Debug)]
 pub(super) struct Convolution<'a> {
     pub(super) input: &'a [u8],
-    /// From a row of output to the next in the input.
+    /// Offset in the input from one output row to the next.
     pub(super) input_row: usize,
-    /// Where a pixel's inputs are, from its own place on: four channels each.
+    /// Offsets of a pixel's inputs, of four channels each, from the pixel's own.
     pub(super) taps: &'a [usize],
     /// Packed: `[block][tap][channel of the block]`.
     pub(super) weights: &'a [i32],
@@ -31,7 +31,7 @@ pub(super) struct Convolution<'a> {
     pub(super) scale: &'a [f32],
     pub(super) zero: f32,
     pub(super) output: &'a mut [u8],
-    /// The first pixel, and from there to the next row and the next group.
+    /// Offset of the first pixel, and strides to the next row and the next group.
     pub(super) output_at: usize,
     pub(super) output_row: usize,
     pub(super) output_plane: usize,
@@ -40,8 +40,8 @@ pub(super) struct Convolution<'a> {
 }
 
 impl Convolution<'_> {
-    /// Whether all that a kernel reads and writes is there: whole vectors are read, even behind the
-    /// last column.
+    /// Returns whether all reads and writes of a kernel are in bounds: whole vectors are read, even
+    /// beyond the last column.
     fn is_sound(&self, words: usize) -> bool {
         let last = self.columns.next_multiple_of(LANES) * GROUP + (self.rows - 1) * self.input_row;
         let blocks = self.bias.len() / BLOCK;
@@ -56,24 +56,24 @@ impl Convolution<'_> {
     }
 }
 
-/// Code for a level of instructions.
+/// A kernel for one instruction set.
 #[derive(Debug)]
 pub(super) struct Kernel {
     #[cfg_attr(not(test), expect(dead_code, reason = "what a test says that fails"))]
     pub(super) name: &'static str,
-    /// How four weights are written, in words.
+    /// Words per four packed weights.
     words: usize,
     pack: fn([i8; GROUP]) -> [i32; 2],
     run: fn(Convolution<'_>),
 }
 
 impl Kernel {
-    /// The best of this processor.
+    /// Returns the best kernel for this processor.
     pub(super) fn current() -> &'static Self {
         Self::of(Isa::current())
     }
 
-    /// The best up to a level that this processor has.
+    /// Returns the best kernel up to an instruction set that this processor has.
     pub(super) fn of(isa: Isa) -> &'static Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -88,8 +88,8 @@ impl Kernel {
         &scalar::KERNEL
     }
 
-    /// Weights as this kernel reads them, from those of one output channel after the other: blocks
-    /// of channels, and of each tap all its channels side by side.
+    /// Packs weights for this kernel: blocks of output channels, and within those the channels of
+    /// each tap side by side.
     pub(super) fn pack(&self, channels: &[Vec<[i8; GROUP]>]) -> Vec<i32> {
         let mut packed = Vec::new();
         for block in channels.chunks_exact(BLOCK) {
@@ -102,10 +102,10 @@ impl Kernel {
         packed
     }
 
-    /// Runs it.
+    /// Runs a convolution.
     ///
     /// # Panics
-    /// When it would read or write what is not there.
+    /// When it would access memory out of bounds.
     pub(super) fn run(&self, convolution: Convolution<'_>) {
         assert!(convolution.is_sound(self.words), "a convolution within its maps");
         (self.run)(convolution);
@@ -114,21 +114,21 @@ impl Kernel {
 
 #[cfg(test)]
 mod tests {
-    //! Every level against sums that are written down.
+    //! Every instruction set against sums that are computed naively.
 
     use fulgurite_codes::Isa;
 
     use super::{BLOCK, Convolution, Kernel};
     use crate::learned::integer::map::Map;
 
-    /// Numbers that are as good as any.
+    /// Returns pseudorandom bytes.
     fn noise(state: &mut u64) -> u8 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (*state >> 56) as u8
     }
 
-    /// A convolution of three by three in every number of vectors, with all the rest of their last
-    /// one kept as it was, the greatest weights and inputs among them.
+    /// 3 x 3 convolutions of different widths, including the largest weights and inputs. Bytes
+    /// beyond the last column stay unchanged.
     #[test]
     fn levels_make_the_same_bytes() {
         let kernels: Vec<&Kernel> = Isa::supported().map(Kernel::of).collect();

@@ -1,4 +1,4 @@
-//! The twin that the others are held against.
+//! The scalar reference for the other kernels.
 
 use super::super::map::{GROUP, LANES};
 use super::{BLOCK, Convolution, Kernel};

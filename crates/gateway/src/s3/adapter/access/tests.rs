@@ -1,4 +1,4 @@
-//! Hosts name buckets, and headers that ask for the impossible are refused.
+//! Hosts name buckets, and headers with unsupported requests are refused.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use s3s::host::S3Host as _;

@@ -1,4 +1,4 @@
-//! Claims are read from where clients put them, and contradictions are refused.
+//! Claims are read from all the places where clients put them, and contradictions are refused.
 
 use fulgurite_archive::ChecksumAlgorithm;
 use http::{HeaderMap, HeaderName, HeaderValue};

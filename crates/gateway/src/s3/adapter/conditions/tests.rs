@@ -29,7 +29,7 @@ fn object() -> ObjectInfo {
     }
 }
 
-/// The date of the object, and so many seconds later.
+/// Formats the date of the object plus an offset in seconds.
 fn date(offset_s: i64) -> String {
     let ms = MODIFIED_MS.checked_add_signed(offset_s * 1000).unwrap();
     http_date(UnixTime::from_millis(ms))
@@ -49,7 +49,7 @@ fn status(pairs: &[(&HeaderName, &str)]) -> u16 {
     answer.err().and_then(|error| error.status_code()).map_or(200, |status| status.as_u16())
 }
 
-/// The name of the same condition on the source of a copy.
+/// Returns the name of the same condition on the source of a copy.
 fn of_copy(name: &HeaderName) -> HeaderName {
     match name {
         name if name == IF_MATCH => COPY_IF_MATCH,
@@ -78,7 +78,7 @@ fn entity_tags_outrank_dates() {
         (&[(&IF_NONE_MATCH, "\"abc\""), (&IF_MODIFIED_SINCE, before)], 304),
         (&[(&IF_NONE_MATCH, "\"xyz\""), (&IF_MODIFIED_SINCE, at)], 200),
         (&[(&IF_MATCH, "\"xyz\""), (&IF_NONE_MATCH, "\"abc\"")], 412),
-        // Lists, in one line and in several.
+        // Lists, in one header line and in several.
         (&[(&IF_NONE_MATCH, "\"0\", \"abc\"")], 304),
         (&[(&IF_NONE_MATCH, "\"0\""), (&IF_NONE_MATCH, "\"abc\"")], 304),
         (&[(&IF_NONE_MATCH, "\"0\",\"a,bc\"")], 200),
@@ -87,7 +87,7 @@ fn entity_tags_outrank_dates() {
         (&[(&IF_MATCH, "\"0\", \"1\"")], 412),
         (&[(&IF_MATCH, ",")], 412),
         (&[(&IF_MATCH, "\"abc")], 412),
-        // A weak tag is enough to save a transfer, not to rely on bytes.
+        // A weak tag is enough to save a transfer, but does not identify bytes.
         (&[(&IF_NONE_MATCH, "W/\"abc\"")], 304),
         (&[(&IF_MATCH, "W/\"abc\"")], 412),
         (&[(&IF_MATCH, "W/\"abc\", \"abc\"")], 200),

@@ -1,4 +1,4 @@
-//! Each kind of error reaches the client under the code S3 has for it.
+//! Each kind of error reaches the client under its S3 error code.
 
 use fulgurite_archive::{ArchiveError as E, CatalogError};
 use http::StatusCode;

@@ -1,4 +1,4 @@
-//! The framing of the way here is not stored with the object.
+//! The transfer framing is not stored with the object.
 
 use super::without_framing;
 

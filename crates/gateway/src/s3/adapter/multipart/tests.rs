@@ -1,4 +1,4 @@
-//! Which checksum types go with which algorithms, and which part numbers there are.
+//! Which checksum types go with which algorithms, and which part numbers are valid.
 
 use fulgurite_archive::ChecksumAlgorithm::{Crc32, Crc64Nvme, Sha256};
 use s3s::dto::ChecksumType;

@@ -1,4 +1,4 @@
-//! One range is taken; everything else is as if there were none.
+//! A single range is honored; everything else is ignored.
 
 use fulgurite_archive::ByteRange;
 use http::header::RANGE;

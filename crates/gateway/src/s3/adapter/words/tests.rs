@@ -1,4 +1,4 @@
-//! Which keys may be made, and which may only be read.
+//! Which keys may be created, and which may only be read.
 
 use super::{climbs, new_object_name, object_name};
 

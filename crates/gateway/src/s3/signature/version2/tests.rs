@@ -1,4 +1,5 @@
-//! Signatures that botocore made (`signature_version="s3"`) verify, and nothing near them does.
+//! Signatures that botocore made (`signature_version="s3"`) verify, and small changes to them do
+//! not.
 
 use http::Request;
 use http::request::Parts;
@@ -16,7 +17,7 @@ const RENAMED: &str = "/vault/a/b%20c%2Bd.txt\
                        ?response-content-disposition=attachment%3B%20filename%3D%22x%20y%2Bz%22\
                        &response-content-type=text%2Fplain&AWSAccessKeyId=TESTACCESSKEY\
                        &Signature=olLZ5TgEHk6LaPyztFqdPj531jc%3D&Expires=4102444800";
-/// Over the header `x-amz-checksum-mode: ENABLED`.
+/// Signs the header `x-amz-checksum-mode: ENABLED`, too.
 const WITH_HEADER: &str = "/vault/a/b%20c%2Bd.txt?AWSAccessKeyId=TESTACCESSKEY\
                            &Signature=n2EQSuyWNoeZMibyZFyoPne0CxI%3D&Expires=4102444800";
 
@@ -48,7 +49,7 @@ fn urls_of_botocore_verify_until_they_expire() {
     assert_eq!(ask("GET", RENAMED), "signed");
     let headers = [("x-amz-checksum-mode", "ENABLED")];
     assert_eq!(judge(&parts("GET", WITH_HEADER, &headers), None, EXPIRES), "signed");
-    // A host that names the bucket has the rest of the path alone.
+    // With the bucket in the host, the path is only the key.
     let hosted = PLAIN.replacen("/vault", "", 1);
     assert_eq!(judge(&parts("GET", &hosted, &[]), Some("vault"), EXPIRES), "signed");
     assert_eq!(judge(&parts("GET", PLAIN, &[]), None, EXPIRES + 1), "AccessDenied");
